@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adding a bias along dimension 1 of (b, c, ...), and its gradient. Two layouts: planes, where the
+ * elements of one channel lie side by side (n > 1 of them), and rows, where the channels do.
+ *
+ * The gradient of the bias sums in a fixed order: QN_WG work-items take planes or rows by turns,
+ * then add up in a tree. */
+#include "lib/reduce.clh"
+
+#ifndef QN_GRADIENT
+/* Row r of n elements belongs to channel r % channels. y may lie in the place of x. */
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
+bias_planes(__global const TYPE(X) * x, ulong x_at, __global const TYPE(BIAS) * bias, ulong bias_at,
+            __global TYPE(Y) * y, ulong y_at, ulong n, ulong channels)
+{
+    const ulong first = get_global_id(0) * QN_V, row = get_global_id(1);
+    bias += bias_at;
+    x += x_at + row * n;
+    y += y_at + row * n;
+    if (first >= n)
+        return;
+    const float b = LD(BIAS, bias, row % channels);
+    if (first + QN_V <= n) {
+        const floatv result = LDV(X, x, first) + b;
+        STV(Y, y, first, result);
+        return;
+    }
+    for (ulong i = first; i < n; i++) {
+        const float result = LD(X, x, i) + b;
+        ST(Y, y, i, result);
+    }
+}
+
+/* Rows of n elements, one a channel. y may lie in the place of x. */
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
+bias_rows(__global const TYPE(X) * x, ulong x_at, __global const TYPE(BIAS) * bias, ulong bias_at,
+          __global TYPE(Y) * y, ulong y_at, ulong n)
+{
+    const ulong first = get_global_id(0) * QN_V, row = get_global_id(1);
+    bias += bias_at;
+    x += x_at + row * n;
+    y += y_at + row * n;
+    if (first + QN_V <= n) {
+        const floatv result = LDV(X, x, first) + LDV(BIAS, bias, first);
+        STV(Y, y, first, result);
+        return;
+    }
+    for (ulong i = first; i < n; i++) {
+        const float result = LD(X, x, i) + LD(BIAS, bias, i);
+        ST(Y, y, i, result);
+    }
+}
+
+#else
+/* The sum of n neighbouring elements. */
+inline float sum_plane(__global const TYPE(DY) * dy, ulong n)
+{
+    floatv sums = (floatv)(0.0f);
+    float sum = 0.0f;
+    ulong i = 0;
+    for (; i + QN_V <= n; i += QN_V)
+        sums += LDV(DY, dy, i);
+    for (; i < n; i++)
+        sum += LD(DY, dy, i);
+    return sum + qn_hadd(sums);
+}
+
+/* One work-group a channel; a work-item sums every QN_WG-th plane. */
+__kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
+bias_planes_gradient(__global const TYPE(DY) * dy, ulong dy_at, __global TYPE(DB) * db, ulong db_at,
+                     ulong n, ulong channels, ulong samples, float beta)
+{
+    __local float part[QN_WG];
+    const ulong channel = get_group_id(0);
+    dy += dy_at;
+    db += db_at;
+    float sum = 0.0f;
+    for (ulong s = get_local_id(0); s < samples; s += QN_WG)
+        sum += sum_plane(dy + (s * channels + channel) * n, n);
+    const float result = qn_group_sum(sum, part);
+    if (get_local_id(0) == 0)
+        ACC(DB, db, channel, beta, result);
+}
+
+/* One work-group for QN_V channels, or for a single one of those that are left over; a work-item
+ * sums every QN_WG-th row. */
+__kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
+bias_rows_gradient(__global const TYPE(DY) * dy, ulong dy_at, __global TYPE(DB) * db, ulong db_at,
+                   ulong channels, ulong samples, float beta)
+{
+    __local floatv part[QN_WG];
+    const ulong vectors = channels / QN_V, group = get_group_id(0);
+    const bool full = group < vectors;
+    const ulong channel = full ? group * QN_V : vectors * QN_V + (group - vectors);
+    const uint id = get_local_id(0);
+    dy += dy_at;
+    db += db_at;
+    floatv sums = (floatv)(0.0f);
+    for (ulong s = id; s < samples; s += QN_WG) {
+        if (full)
+            sums += LDV(DY, dy, s * channels + channel);
+        else
+            sums.s0 += LD(DY, dy, s * channels + channel);
+    }
+    part[id] = sums;
+    for (uint half_ = QN_WG / 2; half_ > 0; half_ /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < half_)
+            part[id] += part[id + half_];
+    }
+    if (id == 0 && full)
+        ACCV(DB, db, channel, beta, part[0]);
+    if (id == 0 && !full)
+        ACC(DB, db, channel, beta, part[0].s0);
+}
+#endif

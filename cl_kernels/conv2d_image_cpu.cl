@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What convolution makes of an image, in the CPU shape: the result (weights W, source S the image),
+ * or with QN_GRADIENT the gradient of the image (S the gradient of the result).
+ *
+ * A work-item makes tiles of QN_BLOCK channels x QN_ROW pixels, as a product of weights and
+ * patches. A panel of QN_DEPTH terms is packed, then meets all the channels: QN_MR of them x QN_NR
+ * vectors of sums stay in registers. The order of a sum is that of its terms. QN_MR divides
+ * QN_BLOCK, and QN_NR QN_NV.
+ */
+#include "lib/conv2d_cpu.clh"
+
+/* Pixels of a tile that are neighbours in what is made, `step` elements apart. */
+typedef struct {
+    int lane, lanes, step;
+    ulong at; /* in channel 0 of the first image */
+} conv_span;
+
+/* Where the pixels of a tile go; rows that follow one another are joined. Gives the number of
+ * spans. */
+inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
+                      ulong image, int dw)
+{
+    conv_position position = conv_position_at(first, v.count, h.count);
+    int count = 0;
+    for (int lane = 0; lane < lanes;) {
+        const int here = min(h.count - position.column, lanes - lane);
+        const ulong row = v.at + position.row * (ulong)v.at_step;
+        const ulong at = position.image * image + row * dw + h.at + position.column * h.at_step;
+        if (h.at_step == 1 && count > 0 && span[count - 1].at + span[count - 1].lanes == at) {
+            span[count - 1].lanes += here;
+        } else {
+            span[count].lane = lane;
+            span[count].lanes = here;
+            span[count].step = h.at_step;
+            span[count].at = at;
+            count++;
+        }
+        lane += here;
+        position = conv_next_row(position, v);
+    }
+    return count;
+}
+
+/* Adds one channel of a tile to what is made, `at` elements behind channel 0. */
+inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum, const conv_span *span,
+                        int spans, float bias, float beta)
+{
+    for (int n = 0; n < spans; n++) {
+        const float *value = sum + span[n].lane;
+        const ulong to = at + span[n].at;
+        int i = 0;
+        for (; span[n].step == 1 && i + QN_V <= span[n].lanes; i += QN_V)
+            ACCV(D, d, to + i, beta, QN_PASTE(vload, QN_V)(0, value + i) + bias);
+        for (; i < span[n].lanes; i++)
+            ACC(D, d, to + (ulong)i * span[n].step, beta, value[i] + bias);
+    }
+}
+
+/* sum += weights * panel: QN_MR rows of weights, whose elements lie at row[i] + term[k], x QN_NR of
+ * the QN_NV vectors of pixels. */
+inline void multiply(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
+                     const ulong *row, const uint *term, int terms)
+{
+    floatv a[QN_MR * QN_NR];
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            a[i * QN_NR + j] = sum[i * QN_NV + j];
+    for (int k = 0; k < terms; k++) {
+        floatv patch[QN_NR];
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            patch[j] = QN_PASTE(vload, QN_V)(j, panel + k * QN_ROW);
+#pragma unroll
+        for (int i = 0; i < QN_MR; i++) {
+            const floatv weight = (floatv)(LD(W, w, row[i] + term[k]));
+#pragma unroll
+            for (int j = 0; j < QN_NR; j++)
+                a[i * QN_NR + j] = fma(weight, patch[j], a[i * QN_NR + j]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            sum[i * QN_NV + j] = a[i * QN_NR + j];
+}
+
+/* Every channel of the block: rows row0 .. row0 + rows - 1 of the weights, row_step elements apart.
+ * Past the last of them it is repeated, and not stored. */
+inline void multiply_rows(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
+                          const uint *term, int terms, int row0, int rows, ulong row_step)
+{
+    for (int i = 0; i < rows; i += QN_MR) {
+        ulong row[QN_MR];
+#pragma unroll
+        for (int j = 0; j < QN_MR; j++)
+            row[j] = (row0 + min(i + j, rows - 1)) * row_step;
+        for (int j = 0; j < QN_NV; j += QN_NR)
+            multiply(sum + i * QN_NV + j, panel + j * QN_V, w, row, term, terms);
+    }
+}
+
+/* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
+ * to make. Work-groups: (tiles / tiles_each, blocks of channels, phase x group). */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, ulong w_at,
+             __global const TYPE(B) *b, ulong b_at, __global TYPE(D) *d, ulong d_at, int has_bias,
+             float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
+             int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
+             int dilation_y, int dilation_x, uint tiles_each)
+{
+    __local float panel[QN_PANEL(QN_DEPTH)];
+    floatv sum[QN_BLOCK * QN_NV];
+    conv_pixels tile;
+    conv_span span[QN_ROW];
+    uint offset[QN_DEPTH];
+    s += s_at;
+    w += w_at;
+    b += b_at;
+    d += d_at;
+    const int phase = get_group_id(2) / groups, group = get_group_id(2) - phase * groups;
+    const int taps = kh * kw;
+#if QN_GRADIENT
+    const int across = min(stride_x, dw), down = phase / across, right = phase - down * across;
+    const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
+    const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
+    const ulong row_step = taps, term_step = (ulong)channels * taps;
+#else
+    const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
+    const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
+    const ulong row_step = (ulong)depth * taps, term_step = taps;
+#endif
+    const ulong image = (ulong)groups * depth * sh * sw, plane = (ulong)dh * dw;
+    const conv_source source = {batch * image, image, (long)group * depth * sh * sw, sh, sw};
+    const int row0 = get_group_id(1) * QN_BLOCK, rows = min(QN_BLOCK, channels - row0);
+    const int channel0 = group * channels + row0, terms = depth * v.taps * h.taps;
+    const ulong pixels = (ulong)batch * v.count * h.count;
+    w += (ulong)group * channels * depth * taps;
+    for (uint t = 0; t < tiles_each; t++) {
+        const ulong first = (get_group_id(0) * (ulong)tiles_each + t) * QN_ROW;
+        if (first >= pixels)
+            return;
+        const int lanes = (int)min((ulong)QN_ROW, pixels - first);
+        conv_find_pixels(&tile, first, lanes, v, h, source);
+        for (int i = 0; i < QN_BLOCK * QN_NV; i++)
+            sum[i] = (floatv)(0.0f);
+        for (int k = 0; k < terms; k += QN_DEPTH) {
+            const int here = min(QN_DEPTH, terms - k);
+            conv_term term = conv_term_at(k, v, h);
+            for (int i = 0; i < here; i++) {
+                offset[i] = (uint)(term.channel * term_step) + conv_tap(term, v, h, kw);
+                conv_pack_row(panel + i * QN_ROW, s, &tile, term, v, h, source);
+                term = conv_next_term(term, v, h);
+            }
+            multiply_rows(sum, panel, w, offset, here, row0, rows, row_step);
+        }
+        const int spans =
+            find_spans(span, first, lanes, v, h, (ulong)groups * channels * plane, dw);
+        for (int i = 0; i < rows; i++)
+            store_spans(d, (channel0 + i) * plane, (const float *)(sum + i * QN_NV), span, spans,
+                        has_bias ? LD(B, b, (ulong)(channel0 + i)) : 0.0f, beta);
+    }
+}

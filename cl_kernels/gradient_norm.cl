@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The global norm of the gradient, and what follows from it for the update: whether it is skipped,
+ * the clip factor, the loss scale, Adam's bias corrections.
+ */
+#include "lib/control.clh"
+#include "lib/row.clh"
+
+#define F_TYPE f32
+#define T_TYPE i32
+
+#define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
+
+/* The Euclidean norm of n values, given to every work-item. They are brought to at most 1 by a
+ * power of two, so that no square overflows or vanishes; not finite if one of them is not. */
+inline float safe_norm(__global const float *x, ulong n, __local float *part)
+{
+    const ulong lane = get_local_id(0);
+    floatv largest = (floatv)(0.0f);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+        largest = fmax(largest, fabs(LDV(F, x, i)));
+    float top = qn_hmax(largest);
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+        top = fmax(top, fabs(LD(F, x, i)));
+    top = qn_group_max(top, part);
+    const int shift = clamp((int)((as_uint(top) >> 23) & 255u) - 126, -100, 126);
+    const float scale = ldexp(1.0f, -shift);
+    floatv squares = (floatv)(0.0f);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
+        const floatv v = LDV(F, x, i) * scale;
+        squares = fma(v, v, squares);
+    }
+    float sum = qn_hadd(squares);
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
+        const float v = LD(F, x, i) * scale;
+        sum = fma(v, v, sum);
+    }
+    return ldexp(sqrt(qn_group_sum(sum, part)), shift);
+}
+
+/* A work-group per chunk of at most 4096 elements: the norm of the chunk. */
+GROUP_KERNEL partial(__global const float *gradient, ulong gradient_at, __global const int *table,
+                     ulong table_at, __global float *norm, ulong norm_at)
+{
+    __local float part[QN_WG];
+    gradient += gradient_at;
+    table += table_at;
+    norm += norm_at;
+    const ulong chunk = get_group_id(0);
+    const ulong first = LDI(T, table, chunk * 4), n = LDI(T, table, chunk * 4 + 1);
+    const float value = safe_norm(gradient + first, n, part);
+    if (get_local_id(0) == 0)
+        ST(F, norm, chunk, value);
+}
+
+inline bool is_finite(float v)
+{
+    return (as_uint(v) & 0x7f800000u) != 0x7f800000u;
+}
+
+/* Halves the loss scale after a skipped update, doubles it after `interval` good ones. */
+inline void move_scale(__global qn_control *now, bool skip, uint interval)
+{
+    const uint good = skip ? 0u : now->good_updates + 1u;
+    if (skip)
+        now->loss_scale = fmax(now->loss_scale * 0.5f, 1.0f);
+    else if (good >= interval)
+        now->loss_scale = fmin(now->loss_scale * 2.0f, 16777216.0f);
+    now->good_updates = good >= interval ? 0u : good;
+}
+
+/* A single work-group. `log_beta` are the logarithms of Adam's betas. */
+GROUP_KERNEL total(__global const float *norms, ulong norms_at, __global uint *control,
+                   ulong control_at, ulong n, float log_beta1, float log_beta2, int dynamic,
+                   uint interval)
+{
+    __local float part[QN_WG];
+    norms += norms_at;
+    __global qn_control *now = QN_CONTROL(control, control_at);
+    const float scaled = safe_norm(norms, n, part);
+    if (get_local_id(0) != 0)
+        return;
+    const float norm = scaled / now->loss_scale;
+    const bool skip = !is_finite(norm);
+    const float clip = now->clip > 0.0f ? fmin(1.0f, now->clip / (norm + 1e-6f)) : 1.0f;
+    now->grad_norm = norm;
+    now->skip = skip;
+    now->grad_scale = skip ? 0.0f : clip / now->loss_scale;
+    now->applied += !skip;
+    now->bias1 = -expm1((float)now->applied * log_beta1);
+    now->bias2 = -expm1((float)now->applied * log_beta2);
+    if (dynamic)
+        move_scale(now, skip, interval);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The matrix product in the shape that CPUs want:
+ *
+ *     c (m, n) = beta * c + a (m, k) * b (k, n) + bias (n)
+ *
+ * One work-item is one work-group. It computes a tile of tile_m x tile_n elements of c, over its
+ * part of k (part p writes the p-th copy of c), in blocks of KC: it packs tile_m x KC of a once per
+ * block, then walks the tile in column panels of NV vectors. A panel of b is packed, and meets all
+ * rows while it is in the first cache. The innermost loop multiplies MR rows by NV vectors, whose
+ * sums stay in registers; the sums of a block are added to those of the blocks before.
+ *
+ * Packing turns every type into f32, brings strided elements side by side, and is the only place
+ * that looks at edges: rows and columns past the end repeat the last one or are 0, and are never
+ * stored.
+ *
+ * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V;
+ *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
+ *   HAS_BIAS     0: `bias` is not touched
+ *   MR, NV       rows and vectors of the register tile; QN_V is a multiple of MR
+ *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of a block
+ */
+#include "lib/shuffle.clh"
+#include "lib/type.clh"
+
+#define NR (NV * QN_V)
+
+/* Where packed element (row, l) of a lies: rows stay rows, and columns become panels of QN_V rows,
+ * so that packing copies whole vectors either way. */
+#if A_T
+#define A_AT(row, l) ((row) / QN_V * QN_V * KC + (l)*QN_V + (row) % QN_V)
+#define A_STEP_ROW 1
+#define A_STEP_L QN_V
+#else
+#define A_AT(row, l) ((row)*KC + (l))
+#define A_STEP_ROW KC
+#define A_STEP_L 1
+#endif
+
+/* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. */
+#if A_T
+inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong m, ulong i, int rows,
+                   ulong l, int depth)
+{
+    for (int r = 0; r < rows; r += QN_V) {
+        __local float *to = pack + A_AT(r, 0);
+        const ulong from = l * m + i + r;
+        const int here = min(rows - r, QN_V);
+        if (here == QN_V) {
+            for (int d = 0; d < depth; d++)
+                QN_PASTE(vstore, QN_V)(LDV(A, a, from + d * m), d, to);
+        } else {
+            for (int d = 0; d < depth; d++) {
+                QN_PASTE(vstore, QN_V)((floatv)(0.0f), d, to);
+                for (int e = 0; e < here; e++)
+                    to[d * QN_V + e] = LD(A, a, from + d * m + e);
+            }
+        }
+    }
+}
+#else
+inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong k, ulong i, int rows,
+                   ulong l, int depth)
+{
+    const int padded = (rows + MR - 1) / MR * MR;
+    for (int r = 0; r < padded; r++) {
+        __local float *to = pack + A_AT(r, 0);
+        const ulong from = (i + min(r, rows - 1)) * k + l;
+        int d = 0;
+        for (; d + QN_V <= depth; d += QN_V)
+            QN_PASTE(vstore, QN_V)(LDV(A, a, from + d), 0, to + d);
+        for (; d < depth; d++)
+            to[d] = LD(A, a, from + d);
+    }
+}
+#endif
+
+#if B_T
+/* Packs vector v of the panel that begins at column j, of which `columns` exist. */
+inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong k, ulong j, int columns,
+                   ulong l, int depth)
+{
+    int d = 0;
+    for (; d + QN_V <= depth; d += QN_V) {
+        floatv row[QN_V];
+#pragma unroll
+        for (int e = 0; e < QN_V; e++)
+            row[e] = LDV(B, b, (j + min(e, columns - 1)) * k + l + d);
+        qn_transpose(row);
+#pragma unroll
+        for (int e = 0; e < QN_V; e++)
+            pack[(d + e) * NV] = row[e];
+    }
+    for (; d < depth; d++) {
+        __local float *to = (__local float *)(pack + d * NV);
+        for (int e = 0; e < QN_V; e++)
+            to[e] = LD(B, b, (j + min(e, columns - 1)) * k + l + d);
+    }
+}
+#else
+inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong n, ulong j, int columns,
+                   ulong l, int depth)
+{
+    const ulong from = l * n + j;
+    if (columns >= QN_V) {
+        for (int d = 0; d < depth; d++)
+            pack[d * NV] = LDV(B, b, from + d * n);
+    } else {
+        for (int d = 0; d < depth; d++) {
+            __local float *to = (__local float *)(pack + d * NV);
+            pack[d * NV] = (floatv)(0.0f);
+            for (int e = 0; e < columns; e++)
+                to[e] = LD(B, b, from + d * n + e);
+        }
+    }
+}
+#endif
+
+/* MR rows times one panel: the register tile. */
+inline void multiply(__local const float *a, __local const floatv *b, __local floatv *sum,
+                     int depth, bool first)
+{
+    floatv acc[MR][NV];
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            acc[r][v] = (floatv)(0.0f);
+    for (int l = 0; l < depth; l++) {
+#pragma unroll
+        for (int r = 0; r < MR; r++)
+#pragma unroll
+            for (int v = 0; v < NV; v++)
+                acc[r][v] =
+                    fma((floatv)(a[r * A_STEP_ROW + l * A_STEP_L]), b[l * NV + v], acc[r][v]);
+    }
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+#pragma unroll
+        for (int v = 0; v < NV; v++) {
+            __local floatv *to = sum + r * (NC / QN_V) + v;
+            *to = first ? acc[r][v] : *to + acc[r][v];
+        }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
+matmul_cpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
+           __global const TYPE(BIAS) *bias, ulong bias_at, __global TYPE(C) *c, ulong c_at,
+           ulong m, ulong n, ulong k, ulong tile_m, ulong tile_n, ulong part_k, float beta)
+{
+    __local float pack_of_a[MC * KC];
+    __local floatv pack_of_b[KC * NV];
+    __local floatv sum[MC * (NC / QN_V)];
+    a += a_at;
+    b += b_at;
+    bias += bias_at;
+    c += c_at + get_group_id(2) * m * n;
+
+    const ulong i = get_group_id(1) * tile_m, j = get_group_id(0) * tile_n;
+    const int rows = (int)min(tile_m, m - i), columns = (int)min(tile_n, n - j);
+    const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
+
+    for (ulong l = begin; l < end; l += KC) {
+        const int depth = (int)min((ulong)KC, end - l);
+        pack_a(pack_of_a, a, A_T ? m : k, i, rows, l, depth);
+        for (int column = 0; column < columns; column += NR) {
+            for (int v = 0; v < NV; v++) {
+                const int at = min(column + v * QN_V, columns - 1);
+                pack_b(pack_of_b + v, b, B_T ? k : n, j + at, columns - at, l, depth);
+            }
+            for (int row = 0; row < rows; row += MR)
+                multiply(pack_of_a + A_AT(row, 0), pack_of_b,
+                         sum + row * (NC / QN_V) + column / QN_V, depth, l == begin);
+        }
+    }
+
+    for (int row = 0; row < rows; row++) {
+        const __local float *from = (const __local float *)(sum + row * (NC / QN_V));
+        const ulong at = (i + row) * n + j;
+        int e = 0;
+        for (; e + QN_V <= columns; e += QN_V) {
+            floatv v = QN_PASTE(vload, QN_V)(0, from + e);
+#if HAS_BIAS
+            if (begin == 0)
+                v += LDV(BIAS, bias, j + e);
+#endif
+            ACCV(C, c, at + e, beta, v);
+        }
+        for (; e < columns; e++) {
+            float v = from[e];
+#if HAS_BIAS
+            if (begin == 0)
+                v += LD(BIAS, bias, j + e);
+#endif
+            ACC(C, c, at + e, beta, v);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Softmax along rows of n elements.
+ */
+#include "lib/row.clh"
+
+#ifndef X_TYPE
+#define X_TYPE f32
+#endif
+#ifndef Y_TYPE
+#define Y_TYPE f32
+#endif
+#ifndef DX_TYPE
+#define DX_TYPE f32
+#endif
+#ifndef DY_TYPE
+#define DY_TYPE f32
+#endif
+
+#define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
+
+/* The largest value of a row, at least -3e38: a row of -inf alone must not give inf - inf. */
+inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
+{
+    const ulong lane = get_local_id(0);
+    floatv top = (floatv)(-3e38f);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+        top = fmax(top, LDV(X, x, i));
+    float rest = qn_hmax(top);
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+        rest = fmax(rest, LD(X, x, i));
+    return qn_group_max(rest, part);
+}
+
+inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
+{
+    const ulong lane = get_local_id(0);
+    floatv sum = (floatv)(0.0f);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+        sum += exp(LDV(X, x, i) - top);
+    float rest = qn_hadd(sum);
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+        rest += exp(LD(X, x, i) - top);
+    return qn_group_sum(rest, part);
+}
+
+/* A work-group per `span` rows. A row of -inf alone gives zeros. */
+ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y) *y, ulong y_at,
+                   ulong rows, ulong n, uint span)
+{
+    __local float part[QN_WG];
+    x += x_at;
+    y += y_at;
+    const ulong first = get_group_id(0) * span, last = min(rows, first + span);
+    const ulong lane = get_local_id(0);
+    for (ulong row = first; row < last; row++) {
+        const ulong at = row * n;
+        const float top = row_max(x + at, n, part);
+        const float sum = row_exp_sum(x + at, n, top, part);
+        const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+        for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+            STV(Y, y, at + i, exp(LDV(X, x, at + i) - top) * factor);
+        for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+            ST(Y, y, at + i, exp(LD(X, x, at + i) - top) * factor);
+    }
+}
+
+/* The sum of y * dy over a row. */
+inline float row_product(__global const TYPE(Y) *y, __global const TYPE(DY) *dy, ulong n,
+                         __local float *part)
+{
+    const ulong lane = get_local_id(0);
+    floatv sum = (floatv)(0.0f);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+        sum = fma(LDV(Y, y, i), LDV(DY, dy, i), sum);
+    float rest = qn_hadd(sum);
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+        rest = fma(LD(Y, y, i), LD(DY, dy, i), rest);
+    return qn_group_sum(rest, part);
+}
+
+/* A work-group per `span` rows. */
+ROW_KERNEL backward(__global const TYPE(Y) *y, ulong y_at, __global const TYPE(DY) *dy,
+                    ulong dy_at, __global TYPE(DX) *dx, ulong dx_at, ulong rows, ulong n,
+                    uint span, float beta)
+{
+    __local float part[QN_WG];
+    y += y_at;
+    dy += dy_at;
+    dx += dx_at;
+    const ulong first = get_group_id(0) * span, last = min(rows, first + span);
+    const ulong lane = get_local_id(0);
+    for (ulong row = first; row < last; row++) {
+        const ulong at = row * n;
+        const float level = row_product(y + at, dy + at, n, part);
+        for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
+            ACCV(DX, dx, at + i, beta, LDV(Y, y, at + i) * (LDV(DY, dy, at + i) - level));
+        for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
+            ACC(DX, dx, at + i, beta, LD(Y, y, at + i) * (LD(DY, dy, at + i) - level));
+    }
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Elementwise functions of one tensor, and their gradients. One kernel an operator and direction; a
+ * work-item handles QN_V neighbouring elements, the last one what is left of them. Outputs may lie
+ * in the place of inputs. */
+#include "lib/type.clh"
+
+/* Each is written once for scalars and vectors: T is the type. Comparisons are made so that NaN
+ * goes through forward functions, since an overflow must be seen at the end. */
+#define RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(0.0f) : (v))
+#define LEAKY_RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(a) * (v) : (v))
+#define SIGMOID(T, v, a) ((T)(1.0f) / ((T)(1.0f) + exp(-(v))))
+#define TANH(T, v, a) tanh(v)
+
+/* The gradient of x from d, the gradient of y; v is y, or for the first two x or y, which have one
+ * sign. */
+#define RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(0.0f))
+#define LEAKY_RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(a) * (d))
+#define SIGMOID_GRADIENT(T, d, v, a) ((d) * (v) * ((T)(1.0f) - (v)))
+#define TANH_GRADIENT(T, d, v, a) ((d)*fma(-(v), (v), (T)(1.0f)))
+
+/* y = f(x) */
+#define FORWARD(NAME, F)                                                                           \
+    __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void NAME(                            \
+        __global const TYPE(X) * x, ulong x_at, __global TYPE(Y) * y, ulong y_at, ulong n,         \
+        float a)                                                                                   \
+    {                                                                                              \
+        const ulong first = get_global_id(0) * QN_V;                                               \
+        x += x_at;                                                                                 \
+        y += y_at;                                                                                 \
+        if (first + QN_V <= n) {                                                                   \
+            const floatv v = LDV(X, x, first);                                                     \
+            const floatv result = F(floatv, v, a);                                                 \
+            STV(Y, y, first, result);                                                              \
+            return;                                                                                \
+        }                                                                                          \
+        for (ulong i = first; i < n; i++) {                                                        \
+            const float v = LD(X, x, i);                                                           \
+            const float result = F(float, v, a);                                                   \
+            ST(Y, y, i, result);                                                                   \
+        }                                                                                          \
+    }
+
+/* dx = beta * dx + f'(v) * dy */
+#define GRADIENT(NAME, F)                                                                          \
+    __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void NAME(                            \
+        __global const TYPE(DY) * dy, ulong dy_at, __global const TYPE(V) * values, ulong v_at,    \
+        __global TYPE(DX) * dx, ulong dx_at, ulong n, float a, float beta)                         \
+    {                                                                                              \
+        const ulong first = get_global_id(0) * QN_V;                                               \
+        dy += dy_at;                                                                               \
+        values += v_at;                                                                            \
+        dx += dx_at;                                                                               \
+        if (first + QN_V <= n) {                                                                   \
+            const floatv d = LDV(DY, dy, first), v = LDV(V, values, first);                        \
+            const floatv result = F(floatv, d, v, a);                                              \
+            ACCV(DX, dx, first, beta, result);                                                     \
+            return;                                                                                \
+        }                                                                                          \
+        for (ulong i = first; i < n; i++) {                                                        \
+            const float d = LD(DY, dy, i), v = LD(V, values, i);                                   \
+            const float result = F(float, d, v, a);                                                \
+            ACC(DX, dx, i, beta, result);                                                          \
+        }                                                                                          \
+    }
+
+#ifdef QN_GRADIENT
+GRADIENT(relu_gradient, RELU_GRADIENT)
+GRADIENT(leaky_relu_gradient, LEAKY_RELU_GRADIENT)
+GRADIENT(sigmoid_gradient, SIGMOID_GRADIENT)
+GRADIENT(tanh_gradient, TANH_GRADIENT)
+#else
+FORWARD(relu, RELU)
+FORWARD(leaky_relu, LEAKY_RELU)
+FORWARD(sigmoid, SIGMOID)
+FORWARD(tanh_forward, TANH)
+#endif

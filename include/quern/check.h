@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The harness: whether the operators compute the right numbers on a device. Each operator is
+ * compared with a reference in double precision, forward and backward, in every storage type and
+ * with every kernel variant that the device can run.
+ */
+#ifndef QUERN_CHECK_H
+#define QUERN_CHECK_H
+
+#include <quern/device.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum qn_check_outcome {
+    QN_CHECK_PASSED,
+    QN_CHECK_FAILED,
+    QN_CHECK_NOT_APPLICABLE, /* the variant cannot run here, or not in this case */
+} qn_check_outcome;
+
+/* One operator in one case, storage type and variant. The texts live until the callback returns. */
+typedef struct qn_check_record {
+    const char *op;
+    const char *item;    /* name of the case */
+    const char *storage; /* "f32", "f16", "bf16"; "f16+" and "bf16+": parameters too */
+    const char *variant; /* "any", "cpu", "gpu"; "shape" for checks of the shape rule */
+    qn_check_outcome outcome;
+    const char *reason; /* "" if passed: the first thing that is wrong, in one line */
+} qn_check_record;
+
+typedef void (*qn_check_fn)(void *user, const qn_check_record *record);
+
+typedef struct qn_check_params {
+    const char *filter; /* operators separated by commas, "add,relu"; "relu/rows" is one case of
+                           one; NULL: all */
+    bool small;         /* only the cases marked as tiny, for very slow devices */
+    bool stop;          /* at the first failure */
+    uint64_t seed;      /* of all random values; the same seed repeats exactly; 0: 1 */
+    qn_check_fn fn;     /* called for each record, in order; NULL: only the summary */
+    void *user;
+} qn_check_params;
+
+typedef struct qn_check_summary {
+    int passed, failed, not_applicable;
+    uint64_t seed; /* that was used */
+} qn_check_summary;
+
+/* Runs the harness. QN_OK when it ran to its end, whatever it found; QN_ERR_ARGUMENT when the
+ * filter names nothing. `params` and `summary` may be NULL. Details of failed builds go to the
+ * device's log. Thread-safety: Unsafe; uses the device. */
+QN_API qn_status qn_check_run(qn_device *device, const qn_check_params *params,
+                              qn_check_summary *summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

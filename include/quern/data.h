@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Labelled images in host memory, and the loader that puts them in a seeded random order and has
+ * the next cycles ready.
+ */
+#ifndef QUERN_DATA_H
+#define QUERN_DATA_H
+
+#include <quern/log.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum qn_split {
+    QN_SPLIT_TRAIN,
+    QN_SPLIT_TEST,
+} qn_split;
+
+typedef struct qn_dataset_params {
+    qn_log log;
+    const char *name;   /* "fashion-mnist": read from QN_DATA_DIR, else from the folder of the
+                           distribution's package. Ignored when one of the following is set, save in
+                           messages */
+    const char *path;   /* a folder of IDX files under their usual names, such as
+                           train-images-idx3-ubyte, t10k-labels-idx1-ubyte, with or without .gz */
+    const char *images; /* or one pair of IDX files, both named here; `split` then says nothing */
+    const char *labels;
+    qn_split split;
+} qn_dataset_params;
+
+/* What is in a dataset. The arrays are borrowed from it. */
+typedef struct qn_dataset_facts {
+    int64_t count; /* samples, at least 1 */
+    int channels, height, width;
+    int64_t image_bytes;   /* of one image: channels * height * width */
+    int64_t classes;       /* largest label + 1 */
+    const uint8_t *images; /* (count, channels, height, width) */
+    const int32_t *labels; /* (count), none negative */
+} qn_dataset_facts;
+
+/* Images u8 with one label each, read whole into host memory when opened.
+ * Thread-safety: Safe; nothing changes after opening.
+ * Lifetime: until qn_dataset_close; must outlive its loaders. */
+typedef struct qn_dataset qn_dataset;
+
+/* Opens a dataset. Images are IDX u8 of 3 dimensions (one channel) or 4 (samples, channels, height,
+ * width), labels IDX u8 or i32 of 1 dimension. QN_ERR_IO: a file is missing or not readable;
+ * QN_ERR_FORMAT: it is not what it should be, or the counts differ. */
+QN_API qn_status qn_dataset_open(qn_dataset **dataset, const qn_dataset_params *params);
+/* Closes and sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_dataset_close(qn_dataset **dataset);
+/* Borrowed, valid while the dataset is open. */
+QN_API const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset);
+
+typedef struct qn_loader_params {
+    qn_log log;
+    uint64_t seed;
+    int64_t position;    /* samples already taken since the start of training */
+    int64_t max_samples; /* of the largest cycle, at least 1; the first is prepared in this size */
+    int cycles;          /* kept in memory, the one in use included; 0: 2, at least 2 */
+    bool sequential;     /* every epoch in the order of the files rather than shuffled */
+} qn_loader_params;
+
+/* The samples of one cycle. The arrays are borrowed until the next call of qn_loader_next or
+ * qn_loader_close. */
+typedef struct qn_batch {
+    int64_t position; /* of the first sample in the stream */
+    int64_t samples;
+    const uint8_t *images; /* (samples, channels, height, width) */
+    const int32_t *labels; /* (samples) */
+} qn_batch;
+
+/* An endless stream of samples: epoch after epoch, each a permutation drawn from (seed, epoch),
+ * without regard to where cycles end. What comes depends on dataset, seed, position and samples
+ * alone. A thread gathers the next cycles while the last one is in use; all memory is made by
+ * qn_loader_open. Thread-safety: Unsafe; one thread at a time. Lifetime: until qn_loader_close. */
+typedef struct qn_loader qn_loader;
+
+/* Borrows `dataset`. */
+QN_API qn_status qn_loader_open(qn_loader **loader, const qn_dataset *dataset,
+                                const qn_loader_params *params);
+/* The next `samples` samples, 1 to max_samples; waits until they are there. Cycles of one size are
+ * prepared ahead; a call with another size waits for its own. */
+QN_API qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch);
+/* The position of the sample that comes next: what resuming needs. */
+QN_API int64_t qn_loader_position(const qn_loader *loader);
+/* Ends the thread, frees, sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_loader_close(qn_loader **loader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * OpenCL devices: listing them, choosing one by text, opening one or wrapping the caller's own, and
+ * the facts about it that a plan is made from.
+ */
+#ifndef QUERN_DEVICE_H
+#define QUERN_DEVICE_H
+
+#include <quern/log.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One OpenCL device: context, queue, limits, compiled programs.
+ * Thread-safety: Unsafe; one thread at a time per device. Several devices live side by side.
+ * Lifetime: until qn_device_close; must outlive the trainers opened on it. */
+typedef struct qn_device qn_device;
+
+/* All that a plan knows about a device: numbers, so that a plan can be made elsewhere from a file
+ * of them. Fields of 0 take the default of qn_facts_default. */
+typedef struct qn_facts {
+    char name[96];    /* device and platform, for people */
+    bool cpu;         /* one work-item per work-group with long vectors is the right shape */
+    int vector_width; /* native width in floats: 4, 8 or 16 */
+    int compute_units;
+    int max_work_group;
+    int64_t local_bytes; /* local memory of a work-group */
+    int64_t global_bytes;
+    int64_t max_alloc_bytes; /* of one buffer, capped to a power of two and to 1 GiB, since drivers
+                                report values that change from run to run */
+    int64_t alignment;       /* of a tensor inside a pool, bytes */
+    bool blas;               /* CLBlast may be used */
+    /* Bytes of CLBlast's temporary buffer for an m x n x k product in any transposition, at
+     * non-zero offsets so that it does not depend on placement; set by the device, NULL without
+     * one. */
+    int64_t (*blas_temp_bytes)(void *blas_device, int64_t m, int64_t n, int64_t k);
+    void *blas_device;
+    double flops; /* multiply-adds count two; per second */
+    double bytes_per_second;
+    double launch_seconds;
+} qn_facts;
+
+/* The default facts of a CPU (`cpu`) or GPU nobody has looked at; for plans without a device. */
+QN_API void qn_facts_default(qn_facts *facts, bool cpu);
+
+typedef struct qn_device_info {
+    char platform[96], device[96], vendor[64], driver[64], version[64];
+    const char *type; /* "cpu", "gpu", "accelerator" or "other" */
+    bool usable;      /* compiles kernels and is available */
+    int64_t global_bytes, max_alloc_bytes;
+    int compute_units;
+} qn_device_info;
+
+/* Lists every device of every platform, in the order of the loader. Writes at most `capacity`
+ * entries and gives the number there are through `count`. Never fails for want of a platform: the
+ * count is then 0. Thread-safety: Safe. */
+QN_API qn_status qn_device_list(qn_device_info *info, int capacity, int *count, const qn_log *log);
+
+typedef struct qn_device_params {
+    qn_log log;
+    const char *match; /* text in platform, device or version, any case; NULL: QN_DEVICE, else
+                          the best usable device (GPU, accelerator, CPU; then compute units) */
+    void *cl_context;  /* the caller's own cl_context, cl_device_id and, if wanted, in-order
+                          command queue; borrowed (retained until close). All three or the first
+                          two; NULL: our own */
+    void *cl_device_id;
+    void *cl_queue;
+    const char *cache_dir;   /* compiled kernels; NULL: QN_CACHE_DIR, else the user's cache folder;
+                                "": no cache on disk */
+    const char *kernel_dir;  /* read *.cl from this folder rather than from the library; NULL: no */
+    int64_t max_alloc_bytes; /* cap of one buffer; 0: the device's, at most 1 GiB */
+} qn_device_params;
+
+/* Opens a device. `params` may be NULL. QN_ERR_NO_DEVICE when nothing matches. */
+QN_API qn_status qn_device_open(qn_device **device, const qn_device_params *params);
+/* Closes and sets to NULL; accepts a pointer to NULL. Waits for what still runs. */
+QN_API void qn_device_close(qn_device **device);
+
+/* Borrowed, valid while the device is open. */
+QN_API const qn_facts *qn_device_facts(const qn_device *device);
+QN_API const qn_device_info *qn_device_describe(const qn_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A graph: nodes in building order. Errors stick: after the first one every function gives no
+ * tensor, so that a model reads like its mathematics and is checked once, with qn_graph_status.
+ */
+#ifndef QUERN_GRAPH_H
+#define QUERN_GRAPH_H
+
+#include <quern/log.h>
+#include <quern/tensor.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Thread-safety: Unsafe. Lifetime: until qn_graph_destroy; plans copy what they need. */
+typedef struct qn_graph qn_graph;
+
+typedef struct qn_graph_params {
+    qn_log log;
+    qn_dtype storage; /* of activations: QN_F32 (default), QN_F16 or QN_BF16; parameters, gradients
+                         of parameters, statistics and losses stay f32 */
+} qn_graph_params;
+
+QN_API qn_status qn_graph_create(qn_graph **graph, const qn_graph_params *params);
+/* Frees and sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_graph_destroy(qn_graph **graph);
+
+/* QN_OK, or the first error; `qn_graph_error` is its one line, "" when there is none. */
+QN_API qn_status qn_graph_status(const qn_graph *graph);
+QN_API const char *qn_graph_error(const qn_graph *graph);
+/* For functions that build models: makes QN_ERR_ARGUMENT with this line stick, unless an earlier
+ * error did, and gives the graph's status. */
+QN_API qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* Data that arrives with each micro-batch. dim[0] must be a multiple of QN_BATCH. */
+QN_API qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
+                          const int64_t *dim);
+
+/* How a parameter starts. All are drawn from (seed, name, element). */
+typedef enum qn_init_kind {
+    QN_INIT_CONSTANT, /* a */
+    QN_INIT_UNIFORM,  /* [a, b) */
+    QN_INIT_NORMAL,   /* mean a, standard deviation b */
+} qn_init_kind;
+
+typedef struct qn_init {
+    qn_init_kind kind;
+    double a, b;
+} qn_init;
+
+/* He et al. 2015, for layers followed by a rectifier: normal, standard deviation sqrt(2 / fan_in).
+ */
+QN_API qn_init qn_init_he(int64_t fan_in);
+/* PyTorch's default of linear and convolution layers: uniform, bound 1 / sqrt(fan_in). */
+QN_API qn_init qn_init_fan_in(int64_t fan_in);
+QN_API qn_init qn_init_constant(double value);
+
+/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. */
+QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
+                              const qn_init *init);
+/* A frozen parameter has neither gradient nor optimizer state; `no_decay` exempts it from weight
+ * decay (the default for parameters of fewer than two dimensions). */
+QN_API void qn_freeze(qn_graph *graph, qn_tensor parameter);
+QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
+
+/* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */
+QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
+/* Marks a tensor as a result that evaluation gives back. */
+QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
+/* Chooses a node for recomputation: its results are dropped after the forward pass and made again
+ * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. */
+QN_API void qn_recompute(qn_graph *graph, qn_tensor tensor);
+
+typedef enum qn_reduction {
+    QN_REDUCE_MEAN, /* sum of numerators / sum of weights, over the whole effective batch */
+    QN_REDUCE_SUM,
+} qn_reduction;
+
+typedef struct qn_loss_params {
+    qn_reduction reduction;
+    double coefficient; /* 0: 1 */
+    qn_tensor weights; /* an input of the shape of `rows`: numerators are rows * weights, the weight
+                          their sum; none: the weight is what the operator that made `rows` says
+                          (cross entropy: labels that count, by class weight), else the count */
+} qn_loss_params;
+
+/* Declares what training minimises: the sum over all calls. `rows` holds one numerator an element,
+ * with the batch in dimension 0. */
+QN_API void qn_loss(qn_graph *graph, qn_tensor rows, const char *name,
+                    const qn_loss_params *params);
+
+/* Shape and type of a tensor; sizes that depend on the batch are negative (see QN_BATCH). */
+QN_API qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor);
+QN_API qn_dtype qn_dtype_of(const qn_graph *graph, qn_tensor tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

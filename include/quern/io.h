@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files of named tensors in the safetensors format: an 8-byte length, a JSON header, the data.
+ * Every file is untrusted: what does not hold together is refused with one line, `FILE: tensor
+ * NAME: reason`, and a file under way never stands under its final name.
+ */
+#ifndef QUERN_IO_H
+#define QUERN_IO_H
+
+#include <quern/log.h>
+#include <quern/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One tensor of a file. */
+typedef struct qn_tensors_entry {
+    const char *name;
+    const char *type; /* as the file writes it: "F32", "I64" */
+    qn_dtype
+        dtype; /* QN_DTYPE_NONE: a type of the format that this library does not compute with */
+    qn_shape shape; /* rank 0: a scalar; dimensions may be 0 */
+    int64_t offset; /* of the first byte, from the start of the file */
+    int64_t bytes;
+} qn_tensors_entry;
+
+/* An open file for reading: its header is in memory, its data is read when asked for.
+ * Thread-safety: Safe for reading, from any number of threads.
+ * Lifetime: until qn_tensors_close; entries and metadata are borrowed from it. */
+typedef struct qn_tensors qn_tensors;
+
+/* Opens a file and checks its whole header: well-formed, names unique, types known, shapes that
+ * equal the bytes, data without gap, overlap or rest. At most QN_MAX_DIMS dimensions and 16 MiB of
+ * header. QN_ERR_IO: not readable; QN_ERR_FORMAT: not what it should be. `log` may be NULL and is
+ * copied. */
+QN_API qn_status qn_tensors_open(qn_tensors **tensors, const char *path, const qn_log *log);
+/* Closes and sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_tensors_close(qn_tensors **tensors);
+
+/* The number of tensors, and one of them, in the order of their data. NULL when `index` is outside.
+ */
+QN_API int64_t qn_tensors_count(const qn_tensors *tensors);
+QN_API const qn_tensors_entry *qn_tensors_at(const qn_tensors *tensors, int64_t index);
+/* NULL when there is none of that name. */
+QN_API const qn_tensors_entry *qn_tensors_find(const qn_tensors *tensors, const char *name);
+/* The value of a key of the file's metadata; NULL when there is none. */
+QN_API const char *qn_tensors_metadata(const qn_tensors *tensors, const char *key);
+
+/* Reads `size` bytes of a tensor of this file, starting `at` bytes into it. Values are
+ * little-endian, packed, slowest dimension first. */
+QN_API qn_status qn_tensors_read(const qn_tensors *tensors, const qn_tensors_entry *entry,
+                                 int64_t at, void *bytes, int64_t size);
+
+/* One tensor to be written. */
+typedef struct qn_tensors_item {
+    const char *name; /* UTF-8, unique, not "__metadata__" */
+    qn_dtype dtype;
+    qn_shape shape; /* concrete */
+} qn_tensors_item;
+
+typedef struct qn_tensors_pair {
+    const char *key, *value; /* UTF-8; keys unique */
+} qn_tensors_pair;
+
+typedef struct qn_tensors_params {
+    qn_log log;
+    const qn_tensors_item *items;
+    int64_t count;
+    const qn_tensors_pair *metadata;
+    int64_t metadata_count;
+} qn_tensors_params;
+
+/* A file being written, under a temporary name in the folder of its path.
+ * Thread-safety: Unsafe.
+ * Lifetime: until qn_tensors_commit or qn_tensors_discard. */
+typedef struct qn_tensors_writer qn_tensors_writer;
+
+/* Starts a file and writes its header. Copies what `params` points to. The data is laid out by size
+ * of element, largest first, so that every tensor is aligned to its own element. */
+QN_API qn_status qn_tensors_create(qn_tensors_writer **writer, const char *path,
+                                   const qn_tensors_params *params);
+/* Adds the next `size` bytes of item `index`. The items may come in any order, each in as many
+ * parts as suits; the bytes of one item come in their own order. */
+QN_API qn_status qn_tensors_write(qn_tensors_writer *writer, int64_t index, const void *bytes,
+                                  int64_t size);
+/* Checks that every item is complete, brings the file to the disk and gives it its name, replacing
+ * what had it. On failure nothing of it remains and an older file stays. Either way frees the
+ * writer and sets it to NULL. `crc`, of the whole file (CRC-32 as zlib's), and `bytes`, its size,
+ * may be NULL. */
+QN_API qn_status qn_tensors_commit(qn_tensors_writer **writer, uint32_t *crc, int64_t *bytes);
+/* Removes what was written, frees, sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_tensors_discard(qn_tensors_writer **writer);
+
+/* Gives the `size` bytes of item `index` that start `at` bytes into it; asked for in order, in
+ * parts of at most 1 MiB. Whatever it returns but QN_OK ends the writing. */
+typedef qn_status (*qn_tensors_source_fn)(void *user, int64_t index, int64_t at, void *bytes,
+                                          int64_t size);
+
+/* Writes a whole file: qn_tensors_create, _write and _commit with the bytes that `source` gives. */
+QN_API qn_status qn_tensors_save(const char *path, const qn_tensors_params *params,
+                                 qn_tensors_source_fn source, void *user, uint32_t *crc,
+                                 int64_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

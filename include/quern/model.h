@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models that ship, as graph functions by name. Each makes its inputs ("images" u8, "labels" i32),
+ * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss.
+ */
+#ifndef QUERN_MODEL_H
+#define QUERN_MODEL_H
+
+#include <quern/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QN_MODEL_MAX_CHANNELS = 8 };
+
+/* What the data looks like. */
+typedef struct qn_model_data {
+    int channels, height, width, classes;
+    float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */
+    float deviation[QN_MODEL_MAX_CHANNELS]; /* 0: 1 */
+} qn_model_data;
+
+/* A key of a recipe's [model] section. */
+typedef struct qn_model_option {
+    const char *key, *value;
+} qn_model_option;
+
+/* Builds the model `name` into the graph. Unknown names, keys and values that are out of range are
+ * errors of the graph, one line each (qn_graph_error). */
+QN_API qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data *data,
+                                const qn_model_option *options, int n_options);
+
+/* Names of the models, one after another; NULL past the last. */
+QN_API const char *qn_model_name(int index);
+/* The keys that a model takes with their defaults and meanings, for people; NULL: no such model. */
+QN_API const char *qn_model_help(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

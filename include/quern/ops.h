@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The operators. Images are (batch, channels, height, width); all layouts are PyTorch's. Params
+ * structs: zero means default, NULL all defaults. A failed call gives no tensor and the graph keeps
+ * the error.
+ */
+#ifndef QUERN_OPS_H
+#define QUERN_OPS_H
+
+#include <quern/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y (.., n) = x (.., k) * w (n, k)^T + b (n). `bias` may be none. */
+QN_API qn_tensor qn_linear(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias);
+
+typedef struct qn_conv2d_params {
+    int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */
+    int groups;                             /* 0: 1 */
+} qn_conv2d_params;
+/* x (b, c, h, w), weight (o, c / groups, kh, kw), bias (o) or none -> (b, o, oh, ow), with
+ * oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1. */
+QN_API qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                           const qn_conv2d_params *params);
+
+typedef struct qn_pool2d_params {
+    int size[2];          /* window: height, width */
+    int stride[2];        /* 0: the window's size */
+    int padding[2];       /* at most half the window */
+    bool exclude_padding; /* average: divide by the elements inside the image */
+} qn_pool2d_params;
+/* The first of equal values wins (row by row). */
+QN_API qn_tensor qn_max_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_params *params);
+QN_API qn_tensor qn_avg_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_params *params);
+/* (b, c, h, w) -> (b, c). */
+QN_API qn_tensor qn_global_avg_pool2d(qn_graph *graph, qn_tensor x);
+
+typedef struct qn_batch_norm_params {
+    int group;       /* samples normalised together, part of the model; 0: 16. Micro-batches are
+                        multiples of it, and a last short group of a cycle is its own group */
+    double eps;      /* 0: 1e-5 */
+    double momentum; /* of the running averages, once per update; 0: 0.1 */
+} qn_batch_norm_params;
+/* x (b, c, ...); weight and bias (c) or none. Running averages belong to the node and move once per
+ * update, with the averages over the whole effective batch (unbiased variance). */
+QN_API qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                               const qn_batch_norm_params *params);
+
+/* Elementwise, of any shape. The gradient of relu at 0 is 0; of leaky_relu at 0 the slope. */
+QN_API qn_tensor qn_relu(qn_graph *graph, qn_tensor x);
+QN_API qn_tensor qn_leaky_relu(qn_graph *graph, qn_tensor x, double slope /* in (0, 1] */);
+QN_API qn_tensor qn_sigmoid(qn_graph *graph, qn_tensor x);
+QN_API qn_tensor qn_tanh(qn_graph *graph, qn_tensor x);
+QN_API qn_tensor qn_scale(qn_graph *graph, qn_tensor x, double factor);
+/* Two tensors of one shape. */
+QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);
+QN_API qn_tensor qn_multiply(qn_graph *graph, qn_tensor a, qn_tensor b);
+/* Adds bias (c) along dimension 1 of x (b, c, ...). */
+QN_API qn_tensor qn_bias(qn_graph *graph, qn_tensor x, qn_tensor bias);
+/* Zeroes with probability `rate` in [0, 1), scales the rest by 1 / (1 - rate); identity in
+ * evaluation. The mask is drawn from (seed, update, sample, node, element): no plan changes it. */
+QN_API qn_tensor qn_dropout(qn_graph *graph, qn_tensor x, double rate);
+
+/* The same elements in another shape; one dimension may be 0: it is worked out. The batch must stay
+ * in dimension 0. */
+QN_API qn_tensor qn_reshape(qn_graph *graph, qn_tensor x, int rank, const int64_t *dim);
+/* (b, ...) -> (b, rest). */
+QN_API qn_tensor qn_flatten(qn_graph *graph, qn_tensor x);
+
+/* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
+ * values; NULL: 0 and 1. */
+QN_API qn_tensor qn_normalize(qn_graph *graph, qn_tensor images, const float *mean,
+                              const float *deviation);
+
+/* Over the last dimension. */
+QN_API qn_tensor qn_softmax(qn_graph *graph, qn_tensor x);
+
+typedef struct qn_cross_entropy_params {
+    double label_smoothing; /* in [0, 1) */
+    bool ignore;            /* rows whose label is ignore_label count nothing */
+    int ignore_label;
+    const float *class_weights; /* one per class, copied; NULL: ones */
+} qn_cross_entropy_params;
+/* logits (.., c), labels u8 or i32 (..) -> numerators (..) in f32, for qn_loss. As PyTorch's
+ * CrossEntropyLoss: with mean reduction the sum is divided by the sum of the labels' weights. */
+QN_API qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
+                                          const qn_cross_entropy_params *params);
+/* (a - b)^2, element by element, in f32, for qn_loss. */
+QN_API qn_tensor qn_squared_error(qn_graph *graph, qn_tensor a, qn_tensor b);
+
+/* Over the dimensions from `first` (at least 1) to the last, which disappear: (b, c, h, w) with
+ * first 2 -> (b, c). Over the batch: qn_loss. */
+QN_API qn_tensor qn_sum(qn_graph *graph, qn_tensor x, int first);
+QN_API qn_tensor qn_mean(qn_graph *graph, qn_tensor x, int first);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

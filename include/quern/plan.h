@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bytes in, plan out. A plan is a pure function of (graph, device facts, params): it chooses the
+ * micro-batch, what is recomputed and the address of every byte, proves the peak, and can be
+ * printed, compared and hashed without a device.
+ */
+#ifndef QUERN_PLAN_H
+#define QUERN_PLAN_H
+
+#include <quern/device.h>
+#include <quern/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Thread-safety: immutable once made; safe to read from several threads.
+ * Lifetime: until qn_plan_destroy; outlives its graph, must outlive its trainers. */
+typedef struct qn_plan qn_plan;
+
+/* What device memory is for. X(name, text) */
+#define QN_TAG_MAP(X)                                                                              \
+    X(PARAMETERS, "parameters")                                                                    \
+    X(STATE, "state")                                                                              \
+    X(GRADIENTS, "gradients")                                                                      \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(AVERAGES, "averages")                                                                        \
+    X(INPUTS, "inputs")                                                                            \
+    X(BANKS, "banks")                                                                              \
+    X(CACHES, "caches")                                                                            \
+    X(KEPT, "kept activations")                                                                    \
+    X(RECOMPUTED, "recomputed activations")                                                        \
+    X(ACTIVATION_GRADIENTS, "activation gradients")                                                \
+    X(SCRATCH, "scratch")
+
+typedef enum qn_tag {
+#define QN_TAG_ENUM(name, text) QN_TAG_##name,
+    QN_TAG_MAP(QN_TAG_ENUM)
+#undef QN_TAG_ENUM
+        QN_TAG_COUNT
+} qn_tag;
+
+QN_API const char *qn_tag_name(qn_tag tag);
+
+typedef enum qn_optimizer_kind { QN_SGD, QN_ADAM, QN_ADAMW } qn_optimizer_kind;
+
+/* PyTorch's definitions and names. Zero means default. */
+typedef struct qn_optimizer {
+    qn_optimizer_kind kind;
+    double momentum; /* of sgd; 0: none */
+    bool nesterov;
+    double beta1, beta2; /* of adam, adamw; 0: 0.9 and 0.999 */
+    double eps;          /* 0: 1e-8 */
+} qn_optimizer;
+
+typedef enum qn_recompute_mode {
+    QN_RECOMPUTE_AUTO,   /* whatever is fastest within the budget */
+    QN_RECOMPUTE_NONE,   /* every activation is kept */
+    QN_RECOMPUTE_ALL,    /* only the boundaries between segments are kept */
+    QN_RECOMPUTE_CHOSEN, /* the nodes named by qn_recompute or `chosen` are recomputed */
+} qn_recompute_mode;
+
+enum { QN_MAX_BATCH_SIZES = 16 };
+
+typedef struct qn_plan_params {
+    int64_t budget; /* bytes of all device buffers together; 0: three quarters of the device's
+                       global memory */
+    int64_t
+        batch[QN_MAX_BATCH_SIZES]; /* effective batch sizes that training will use, ended by 0 */
+    int64_t micro_batch;           /* 0: chosen */
+    qn_recompute_mode recompute;
+    const char *chosen;   /* names of nodes, comma-separated, added to those of qn_recompute */
+    const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
+                             before the preferred ones; "" or NULL: none */
+    qn_optimizer optimizer;
+    unsigned
+        without_seeds; /* bit 0 keep-all, 1 cheap-ones, 2 segments: seeds of the search left out */
+} qn_plan_params;
+
+/* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */
+typedef struct qn_plan_info {
+    int64_t budget_bytes;
+    int64_t peak_bytes; /* sum of all buffers that a trainer of this plan creates */
+    int64_t live_bytes; /* largest sum of live bytes at one moment */
+    int64_t micro_batch, micro_steps, remainder; /* of the largest effective batch */
+    int recomputed_steps;                        /* forward steps that a micro-step runs again */
+    int steps;                                   /* of a micro-step, recomputed ones included */
+    double seconds;                              /* predicted for one update of the largest batch */
+    double keep_all_seconds; /* the same at the same micro-batch when nothing is recomputed */
+    int64_t smallest_budget; /* for which a plan of these params is found */
+    int64_t bytes_by_tag[QN_TAG_COUNT]; /* at the moment of the largest live bytes */
+    int pools;
+    uint64_t hash;
+    const char *optimizer;
+} qn_plan_info;
+
+/* Makes a plan. QN_ERR_BUDGET when nothing fits: the log and *smallest (may be NULL) give the
+ * smallest budget for which this planner finds a plan, 0 if there is none. Facts are copied. */
+QN_API qn_status qn_plan_create(qn_plan **plan, const qn_graph *graph, const qn_facts *facts,
+                                const qn_plan_params *params, int64_t *smallest);
+QN_API void qn_plan_destroy(qn_plan **plan);
+
+QN_API const qn_plan_info *qn_plan_facts(const qn_plan *plan);
+QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
+
+/* For people, and as JSON; freed by the caller with free(). NULL when out of memory. */
+QN_API char *qn_plan_text(const qn_plan *plan);
+QN_API char *qn_plan_json(const qn_plan *plan);
+/* One line per node, group and chosen kernel variant, as JSON: the variant table. */
+QN_API char *qn_plan_variants_json(const qn_plan *plan);
+/* Bytes over the steps of the whole cycle, as an SVG picture. */
+QN_API char *qn_plan_svg(const qn_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reserve(struct qn_text *text, size_t more)
+{
+    if (text->failed)
+        return false;
+    size_t needed = text->length + more + 1;
+    if (needed <= text->capacity)
+        return true;
+    size_t capacity = needed * 2 < 256 ? 256 : needed * 2;
+    char *bytes = realloc(text->bytes, capacity);
+    if (!bytes) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
+}
+
+void qn_text_add(struct qn_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 && reserve(text, (size_t)length)) {
+        vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void qn_text_json(struct qn_text *text, const char *string)
+{
+    qn_text_add(text, "\"");
+    for (const char *c = string; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            qn_text_add(text, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            qn_text_add(text, "\\u%04x", *c);
+        else
+            qn_text_add(text, "%c", *c);
+    }
+    qn_text_add(text, "\"");
+}
+
+char *qn_text_take(struct qn_text *text)
+{
+    char *bytes = text->failed || !reserve(text, 0) ? NULL : text->bytes;
+    if (bytes)
+        bytes[text->length] = 0;
+    else
+        free(text->bytes);
+    *text = (struct qn_text){0};
+    return bytes;
+}
+
+void qn_text_free(struct qn_text *text)
+{
+    free(text->bytes);
+    *text = (struct qn_text){0};
+}
+
+uint64_t qn_hash(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+const char *qn_size_text(int64_t bytes, char *text, size_t capacity)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes;
+    int unit = 0;
+    for (; size >= 1024 && unit < 4; unit++)
+        size /= 1024;
+    if (unit == 0)
+        snprintf(text, capacity, "%" PRId64 " bytes", bytes);
+    else
+        snprintf(text, capacity, "%.*f %s", size < 10 ? 2 : size < 100 ? 1 : 0, size, units[unit]);
+    return text;
+}

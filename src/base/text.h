@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Growing text, for what is printed: plans, JSON, reports. A failed allocation sticks.
+ * Thread-safety: Unsafe.
+ */
+#ifndef QN_BASE_TEXT_H
+#define QN_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed is empty. `bytes` is NUL-terminated once anything was added. */
+struct qn_text {
+    char *bytes;
+    size_t length, capacity;
+    bool failed;
+};
+
+void qn_text_add(struct qn_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A JSON string, quoted and escaped. */
+void qn_text_json(struct qn_text *text, const char *string);
+/* Gives the bytes to the caller, who frees them with free(); NULL if anything failed. */
+char *qn_text_take(struct qn_text *text);
+void qn_text_free(struct qn_text *text);
+
+/* FNV-1a, 64 bits: of `size` bytes, going on from `hash` (start with QN_HASH_START). */
+#define QN_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t qn_hash(uint64_t hash, const void *bytes, size_t size);
+
+/* "512", "8 MiB", "1.5 GiB": a size for people, into `text`. Gives `text`. */
+const char *qn_size_text(int64_t bytes, char *text, size_t capacity);
+
+#endif

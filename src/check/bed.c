@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/bed.h"
+
+#include "base/shape.h"
+#include "check/number.h"
+#include "cl/device.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ALIGNMENT = 512, CONTROL_BYTES = QN_CONTROL_AT + 1024, BLAS_LIMIT = 2048 };
+
+static int64_t place(struct qn_bed *bed, int part, int64_t bytes)
+{
+    int64_t at = qn_round_up(bed->size[part] + QN_GUARD, ALIGNMENT);
+    bed->size[part] = qn_round_up(at + bytes + QN_GUARD, ALIGNMENT);
+    return at;
+}
+
+static int64_t place_operands(struct qn_bed *bed)
+{
+    int64_t largest = 0;
+    int part = 0;
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_operand *operand = qn_call_operand(&bed->call, qn_slot_ref(s));
+        if (!qn_present(operand))
+            continue;
+        int64_t bytes = bed->slot[s].bytes = qn_operand_bytes(operand);
+        operand->buffer = part++ % QN_BED_PARTS;
+        operand->offset = place(bed, operand->buffer, bytes) / qn_dtype_size(operand->dtype);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+static int64_t most_scratch(const struct qn_bed *bed)
+{
+    int64_t most = 0;
+    for (int g = 0; g < QN_MAX_GROUPS; g++) {
+        struct qn_cost cost = {0};
+        if (bed->variant[g])
+            bed->variant[g]->cost(&bed->call, &cost);
+        most = cost.scratch > most ? cost.scratch : most;
+    }
+    return most;
+}
+
+static void lay_out(struct qn_bed *bed)
+{
+    bed->poison_at = place(bed, 0, place_operands(bed));
+    bed->scratch_bytes = most_scratch(bed);
+    bed->scratch_at = place(bed, 1, bed->scratch_bytes);
+    bed->call.control = (struct qn_operand){.dtype = QN_I32,
+                                            .shape = {1, {sizeof(struct qn_control) / 4}},
+                                            .buffer = QN_BED_PARTS,
+                                            .offset = QN_CONTROL_AT / 4};
+}
+
+static bool fill_slots(struct qn_bed *bed)
+{
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_bed_slot *slot = &bed->slot[s];
+        const struct qn_operand *operand = qn_call_operand(&bed->call, qn_slot_ref(s));
+        if (!qn_present(operand))
+            continue;
+        slot->value = qn_arena_alloc(&bed->arena, (size_t)slot->bytes + 1, 1);
+        slot->kept = qn_arena_alloc(&bed->arena, (size_t)slot->bytes + 1, 1);
+        if (!slot->value || !slot->kept)
+            return false;
+        if (bed->subject->value[s])
+            qn_number_encode(operand->dtype, bed->subject->value[s], qn_operand_count(operand),
+                             slot->value);
+    }
+    for (int part = 0; part < QN_BED_PARTS; part++) {
+        bed->image[part] = qn_arena_alloc(&bed->arena, (size_t)bed->size[part], 1);
+        bed->result[part] = qn_arena_alloc(&bed->arena, (size_t)bed->size[part], 1);
+        if (!bed->image[part] || !bed->result[part])
+            return false;
+    }
+    return true;
+}
+
+static bool uses_blas(const struct qn_bed *bed)
+{
+    for (int g = 0; g < QN_MAX_GROUPS; g++)
+        if (bed->variant[g] && strcmp(bed->variant[g]->name, "clblast") == 0)
+            return true;
+    return false;
+}
+
+/* Enough for any product whose sides are products of neighbouring dimensions of the operands. */
+static int64_t blas_bytes(const struct qn_bed *bed)
+{
+    int64_t side = 1;
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_call call = bed->call;
+        const struct qn_shape *shape = &qn_call_operand(&call, qn_slot_ref(s))->shape;
+        for (int split = 0; split <= shape->rank; split++) {
+            int64_t left = qn_shape_span(shape, 0, split);
+            int64_t right = qn_shape_span(shape, split, shape->rank);
+            side = left > side && left <= BLAS_LIMIT ? left : side;
+            side = right > side && right <= BLAS_LIMIT ? right : side;
+        }
+    }
+    int64_t bytes = qn_blas_temp_bytes(bed->device, side, side, side);
+    return bytes > 0 ? bytes : 0;
+}
+
+bool qn_bed_open(struct qn_bed *bed)
+{
+    bed->call = bed->subject->call;
+    bed->call.facts = bed->facts;
+    lay_out(bed);
+    if (!fill_slots(bed))
+        return qn_verdict_fail(bed->verdict, "out of host memory");
+    int64_t bytes[QN_BED_PARTS + 2] = {bed->size[0], bed->size[1], CONTROL_BYTES,
+                                       uses_blas(bed) ? blas_bytes(bed) : 0};
+    qn_status status = qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
+    if (status != QN_OK)
+        return qn_verdict_fail(bed->verdict, "device memory: %s", qn_status_text(status));
+    return true;
+}
+
+void qn_bed_close(struct qn_bed *bed)
+{
+    if (bed->slab)
+        qn_slab_close(&bed->slab);
+    qn_arena_free(&bed->arena);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The checks of one subject on one choice of variants.
+ */
+#ifndef QN_CHECK_CELL_H
+#define QN_CHECK_CELL_H
+
+#include "check/bed.h"
+
+/* Runs every check; the verdict has the first failure. `facts` and the variants (one for each
+ * group) are borrowed. */
+void qn_cell_check(const struct qn_subject *subject, qn_device *device,
+                   const struct qn_facts *facts, const struct qn_variant *const *variant,
+                   struct qn_verdict *verdict);
+
+/* What is expected of an operand after a pass (expect.c). */
+bool qn_expect_outputs(struct qn_bed *bed, double *const *want);
+bool qn_expect_state(struct qn_bed *bed);
+bool qn_expect_gradients(struct qn_bed *bed, float beta);
+/* After train passes: gathered sums are `once`, the values of a pass with beta 0, plus beta times
+ * what was there. */
+bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once);
+bool qn_expect_finite(struct qn_bed *bed);
+bool qn_expect_control(struct qn_bed *bed, const struct qn_control *want);
+/* The values of a slot, from the bed's arena; NULL when memory ran out. */
+double *qn_expect_values(struct qn_bed *bed, int slot);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Comparing what a pass left behind with the truth.
+ */
+#include "check/cell.h"
+
+#include "check/number.h"
+#include "check/tolerance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct qn_operand *operand_of(struct qn_bed *bed, int slot)
+{
+    return qn_call_operand(&bed->call, qn_slot_ref(slot));
+}
+
+double *qn_expect_values(struct qn_bed *bed, int slot)
+{
+    const struct qn_operand *operand = operand_of(bed, slot);
+    int64_t count = qn_operand_count(operand);
+    double *values = qn_arena_new(&bed->arena, double, (size_t)count + 1);
+    if (values)
+        qn_number_decode(operand->dtype, bed->slot[slot].value, count, values);
+    else
+        qn_verdict_fail(bed->verdict, "out of host memory");
+    return values;
+}
+
+static bool expect(struct qn_bed *bed, int slot, const double *want, qn_dtype precision,
+                   bool gradient)
+{
+    char name[32];
+    int64_t count = qn_operand_count(operand_of(bed, slot));
+    const double *got = qn_expect_values(bed, slot);
+    double tolerance =
+        qn_tolerance(bed->subject->check->op->name, precision, qn_largest(want, count), gradient);
+    return got && qn_compare(bed->verdict, qn_slot_name(slot, name), got, want, count, tolerance);
+}
+
+bool qn_expect_outputs(struct qn_bed *bed, double *const *want)
+{
+    for (int i = 0; i < QN_MAX_OUT; i++) {
+        int slot = qn_slot_of((struct qn_ref)QN_OUT(i));
+        if (bed->slot[slot].written &&
+            !expect(bed, slot, want[i], operand_of(bed, slot)->dtype, false))
+            return false;
+    }
+    return true;
+}
+
+bool qn_expect_state(struct qn_bed *bed)
+{
+    for (int i = 0; i < QN_MAX_STATE; i++) {
+        int slot = qn_slot_of((struct qn_ref)QN_STATE(i));
+        if (bed->slot[slot].written && !expect(bed, slot, bed->subject->truth.new_state[i],
+                                               operand_of(bed, slot)->dtype, true))
+            return false;
+    }
+    return true;
+}
+
+/* A gradient cannot be better than the results of the forward pass that backward groups read. */
+static qn_dtype precision_of(struct qn_bed *bed, int slot)
+{
+    qn_dtype coarsest = operand_of(bed, slot)->dtype;
+    for (const struct qn_group *g = bed->subject->check->op->groups; g->name; g++)
+        for (int r = 0; r < QN_MAX_READS && (g->phase & QN_PHASE_BACKWARD); r++) {
+            struct qn_ref ref = g->read[r].ref;
+            if (ref.kind != QN_REF_OUT && ref.kind != QN_REF_SAVED && ref.kind != QN_REF_TEMP)
+                continue;
+            qn_dtype type = operand_of(bed, qn_slot_of(ref))->dtype;
+            if (type == QN_BF16 || (type == QN_F16 && coarsest == QN_F32))
+                coarsest = type;
+        }
+    return coarsest;
+}
+
+static bool expect_probes(struct qn_bed *bed, int input, const double *got, int64_t count,
+                          double tolerance)
+{
+    char name[64];
+    const struct qn_gradient *g = &bed->subject->truth.gradient[input];
+    for (int k = 0; k < g->singles; k++) {
+        snprintf(name, sizeof name, "gradient of in %d at %lld", input, (long long)g->index[k]);
+        if (!qn_compare(bed->verdict, name, got + g->index[k], g->single + k, 1, tolerance))
+            return false;
+    }
+    for (int p = 0; p < QN_PROBES; p++) {
+        double dot = 0;
+        for (int64_t i = 0; i < count; i++)
+            dot += got[i] * qn_subject_direction(bed->subject, input, p, i);
+        snprintf(name, sizeof name, "gradient of in %d along direction %d", input, p);
+        if (!qn_compare(bed->verdict, name, &dot, g->probe + p, 1, tolerance * sqrt((double)count)))
+            return false;
+    }
+    return true;
+}
+
+/* Takes beta times the former contents off; what is left is the gradient itself. */
+static bool expect_gradient(struct qn_bed *bed, int input, float beta)
+{
+    char name[32];
+    int slot = qn_slot_of((struct qn_ref)QN_DIN(input));
+    const double *initial = bed->subject->value[slot];
+    int64_t count = qn_operand_count(operand_of(bed, slot));
+    double *got = qn_expect_values(bed, slot);
+    if (!got || !qn_compare_finite(bed->verdict, qn_slot_name(slot, name), got, count))
+        return false;
+    double scale = qn_largest(got, count);
+    for (int64_t i = 0; beta != 0 && i < count; i++)
+        got[i] -= (double)beta * initial[i];
+    double tolerance = qn_tolerance(bed->subject->check->op->name, precision_of(bed, slot),
+                                    fmax(scale, qn_largest(got, count)), true);
+    const struct qn_gradient *g = &bed->subject->truth.gradient[input];
+    return g->full ? qn_compare(bed->verdict, name, got, g->full, count, tolerance)
+                   : expect_probes(bed, input, got, count, tolerance);
+}
+
+bool qn_expect_gradients(struct qn_bed *bed, float beta)
+{
+    for (int i = 0; i < QN_MAX_IN; i++)
+        if (bed->slot[qn_slot_of((struct qn_ref)QN_DIN(i))].written &&
+            !expect_gradient(bed, i, beta))
+            return false;
+    return true;
+}
+
+bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once)
+{
+    for (int i = 0; i < QN_MAX_STATE; i++) {
+        int slot = qn_slot_of((struct qn_ref)QN_GATHER(i));
+        int64_t count = qn_operand_count(operand_of(bed, slot));
+        if (!bed->slot[slot].written)
+            continue;
+        double *want = qn_arena_new(&bed->arena, double, (size_t)count + 1);
+        if (!want)
+            return qn_verdict_fail(bed->verdict, "out of host memory");
+        for (int64_t j = 0; j < count; j++)
+            want[j] = once[i][j] + (double)beta * bed->subject->value[slot][j];
+        if (!expect(bed, slot, want, operand_of(bed, slot)->dtype, true))
+            return false;
+    }
+    return true;
+}
+
+bool qn_expect_finite(struct qn_bed *bed)
+{
+    char name[32];
+    for (int s = 0; s < QN_SLOTS; s++) {
+        const struct qn_operand *operand = operand_of(bed, s);
+        struct qn_ref ref = qn_slot_ref(s);
+        if (!bed->slot[s].written || !qn_number_is_float(operand->dtype) ||
+            (ref.kind != QN_REF_SAVED && ref.kind != QN_REF_GATHER))
+            continue;
+        const double *got = qn_expect_values(bed, s);
+        if (!got ||
+            !qn_compare_finite(bed->verdict, qn_slot_name(s, name), got, qn_operand_count(operand)))
+            return false;
+    }
+    return true;
+}
+
+/* Which words of the control block are integers; the others are floats. */
+static bool is_integer(size_t word)
+{
+    static const size_t at[] = {
+        offsetof(struct qn_control, seed_lo), offsetof(struct qn_control, seed_hi),
+        offsetof(struct qn_control, update),  offsetof(struct qn_control, sample),
+        offsetof(struct qn_control, applied), offsetof(struct qn_control, good_updates),
+        offsetof(struct qn_control, skip)};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        if (at[i] == 4 * word)
+            return true;
+    return 4 * word >= offsetof(struct qn_control, reserved);
+}
+
+bool qn_expect_control(struct qn_bed *bed, const struct qn_control *want)
+{
+    const uint8_t *got_bytes = (const uint8_t *)&bed->control;
+    const uint8_t *want_bytes = (const uint8_t *)want;
+    for (size_t word = 0; word < sizeof *want / 4; word++) {
+        double got, wanted;
+        char name[48];
+        if (memcmp(got_bytes + 4 * word, want_bytes + 4 * word, 4) == 0)
+            continue; /* the same bits, which may be infinite */
+        qn_dtype type = is_integer(word) ? QN_I32 : QN_F32;
+        qn_number_decode(type, got_bytes + 4 * word, 1, &got);
+        qn_number_decode(type, want_bytes + 4 * word, 1, &wanted);
+        snprintf(name, sizeof name, "word %zu of the control block", word);
+        double tolerance = qn_tolerance(bed->subject->check->op->name, type, fabs(wanted), false);
+        if (!qn_compare(bed->verdict, name, &got, &wanted, 1, tolerance))
+            return false;
+    }
+    return true;
+}

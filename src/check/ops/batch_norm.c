@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/batch_norm.h"
+#include "base/shape.h"
+#include "check/check.h"
+
+#include <math.h>
+
+extern const struct qn_op qn_op_batch_norm;
+extern const struct qn_check_op qn_check_batch_norm;
+
+/* One channel of one group of samples, of an image (samples, channels, inner). */
+struct part {
+    const struct qn_reference *r;
+    int64_t first, last, channel, channels, inner;
+    double mean, variance, count; /* biased variance */
+};
+
+static double x_at(const struct part *p, int64_t sample, int64_t i)
+{
+    return p->r->in[0][(sample * p->channels + p->channel) * p->inner + i];
+}
+
+static void find_statistics(struct part *p)
+{
+    p->count = (double)((p->last - p->first) * p->inner);
+    p->mean = p->variance = 0;
+    for (int64_t s = p->first; s < p->last; s++)
+        for (int64_t i = 0; i < p->inner; i++)
+            p->mean += x_at(p, s, i) / p->count;
+    for (int64_t s = p->first; s < p->last; s++)
+        for (int64_t i = 0; i < p->inner; i++)
+            p->variance += (x_at(p, s, i) - p->mean) * (x_at(p, s, i) - p->mean) / p->count;
+}
+
+static void normalise(const struct part *p, double eps)
+{
+    const struct qn_reference *r = p->r;
+    double weight = r->in[1] ? r->in[1][p->channel] : 1;
+    double bias = r->in[2] ? r->in[2][p->channel] : 0;
+    for (int64_t s = p->first; s < p->last; s++)
+        for (int64_t i = 0; i < p->inner; i++)
+            r->out[0][(s * p->channels + p->channel) * p->inner + i] =
+                (x_at(p, s, i) - p->mean) / sqrt(p->variance + eps) * weight + bias;
+}
+
+static void gather(const struct part *p, double share)
+{
+    double unbiased = p->count > 1 ? p->variance * p->count / (p->count - 1) : 0;
+    share *= (double)(p->last - p->first);
+    p->r->new_state[0][p->channel] += share * p->mean;
+    p->r->new_state[1][p->channel] += share * unbiased;
+}
+
+static void train(struct part *p, const struct qn_batch_norm_attr *attr, int64_t samples)
+{
+    const struct qn_reference *r = p->r;
+    const double share = r->control->skip ? 0 : (double)attr->momentum / r->control->samples;
+    const double keep = r->control->skip ? 1 : 1 - (double)attr->momentum;
+    for (int i = 0; i < 2; i++)
+        r->new_state[i][p->channel] = keep * r->state[i][p->channel];
+    for (p->first = 0; p->first < samples; p->first += attr->group) {
+        p->last = p->first + attr->group < samples ? p->first + attr->group : samples;
+        find_statistics(p);
+        normalise(p, attr->eps);
+        gather(p, share);
+    }
+}
+
+static void reference(const struct qn_reference *r)
+{
+    const struct qn_batch_norm_attr *attr = r->call->attr;
+    const struct qn_shape *x = &r->call->in[0].shape;
+    struct part p = {.r = r, .channels = x->dim[1], .inner = qn_shape_span(x, 2, x->rank)};
+    for (p.channel = 0; p.channel < p.channels; p.channel++) {
+        if (!r->eval) {
+            train(&p, attr, x->dim[0]);
+            continue;
+        }
+        p.first = 0;
+        p.last = x->dim[0];
+        p.mean = r->state[0][p.channel];
+        p.variance = r->state[1][p.channel];
+        normalise(&p, attr->eps);
+    }
+}
+
+#define IMAGES(...)                                                                                \
+    {                                                                                              \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = { __VA_ARGS__ }         \
+    }
+#define FAR_IMAGES(...)                                                                            \
+    {                                                                                              \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
+        .a = 0.5, .b = 3                                                                           \
+    }
+#define ROW(count)                                                                                 \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(count)}, .fill = QN_FILL_POSITIVE           \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        .rank = -1                                                                                 \
+    }
+#define GROUP(n)                                                                                   \
+    &(const struct qn_batch_norm_attr)                                                             \
+    {                                                                                              \
+        .group = (n), .eps = 1e-5f, .momentum = 0.1f                                               \
+    }
+
+static const struct qn_control skipped = {.samples = 6, .loss_scale = 1, .skip = 1};
+
+static const struct qn_check_case cases[] = {
+    {"small", {IMAGES(3, 2, 2, 3), ROW(2), ROW(2)}, GROUP(2), .small = true},
+    {"one group", {IMAGES(4, 3, 5, 7), ROW(3), ROW(3)}, GROUP(4)},
+    {"short last group", {IMAGES(7, 5, 3, 11), ROW(5), ROW(5)}, GROUP(3)},
+    {"group larger than the batch", {IMAGES(5, 2, 13), ROW(2), ROW(2)}, GROUP(16)},
+    {"no weight, no bias", {IMAGES(6, 3, 17), NONE, NONE}, GROUP(2), .small = true},
+    {"weight alone", {IMAGES(6, 3, 17), ROW(3), NONE}, GROUP(3)},
+    {"bias alone", {IMAGES(6, 3, 17), NONE, ROW(3)}, GROUP(6)},
+    {"features", {IMAGES(37, 19), ROW(19), ROW(19)}, GROUP(16)},
+    {"rank 5", {IMAGES(4, 3, 2, 5, 3), ROW(3), ROW(3)}, GROUP(2)},
+    {"far from 0", {FAR_IMAGES(8, 2, 31), ROW(2), ROW(2)}, GROUP(4)},
+    {"more channels than a work-group", {IMAGES(5, 131, 3), ROW(131), ROW(131)}, GROUP(2)},
+    {"large images", {IMAGES(3, 2, 71, 73), ROW(2), ROW(2)}, GROUP(2)},
+    {"skipped update", {IMAGES(6, 2, 5), ROW(2), ROW(2)}, GROUP(2), .control = &skipped},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"rank 1", {IMAGES(8), NONE, NONE}, GROUP(2)},
+    {"weight of another size", {IMAGES(4, 3, 5), ROW(4), ROW(3)}, GROUP(2)},
+    {"bias of another size", {IMAGES(4, 3, 5), ROW(3), ROW(2)}, GROUP(2)},
+    {"weight of rank 2", {IMAGES(4, 3, 5), IMAGES(3, 1), NONE}, GROUP(2)},
+    {"group of 0", {IMAGES(4, 3, 5), NONE, NONE}, GROUP(0)},
+    {"negative group", {IMAGES(4, 3, 5), NONE, NONE}, GROUP(-2)},
+    {"integers",
+     {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {4, 3}}, NONE, NONE},
+     GROUP(2)},
+    {0},
+};
+
+const struct qn_check_op qn_check_batch_norm = {
+    .op = &qn_op_batch_norm, .cases = cases, .reference = reference, .refused = refused};

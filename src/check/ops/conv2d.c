@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/conv2d.h"
+#include "check/check.h"
+
+extern const struct qn_op qn_op_conv2d;
+
+/* Taps [first, last) of one axis that meet the image, for the result's element at `at`. */
+static void meet(const struct qn_conv2d_attr *a, int axis, int64_t at, int64_t size, int64_t taps,
+                 int64_t *first, int64_t *last)
+{
+    int64_t start = at * a->stride[axis] - a->padding[axis];
+    for (*first = 0; *first < taps && start + *first * a->dilation[axis] < 0; ++*first)
+        ;
+    for (*last = taps; *last > *first && start + (*last - 1) * a->dilation[axis] >= size; --*last)
+        ;
+}
+
+/* One element of the result: a sum over channels and taps. */
+static double element(const struct qn_reference *r, int64_t n, int64_t o, int64_t oy, int64_t ox)
+{
+    const struct qn_conv2d_attr *a = r->call->attr;
+    const int64_t *x = r->call->in[0].shape.dim, *w = r->call->in[1].shape.dim;
+    const int64_t channel = n * x[1] + o / (w[0] / a->groups) * w[1];
+    const int64_t y = oy * a->stride[0] - a->padding[0], z = ox * a->stride[1] - a->padding[1];
+    int64_t top, bottom, left, right;
+    double sum = r->in[2] ? r->in[2][o] : 0;
+    meet(a, 0, oy, x[2], w[2], &top, &bottom);
+    meet(a, 1, ox, x[3], w[3], &left, &right);
+    for (int64_t c = 0; c < w[1]; c++)
+        for (int64_t i = top; i < bottom; i++) {
+            const int64_t row = ((channel + c) * x[2] + y + i * a->dilation[0]) * x[3] + z;
+            const double *weight = &r->in[1][((o * w[1] + c) * w[2] + i) * w[3]];
+            for (int64_t j = left; j < right; j++)
+                sum += r->in[0][row + j * a->dilation[1]] * weight[j];
+        }
+    return sum;
+}
+
+static void reference(const struct qn_reference *r)
+{
+    const int64_t *y = r->call->out[0].shape.dim;
+    for (int64_t n = 0; n < y[0]; n++)
+        for (int64_t o = 0; o < y[1]; o++)
+            for (int64_t i = 0; i < y[2] * y[3]; i++)
+                r->out[0][(n * y[1] + o) * y[2] * y[3] + i] = element(r, n, o, i / y[3], i % y[3]);
+}
+
+#define IMAGES(b, c, h, w)                                                                         \
+    {                                                                                              \
+        .rank = 4, .dim = {(b), (c), (h), (w) }                                                    \
+    }
+#define WEIGHT(o, c, h, w)                                                                         \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 4, .dim = {(o), (c), (h), (w) }                         \
+    }
+#define BIAS(o)                                                                                    \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(o) }                                        \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        .rank = -1                                                                                 \
+    }
+#define ATTR(...)                                                                                  \
+    &(const struct qn_conv2d_attr)                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+/* stride, padding, dilation, the same both ways */
+#define SQUARE(s, p, d, g) ATTR({(s), (s)}, {(p), (p)}, {(d), (d)}, (g))
+
+static const struct qn_check_case cases[] = {
+    {"small",
+     {IMAGES(2, 2, 5, 6), WEIGHT(2, 1, 3, 2), BIAS(2)},
+     ATTR({2, 1}, {1, 0}, {1, 2}, 2),
+     .small = true},
+    {"small square", {IMAGES(2, 2, 4, 3), WEIGHT(3, 2, 3, 3), BIAS(3)}, SQUARE(1, 1, 1, 1)},
+    {"small strided",
+     {IMAGES(2, 2, 5, 6), WEIGHT(2, 1, 3, 2), BIAS(2)},
+     ATTR({2, 3}, {1, 0}, {1, 2}, 2)},
+    {"pointwise", {IMAGES(3, 5, 7, 9), WEIGHT(6, 5, 1, 1), BIAS(6)}, SQUARE(1, 0, 1, 1)},
+    {"pointwise of stride 2",
+     {IMAGES(2, 7, 9, 8), WEIGHT(5, 7, 1, 1), BIAS(5)},
+     SQUARE(2, 0, 1, 1)},
+    {"3x3", {IMAGES(2, 4, 11, 13), WEIGHT(9, 4, 3, 3), BIAS(9)}, SQUARE(1, 1, 1, 1)},
+    {"3x3 of one channel", {IMAGES(3, 1, 28, 28), WEIGHT(17, 1, 3, 3), NONE}, SQUARE(1, 1, 1, 1)},
+    {"3x3 of stride 2", {IMAGES(2, 3, 17, 36), WEIGHT(4, 3, 3, 3), BIAS(4)}, SQUARE(2, 1, 1, 1)},
+    {"3x3 of stride 3", {IMAGES(1, 2, 14, 23), WEIGHT(3, 2, 3, 3), BIAS(3)}, SQUARE(3, 1, 1, 1)},
+    {"dilation 2", {IMAGES(2, 3, 12, 14), WEIGHT(4, 3, 3, 3), BIAS(4)}, SQUARE(1, 2, 2, 1)},
+    {"stride 2 and dilation 2",
+     {IMAGES(1, 2, 13, 15), WEIGHT(3, 2, 3, 3), NONE},
+     SQUARE(2, 1, 2, 1)},
+    {"stride larger than the kernel",
+     {IMAGES(2, 2, 11, 12), WEIGHT(3, 2, 2, 2), BIAS(3)},
+     SQUARE(4, 0, 1, 1)},
+    {"stride larger than the image",
+     {IMAGES(3, 2, 4, 5), WEIGHT(2, 2, 3, 3), BIAS(2)},
+     SQUARE(7, 0, 1, 1)},
+    {"asymmetric",
+     {IMAGES(2, 3, 10, 21), WEIGHT(4, 3, 2, 5), BIAS(4)},
+     ATTR({3, 2}, {1, 4}, {2, 1}, 1)},
+    {"groups", {IMAGES(2, 6, 9, 7), WEIGHT(9, 2, 3, 3), BIAS(9)}, SQUARE(1, 1, 1, 3)},
+    {"groups of stride 2", {IMAGES(2, 8, 8, 9), WEIGHT(12, 2, 3, 3), BIAS(12)}, SQUARE(2, 1, 1, 4)},
+    {"depthwise", {IMAGES(2, 7, 10, 11), WEIGHT(7, 1, 3, 3), BIAS(7)}, SQUARE(1, 1, 1, 7)},
+    {"depthwise of two each", {IMAGES(2, 5, 9, 9), WEIGHT(10, 1, 3, 3), NONE}, SQUARE(2, 1, 1, 5)},
+    {"padding wider than the kernel",
+     {IMAGES(1, 2, 4, 4), WEIGHT(3, 2, 2, 2), BIAS(3)},
+     SQUARE(1, 3, 1, 1)},
+    {"border that no tap meets",
+     {IMAGES(2, 2, 8, 10), WEIGHT(3, 2, 3, 3), BIAS(3)},
+     SQUARE(4, 0, 1, 1)},
+    {"one pixel out", {IMAGES(5, 3, 6, 5), WEIGHT(4, 3, 6, 5), BIAS(4)}, SQUARE(1, 0, 1, 1)},
+    {"one pixel in", {IMAGES(7, 5, 1, 1), WEIGHT(3, 5, 1, 1), BIAS(3)}, SQUARE(1, 0, 1, 1)},
+    {"kernel of 11 x 13",
+     {IMAGES(1, 2, 16, 18), WEIGHT(3, 2, 11, 13), BIAS(3)},
+     SQUARE(1, 5, 1, 1)},
+    {"64 pixels and channels",
+     {IMAGES(1, 4, 8, 8), WEIGHT(64, 4, 1, 1), BIAS(64)},
+     SQUARE(1, 0, 1, 1)},
+    {"65 pixels and channels",
+     {IMAGES(5, 3, 13, 1), WEIGHT(65, 3, 1, 1), BIAS(65)},
+     SQUARE(1, 0, 1, 1)},
+    {"97 terms", {IMAGES(2, 97, 5, 3), WEIGHT(6, 97, 1, 1), NONE}, SQUARE(1, 0, 1, 1)},
+    {"73 terms and 129 channels",
+     {IMAGES(1, 73, 3, 5), WEIGHT(129, 73, 1, 1), BIAS(129)},
+     SQUARE(1, 0, 1, 1)},
+    {"many parts", {IMAGES(5, 3, 13, 14), WEIGHT(5, 3, 3, 3), BIAS(5)}, SQUARE(1, 1, 1, 1)},
+    {"32 channels", {IMAGES(2, 32, 9, 9), WEIGHT(64, 32, 3, 3), NONE}, SQUARE(1, 1, 1, 1)},
+    {"large", {IMAGES(1, 64, 20, 20), WEIGHT(33, 64, 3, 3), NONE}, SQUARE(2, 1, 1, 1)},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"rank 3", {{.rank = 3, .dim = {2, 4, 4}}, WEIGHT(3, 2, 3, 3), NONE}, SQUARE(1, 1, 1, 1)},
+    {"weight of rank 3",
+     {IMAGES(2, 2, 4, 4), {.rank = 3, .dim = {3, 2, 3}}, NONE},
+     SQUARE(1, 1, 1, 1)},
+    {"other channels", {IMAGES(2, 3, 4, 4), WEIGHT(3, 2, 3, 3), NONE}, SQUARE(1, 1, 1, 1)},
+    {"channels not divided by groups",
+     {IMAGES(2, 3, 4, 4), WEIGHT(4, 1, 3, 3), NONE},
+     SQUARE(1, 1, 1, 2)},
+    {"output channels not divided by groups",
+     {IMAGES(2, 4, 4, 4), WEIGHT(3, 2, 3, 3), NONE},
+     SQUARE(1, 1, 1, 2)},
+    {"kernel larger than the padded image",
+     {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 7), NONE},
+     SQUARE(1, 1, 1, 1)},
+    {"dilated kernel larger than the image",
+     {IMAGES(2, 2, 6, 6), WEIGHT(3, 2, 3, 3), NONE},
+     SQUARE(1, 0, 3, 1)},
+    {"bias of another size", {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 3), BIAS(2)}, SQUARE(1, 1, 1, 1)},
+    {"stride of 0", {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 3), NONE}, SQUARE(0, 1, 1, 1)},
+    {"negative padding", {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 3), NONE}, SQUARE(1, -1, 1, 1)},
+    {"dilation of 0", {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 3), NONE}, SQUARE(1, 1, 0, 1)},
+    {"no groups", {IMAGES(2, 2, 4, 4), WEIGHT(3, 2, 3, 3), NONE}, SQUARE(1, 1, 1, 0)},
+    {"integers",
+     {{.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 4, .dim = {2, 2, 4, 4}},
+      WEIGHT(3, 2, 3, 3),
+      NONE},
+     SQUARE(1, 1, 1, 1)},
+    {0},
+};
+
+const struct qn_check_op qn_check_conv2d = {
+    .op = &qn_op_conv2d, .cases = cases, .reference = reference, .refused = refused};

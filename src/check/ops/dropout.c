@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+#include "base/random.h"
+#include "base/shape.h"
+#include "op/elementwise.h"
+
+extern const struct qn_op qn_op_dropout;
+extern const struct qn_check_op qn_check_dropout;
+
+static bool is_kept(const struct qn_reference *r, int64_t sample, int64_t element)
+{
+    const struct qn_dropout_attr *attr = r->call->attr;
+    const struct qn_control *c = r->control;
+    const uint32_t counter[4] = {c->update, c->sample + (uint32_t)sample, r->call->node,
+                                 (uint32_t)(element / 4)};
+    const uint32_t key[2] = {c->seed_lo, c->seed_hi};
+    uint32_t word = qn_philox(counter, key).word[element % 4];
+    return (float)(word >> 8) * 0x1p-24f >= attr->rate;
+}
+
+static void reference(const struct qn_reference *r)
+{
+    const struct qn_dropout_attr *attr = r->call->attr;
+    const struct qn_shape *x = &r->call->in[0].shape;
+    int64_t each = qn_shape_span(x, 1, x->rank);
+    for (int64_t i = 0; i < qn_shape_count(x); i++)
+        r->out[0][i] = r->eval                          ? r->in[0][i]
+                       : is_kept(r, i / each, i % each) ? r->in[0][i] / (1 - (double)attr->rate)
+                                                        : 0;
+}
+
+static const struct qn_dropout_attr half = {0.5f}, tenth = {0.1f}, nothing = {0}, all = {1},
+                                    negative = {-0.1f};
+
+/* Samples that are no multiple of four draw some numbers for nothing. */
+static const struct qn_check_case cases[] = {
+    {"full draws", .in = {{.rank = 2, .dim = {5, 16}}}, .attr = &half},
+    {"a tail", .in = {{.rank = 3, .dim = {3, 5, 7}}}, .attr = &tenth, .small = true},
+    {"single elements", .in = {{.rank = 1, .dim = {9}}}, .attr = &half},
+    {"several groups", .in = {{.rank = 2, .dim = {3, 531}}}, .attr = &tenth},
+    {"nothing dropped", .in = {{.rank = 2, .dim = {3, 9}}}, .attr = &nothing},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"all dropped", .in = {{.rank = 2, .dim = {3, 9}}}, .attr = &all},
+    {"a negative rate", .in = {{.rank = 2, .dim = {3, 9}}}, .attr = &negative},
+    {"no samples", .in = {{.rank = 0}}, .attr = &half},
+    {0},
+};
+
+const struct qn_check_op qn_check_dropout = {&qn_op_dropout, cases, reference, refused, NULL};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/shape.h"
+#include "check/check.h"
+
+extern const struct qn_op qn_op_linear;
+extern const struct qn_check_op qn_check_linear;
+
+static void reference(const struct qn_reference *r)
+{
+    const struct qn_shape *x = &r->call->in[0].shape, *weight = &r->call->in[1].shape;
+    const int64_t m = qn_shape_span(x, 0, x->rank - 1), n = weight->dim[0], k = weight->dim[1];
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = r->in[2] ? r->in[2][j] : 0;
+            for (int64_t l = 0; l < k; l++)
+                sum += r->in[0][i * k + l] * r->in[1][j * k + l];
+            r->out[0][i * n + j] = sum;
+        }
+}
+
+#define ROWS(m, k)                                                                                 \
+    {                                                                                              \
+        .rank = 2, .dim = { m, k }                                                                 \
+    }
+#define WEIGHT(n, k)                                                                               \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 2, .dim = { n, k }                                      \
+    }
+#define BIAS(n)                                                                                    \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = { n }                                         \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        .rank = -1                                                                                 \
+    }
+#define PRODUCT(m, n, k)                                                                           \
+    {                                                                                              \
+        ROWS(m, k), WEIGHT(n, k), BIAS(n)                                                          \
+    }
+
+/* Tiles of the kernels are 64, 128 and 256 wide, register tiles 8 x 32, blocks of k 256 long; sums
+ * over more than 1024 elements with few results are split. */
+static const struct qn_check_case cases[] = {
+    {"one element", PRODUCT(1, 1, 1), .small = true},
+    {"odd sizes", PRODUCT(3, 5, 7), .small = true},
+    {"one over a vector", PRODUCT(17, 33, 19), .small = true},
+    {"no bias", {ROWS(6, 9), WEIGHT(10, 9), NONE}, .small = true},
+    {"one row", PRODUCT(1, 37, 50)},
+    {"one column", PRODUCT(37, 1, 50)},
+    {"one term", PRODUCT(21, 22, 1)},
+    {"full tiles", PRODUCT(64, 64, 32)},
+    {"one over a tile", PRODUCT(65, 129, 33)},
+    {"primes", PRODUCT(131, 67, 271)},
+    {"a last layer", PRODUCT(128, 10, 256)},
+    {"rank 1", {{.rank = 1, .dim = {23}}, WEIGHT(11, 23), BIAS(11)}},
+    {"rank 3", {{.rank = 3, .dim = {3, 7, 20}}, WEIGHT(18, 20), BIAS(18)}},
+    {"rank 3, no bias", {{.rank = 3, .dim = {2, 5, 31}}, WEIGHT(40, 31), NONE}},
+    {"several large tiles", PRODUCT(300, 520, 5)},
+    {"several blocks", PRODUCT(35, 290, 520)},
+    {"a long sum of terms", PRODUCT(5, 18, 2070)},
+    {"a long sum of outputs", PRODUCT(6, 2061, 17)},
+    {"a long sum of rows", PRODUCT(2111, 7, 19)},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"a scalar", {{.rank = 0}, WEIGHT(2, 3), NONE}},
+    {"rows of another length", {ROWS(4, 5), WEIGHT(2, 3), NONE}},
+    {"a weight of rank 1", {ROWS(4, 3), {.role = QN_ROLE_PARAMETER, .rank = 1, .dim = {3}}, NONE}},
+    {"a bias of another length", {ROWS(4, 3), WEIGHT(2, 3), BIAS(3)}},
+    {"a bias of rank 2",
+     {ROWS(4, 3), WEIGHT(2, 3), {.role = QN_ROLE_PARAMETER, .rank = 2, .dim = {1, 2}}}},
+    {"integer rows",
+     {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {4, 3}}, WEIGHT(2, 3), NONE}},
+    {"an integer weight",
+     {ROWS(4, 3), {.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 2, .dim = {2, 3}}, NONE}},
+    {0},
+};
+
+const struct qn_check_op qn_check_linear = {&qn_op_linear, cases, reference, refused, NULL};

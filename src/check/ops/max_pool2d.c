@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+#include "op/pool.h"
+
+extern const struct qn_op qn_op_max_pool2d;
+extern const struct qn_check_op qn_check_max_pool2d;
+
+static double window_max(const double *x, const int64_t size[2], const struct qn_pool_attr *attr,
+                         int64_t oy, int64_t ox)
+{
+    double best = 0;
+    bool any = false;
+    for (int64_t iy = oy * attr->stride[0] - attr->padding[0], ky = 0; ky < attr->size[0]; ky++)
+        for (int64_t ix = ox * attr->stride[1] - attr->padding[1], kx = 0; kx < attr->size[1];
+             kx++) {
+            const int64_t y = iy + ky, x_ = ix + kx;
+            if (y < 0 || y >= size[0] || x_ < 0 || x_ >= size[1])
+                continue;
+            const double v = x[y * size[1] + x_];
+            best = any && best >= v ? best : v;
+            any = true;
+        }
+    return best;
+}
+
+static void reference(const struct qn_reference *r)
+{
+    const int64_t *in = r->call->in[0].shape.dim, *out = r->call->out[0].shape.dim;
+    for (int64_t plane = 0; plane < in[0] * in[1]; plane++)
+        for (int64_t oy = 0; oy < out[2]; oy++)
+            for (int64_t ox = 0; ox < out[3]; ox++)
+                r->out[0][(plane * out[2] + oy) * out[3] + ox] =
+                    window_max(r->in[0] + plane * in[2] * in[3], in + 2, r->call->attr, oy, ox);
+}
+
+#define DISTINCT(b, c, h, w)                                                                       \
+    {                                                                                              \
+        {                                                                                          \
+            .rank = 4, .dim = {(b), (c), (h), (w)}, .fill = QN_FILL_DISTINCT                       \
+        }                                                                                          \
+    }
+#define WINDOW(kh, kw, sh, sw, ph, pw)                                                             \
+    &(const struct qn_pool_attr)                                                                   \
+    {                                                                                              \
+        .size = {(kh), (kw)}, .stride = {(sh), (sw)}, .padding = {(ph), (pw) }                     \
+    }
+
+static const struct qn_check_case cases[] = {
+    {"halves", DISTINCT(2, 3, 6, 8), WINDOW(2, 2, 2, 2, 0, 0), .small = true},
+    {"halves of odd sizes", DISTINCT(3, 2, 7, 13), WINDOW(2, 2, 2, 2, 0, 0)},
+    {"overlapping, padded", DISTINCT(2, 3, 11, 9), WINDOW(3, 3, 2, 2, 1, 1), .small = true},
+    {"stride 1", DISTINCT(2, 2, 5, 41), WINDOW(3, 3, 1, 1, 1, 1)},
+    {"two different directions", DISTINCT(2, 2, 10, 12), WINDOW(2, 3, 1, 2, 1, 0)},
+    {"gaps between windows", DISTINCT(2, 3, 11, 10), WINDOW(2, 2, 3, 4, 0, 0)},
+    {"one window", DISTINCT(2, 5, 7, 5), WINDOW(7, 5, 1, 1, 0, 0)},
+    {"one element", DISTINCT(1, 1, 1, 1), WINDOW(1, 1, 1, 1, 0, 0)},
+    {"window larger than the image", DISTINCT(2, 2, 2, 3), WINDOW(4, 4, 1, 1, 2, 2)},
+    {"window of more than 256", DISTINCT(1, 2, 19, 20), WINDOW(17, 17, 1, 2, 3, 8)},
+    {"several work-groups", DISTINCT(3, 41, 6, 7), WINDOW(2, 2, 2, 2, 1, 1)},
+    {"wide", DISTINCT(1, 2, 4, 139), WINDOW(2, 2, 2, 2, 0, 0)},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"rank 3", {{.rank = 3, .dim = {2, 5, 5}}}, WINDOW(2, 2, 2, 2, 0, 0)},
+    {"integers",
+     {{.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 4, .dim = {1, 1, 4, 4}}},
+     WINDOW(2, 2, 2, 2, 0, 0)},
+    {"window too large", DISTINCT(1, 1, 4, 4), WINDOW(5, 2, 1, 1, 0, 0)},
+    {"too much padding", DISTINCT(1, 1, 4, 4), WINDOW(3, 3, 1, 1, 2, 1)},
+    {"negative padding", DISTINCT(1, 1, 4, 4), WINDOW(3, 3, 1, 1, -1, 0)},
+    {"no window", DISTINCT(1, 1, 4, 4), WINDOW(0, 2, 1, 1, 0, 0)},
+    {"no stride", DISTINCT(1, 1, 4, 4), WINDOW(2, 2, 1, 0, 0, 0)},
+    {0},
+};
+
+const struct qn_check_op qn_check_max_pool2d = {
+    .op = &qn_op_max_pool2d, .cases = cases, .reference = reference, .refused = refused};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+
+extern const struct qn_op qn_op_relu;
+extern const struct qn_check_op qn_check_relu;
+
+static void reference(const struct qn_reference *r)
+{
+    int64_t count = qn_operand_count(&r->call->in[0]);
+    for (int64_t i = 0; i < count; i++)
+        r->out[0][i] = r->in[0][i] > 0 ? r->in[0][i] : 0;
+}
+
+/* The last vector is full, has a few elements, is the only one. */
+static const struct qn_check_case cases[] = {
+    {
+        "full vectors",
+        .in = {{.rank = 2, .dim = {4, 16}, .fill = QN_FILL_KINKLESS}},
+    },
+    {"a tail", .in = {{.rank = 3, .dim = {3, 5, 9}, .fill = QN_FILL_KINKLESS}}, .small = true},
+    {
+        "one element",
+        .in = {{.rank = 1, .dim = {1}, .fill = QN_FILL_KINKLESS}},
+    },
+    {
+        "several groups",
+        .in = {{.rank = 2, .dim = {7, 311}, .fill = QN_FILL_KINKLESS}},
+    },
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"integers", .in = {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {4}}}},
+    {0},
+};
+
+const struct qn_check_op qn_check_relu = {&qn_op_relu, cases, reference, refused, NULL};

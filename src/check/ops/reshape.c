@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+#include "op/elementwise.h"
+
+extern const struct qn_op qn_op_reshape;
+extern const struct qn_check_op qn_check_reshape;
+
+static const struct qn_reshape_attr flat = {{2, {QN_BATCH, 12}}, false},
+                                    open = {{2, {8, 0}}, false},
+                                    tokens = {{2, {3 * QN_BATCH, 4}}, false},
+                                    wrong = {{2, {QN_BATCH, 7}}, false},
+                                    too_open = {{2, {0, 0}}, false},
+                                    late = {{2, {4, QN_BATCH}}, false},
+                                    larger = {{2, {5, 5}}, false}, ranks = {{7, {1}}, false};
+
+static const struct qn_check_case cases[] = {
+    {"flat", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &flat, .small = true},
+    {"an open dimension", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &open},
+    {"tokens", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &tokens},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"no divisor", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &wrong},
+    {"two open dimensions", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &too_open},
+    {"the batch behind", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &late},
+    {"more elements", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &larger},
+    {"too many dimensions", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &ranks},
+    {0},
+};
+
+const struct qn_check_op qn_check_reshape = {&qn_op_reshape, cases, NULL, refused, NULL};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+#include "op/cross_entropy.h"
+
+#include <math.h>
+
+extern const struct qn_op qn_op_softmax_cross_entropy;
+extern const struct qn_check_op qn_check_softmax_cross_entropy;
+
+static double row_loss(const struct qn_reference *r, const double *x, int64_t n, double label)
+{
+    const struct qn_cross_entropy_attr *attr = r->call->attr;
+    const double *weight = r->in[2];
+    if (label < 0 || label >= (double)n || (attr->ignore && label == attr->ignored_label))
+        return 0;
+    double top = x[0], sum = 0, even = 0;
+    for (int64_t i = 1; i < n; i++)
+        top = fmax(top, x[i]);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(x[i] - top);
+    for (int64_t i = 0; i < n; i++)
+        even += (weight ? weight[i] : 1) * (log(sum) - (x[i] - top)) / (double)n;
+    const int64_t own = (int64_t)label;
+    const double smoothing = (double)attr->smoothing;
+    return (1 - smoothing) * (weight ? weight[own] : 1) * (log(sum) - (x[own] - top)) +
+           smoothing * even;
+}
+
+static void reference(const struct qn_reference *r)
+{
+    const struct qn_shape *x = &r->call->in[0].shape;
+    const int64_t n = x->dim[x->rank - 1], rows = qn_operand_count(&r->call->out[0]);
+    for (int64_t row = 0; row < rows; row++)
+        r->out[0][row] = row_loss(r, r->in[0] + row * n, n, r->in[1][row]);
+}
+
+#define LABELS(type, from, to, ...)                                                                \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_##type,                                                 \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
+        .fill = QN_FILL_INTEGER, .a = (from), .b = (to)                                            \
+    }
+#define LOGITS(...)                                                                                \
+    {                                                                                              \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__}, .a = 2   \
+    }
+#define WEIGHTS(count)                                                                             \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {(count)},                       \
+        .fill = QN_FILL_POSITIVE                                                                   \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        .rank = -1                                                                                 \
+    }
+#define ATTR(smoothing_, ignore_, label_)                                                          \
+    &(const struct qn_cross_entropy_attr)                                                          \
+    {                                                                                              \
+        .smoothing = (smoothing_), .ignore = (ignore_), .ignored_label = (label_)                  \
+    }
+
+static const struct qn_check_case cases[] = {
+    {"ten classes", {LOGITS(7, 10), LABELS(U8, 0, 10, 7), NONE}, ATTR(0, 0, 0), .small = true},
+    {"i32 labels", {LOGITS(5, 37), LABELS(I32, 0, 37, 5), NONE}, ATTR(0, 0, 0)},
+    {"smoothing", {LOGITS(5, 19), LABELS(U8, 0, 19, 5), NONE}, ATTR(0.125f, 0, 0), .small = true},
+    {"class weights", {LOGITS(6, 17), LABELS(I32, 0, 17, 6), WEIGHTS(17)}, ATTR(0, 0, 0)},
+    {"weights and smoothing",
+     {LOGITS(6, 35), LABELS(U8, 0, 35, 6), WEIGHTS(35)},
+     ATTR(0.25f, 0, 0),
+     .small = true},
+    {"ignored label", {LOGITS(9, 3), LABELS(U8, 0, 3, 9), NONE}, ATTR(0, 1, 2)},
+    {"class 0 ignored", {LOGITS(9, 3), LABELS(U8, 0, 3, 9), WEIGHTS(3)}, ATTR(0.125f, 1, 0)},
+    {"negative ignored label", {LOGITS(9, 3), LABELS(I32, -2, 3, 9), NONE}, ATTR(0.125f, 1, -1)},
+    {"labels that are no class", {LOGITS(11, 4), LABELS(I32, -3, 9, 11), NONE}, ATTR(0, 0, 0)},
+    {"all ignored", {LOGITS(3, 5), LABELS(U8, 1, 2, 3), WEIGHTS(5)}, ATTR(0, 1, 1)},
+    {"tokens", {LOGITS(2, 5, 131), LABELS(I32, 0, 131, 2, 5), NONE}, ATTR(0, 1, 7)},
+    {"one class", {LOGITS(3, 1), LABELS(U8, 0, 1, 3), NONE}, ATTR(0, 0, 0)},
+    {"many classes",
+     {LOGITS(3, 1031), LABELS(I32, 0, 1031, 3), WEIGHTS(1031)},
+     ATTR(0.0625f, 0, 0)},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"labels of another size", {LOGITS(7, 10), LABELS(U8, 0, 10, 6), NONE}, ATTR(0, 0, 0)},
+    {"labels of the same rank", {LOGITS(7, 10), LABELS(U8, 0, 10, 7, 10), NONE}, ATTR(0, 0, 0)},
+    {"labels of a float type", {LOGITS(7, 10), LOGITS(7), NONE}, ATTR(0, 0, 0)},
+    {"one weight too many", {LOGITS(7, 10), LABELS(U8, 0, 10, 7), WEIGHTS(11)}, ATTR(0, 0, 0)},
+    {"smoothing of 1", {LOGITS(7, 10), LABELS(U8, 0, 10, 7), NONE}, ATTR(1, 0, 0)},
+    {"negative smoothing", {LOGITS(7, 10), LABELS(U8, 0, 10, 7), NONE}, ATTR(-0.5f, 0, 0)},
+    {"logits of rank 1", {LOGITS(7), LABELS(U8, 0, 7, 7), NONE}, ATTR(0, 0, 0)},
+    {0},
+};
+
+const struct qn_check_op qn_check_softmax_cross_entropy = {
+    .op = &qn_op_softmax_cross_entropy, .cases = cases, .reference = reference, .refused = refused};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/check.h"
+
+#include <math.h>
+
+extern const struct qn_op qn_op_tanh;
+extern const struct qn_check_op qn_check_tanh;
+
+static void reference(const struct qn_reference *r)
+{
+    int64_t count = qn_operand_count(&r->call->in[0]);
+    for (int64_t i = 0; i < count; i++)
+        r->out[0][i] = tanh(r->in[0][i]);
+}
+
+/* The last vector is full, has a few elements, is the only one. */
+static const struct qn_check_case cases[] = {
+    {
+        "full vectors",
+        .in = {{.rank = 2, .dim = {4, 16}, .fill = QN_FILL_NORMAL}},
+    },
+    {"a tail", .in = {{.rank = 3, .dim = {3, 5, 9}, .fill = QN_FILL_NORMAL}}, .small = true},
+    {
+        "one element",
+        .in = {{.rank = 1, .dim = {1}, .fill = QN_FILL_NORMAL}},
+    },
+    {
+        "several groups",
+        .in = {{.rank = 2, .dim = {7, 311}, .fill = QN_FILL_NORMAL}},
+    },
+    {"far out", .in = {{.rank = 1, .dim = {77}, .fill = QN_FILL_UNIFORM, .a = -60, .b = 60}}},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"integers", .in = {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {4}}}},
+    {0},
+};
+
+const struct qn_check_op qn_check_tanh = {&qn_op_tanh, cases, reference, refused, NULL};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running the groups of an operator on a test bed.
+ */
+#include "check/bed.h"
+
+#include "base/shape.h"
+#include "check/number.h"
+#include "cl/device.h"
+#include "cl/recording.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CONTROL = QN_BED_PARTS, BLAS };
+
+static const struct qn_group *group_of(const struct qn_bed *bed, int group)
+{
+    return &bed->subject->check->op->groups[group];
+}
+
+static bool is_present(const struct qn_bed *bed, struct qn_ref ref)
+{
+    return ref.kind != QN_REF_NONE && bed->slot[qn_slot_of(ref)].value;
+}
+
+static bool phase_reads(const struct qn_bed *bed, unsigned phase, struct qn_ref ref)
+{
+    for (int g = 0; g < QN_MAX_GROUPS && group_of(bed, g)->name; g++)
+        for (int r = 0; r < QN_MAX_READS && (group_of(bed, g)->phase & phase); r++)
+            if (memcmp(&group_of(bed, g)->read[r].ref, &ref, sizeof ref) == 0)
+                return true;
+    return false;
+}
+
+/* In evaluation nothing is kept for a backward pass or for the update. */
+static bool is_wanted(const struct qn_bed *bed, const struct qn_pass *pass, struct qn_ref ref)
+{
+    if (ref.kind == QN_REF_DIN)
+        return pass->wanted & 1u << ref.index;
+    if (ref.kind == QN_REF_GATHER)
+        return pass->phase != QN_PHASE_EVAL;
+    if (ref.kind == QN_REF_SAVED && pass->phase == QN_PHASE_EVAL)
+        return phase_reads(bed, pass->phase, ref);
+    return true;
+}
+
+static void use_read(const struct qn_bed *bed, const struct qn_read *read, bool alternative,
+                     unsigned use[QN_SLOTS])
+{
+    bool both = is_present(bed, read->ref) && is_present(bed, read->or_);
+    bool second = is_present(bed, read->or_) && (alternative || !is_present(bed, read->ref));
+    struct qn_ref chosen = second ? read->or_ : read->ref;
+    if (is_present(bed, chosen))
+        use[qn_slot_of(chosen)] |= QN_USE_READ;
+    if (both)
+        use[qn_slot_of(second ? read->ref : read->or_)] |= QN_USE_ABSENT;
+}
+
+void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group,
+                 unsigned use[QN_SLOTS])
+{
+    const struct qn_group *g = group_of(bed, group);
+    memset(use, 0, QN_SLOTS * sizeof *use);
+    for (int r = 0; r < QN_MAX_READS && g->read[r].ref.kind != QN_REF_NONE; r++)
+        use_read(bed, &g->read[r], pass->group == group && pass->alternative == r, use);
+    for (int w = 0; w < QN_MAX_WRITES && g->write[w].ref.kind != QN_REF_NONE; w++)
+        if (is_present(bed, g->write[w].ref))
+            use[qn_slot_of(g->write[w].ref)] |=
+                is_wanted(bed, pass, g->write[w].ref) ? QN_USE_WRITE : QN_USE_ABSENT;
+}
+
+/* The call as the group sees it. */
+static void bind(const struct qn_bed *bed, const unsigned use[QN_SLOTS], struct qn_call *call)
+{
+    *call = bed->call;
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_operand *operand = qn_call_operand(call, qn_slot_ref(s));
+        if (!qn_present(operand) || (use[s] & (QN_USE_READ | QN_USE_WRITE)))
+            continue;
+        if (use[s] & QN_USE_ABSENT) {
+            *operand = (struct qn_operand){0};
+        } else {
+            operand->buffer = 0;
+            operand->offset = bed->poison_at / qn_dtype_size(operand->dtype);
+        }
+    }
+}
+
+static void move_in_place(const struct qn_group *group, int write, struct qn_call *call)
+{
+    struct qn_operand *moved = qn_call_operand(call, group->write[write].ref);
+    const struct qn_operand *place = qn_call_operand(call, group->write[write].in_place);
+    moved->buffer = place->buffer;
+    moved->offset = place->offset;
+}
+
+static void set_betas(const struct qn_bed *bed, const struct qn_pass *pass, struct qn_call *call)
+{
+    for (int i = 0; i < QN_MAX_IN; i++)
+        call->beta_in[i] = bed->slot[qn_slot_of((struct qn_ref)QN_DIN(i))].written ? 1 : pass->beta;
+    for (int i = 0; i < QN_MAX_STATE; i++)
+        call->beta_gather[i] =
+            bed->slot[qn_slot_of((struct qn_ref)QN_GATHER(i))].written ? 1 : pass->beta;
+}
+
+/* A write starts from what is there if it accumulates, belongs to the state, or is not the first of
+ * its phase. */
+static void keep_contents(const struct qn_bed *bed, const struct qn_pass *pass,
+                          unsigned use[QN_SLOTS])
+{
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_ref ref = qn_slot_ref(s);
+        bool accumulates = ref.kind == QN_REF_DIN || ref.kind == QN_REF_GATHER;
+        if ((use[s] & QN_USE_WRITE) &&
+            (bed->slot[s].written || ref.kind == QN_REF_STATE || (accumulates && pass->beta != 0)))
+            use[s] |= QN_USE_READ;
+    }
+}
+
+static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
+                       const char *group, const struct qn_cost *cost)
+{
+    double bytes = 0;
+    for (int s = 0; s < QN_SLOTS; s++)
+        if (use[s] & (QN_USE_READ | QN_USE_WRITE))
+            bytes += (double)bed->slot[s].bytes;
+    if (!(cost->flops >= 0) || !isfinite(cost->flops) || cost->scratch < 0)
+        return qn_verdict_fail(bed->verdict, "%s: cost: %g operations, %lld bytes of scratch",
+                               group, cost->flops, (long long)cost->scratch);
+    if (!isfinite(cost->bytes) || (cost->bytes < bytes && !bed->subject->check->less_traffic))
+        return qn_verdict_fail(bed->verdict, "%s: cost: %.0f bytes, but its operands have %.0f",
+                               group, cost->bytes, bytes);
+    if (cost->scratch > bed->scratch_bytes)
+        return qn_verdict_fail(bed->verdict,
+                               "%s: cost: %lld bytes of scratch, but %lld with all operands", group,
+                               (long long)cost->scratch, (long long)bed->scratch_bytes);
+    (void)call;
+    return true;
+}
+
+static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
+                        const struct qn_call *call, int *launches)
+{
+    struct qn_recording *recording = NULL;
+    qn_status status = qn_recording_open(&recording, bed->slab);
+    if (status != QN_OK)
+        return status;
+    qn_recording_set_blas_buffer(recording, BLAS);
+    status = variant->emit(qn_recording_emit(recording, call->name), call);
+    *launches = qn_recording_count(recording);
+    if (status == QN_OK)
+        status = qn_recording_run(recording, 0, -1);
+    if (status == QN_OK)
+        status = qn_device_finish(bed->device);
+    qn_recording_close(&recording);
+    return status;
+}
+
+static qn_status write_memory(struct qn_bed *bed)
+{
+    uint8_t block[sizeof(struct qn_control) + QN_GUARD / 4];
+    _Static_assert(sizeof block <= 1024, "the control block's buffer");
+    memset(block, 0x7f, sizeof block);
+    memcpy(block, &bed->control, sizeof bed->control);
+    for (int part = 0; part < QN_BED_PARTS; part++) {
+        qn_status status =
+            qn_slab_write(bed->slab, part, 0, bed->image[part], bed->size[part], NULL);
+        if (status != QN_OK)
+            return status;
+    }
+    return qn_slab_write(bed->slab, CONTROL, QN_CONTROL_AT, block, sizeof block, NULL);
+}
+
+static qn_status read_memory(struct qn_bed *bed, bool *guarded)
+{
+    uint8_t block[sizeof(struct qn_control) + QN_GUARD / 4];
+    for (int part = 0; part < QN_BED_PARTS; part++) {
+        qn_status status =
+            qn_slab_read(bed->slab, part, 0, bed->result[part], bed->size[part], NULL);
+        if (status != QN_OK)
+            return status;
+    }
+    qn_status status = qn_slab_read(bed->slab, CONTROL, QN_CONTROL_AT, block, sizeof block, NULL);
+    *guarded = true;
+    for (size_t i = sizeof bed->control; i < sizeof block; i++)
+        *guarded = *guarded && block[i] == 0x7f;
+    memcpy(&bed->control, block, sizeof bed->control);
+    return status;
+}
+
+static bool execute(struct qn_bed *bed, const char *name, const struct qn_variant *variant,
+                    const struct qn_call *call, int expected)
+{
+    int launches = 0;
+    bool guarded = true;
+    qn_status status = write_memory(bed);
+    if (status == QN_OK)
+        status = launch(bed, variant, call, &launches);
+    if (status == QN_OK)
+        status = read_memory(bed, &guarded);
+    if (status != QN_OK)
+        return qn_verdict_fail(bed->verdict, "%s: %s (%s)", name, qn_status_name(status),
+                               qn_status_text(status));
+    if (!guarded)
+        return qn_verdict_fail(bed->verdict, "%s: writes behind the control block", name);
+    if (launches != expected)
+        return qn_verdict_fail(bed->verdict, "%s: cost: %d launches, but there are %d", name,
+                               expected, launches);
+    return true;
+}
+
+bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
+{
+    const struct qn_group *g = group_of(bed, group);
+    const struct qn_variant *variant = bed->variant[group];
+    unsigned use[QN_SLOTS];
+    struct qn_call call;
+    struct qn_cost cost = {0};
+    qn_bed_uses(bed, pass, group, use);
+    bind(bed, use, &call);
+    set_betas(bed, pass, &call);
+    variant->cost(&call, &cost);
+    if (!check_cost(bed, &call, use, g->name, &cost))
+        return false;
+    if (cost.scratch > 0)
+        call.scratch = (struct qn_operand){.dtype = QN_F32,
+                                           .shape = {1, {qn_div_up(cost.scratch, 4)}},
+                                           .buffer = 1,
+                                           .offset = bed->scratch_at / 4};
+    if (pass->group == group && pass->in_place >= 0)
+        move_in_place(g, pass->in_place, &call);
+    keep_contents(bed, pass, use);
+    qn_image_paint(bed, &call, use);
+    return execute(bed, g->name, variant, &call, cost.launches) &&
+           qn_image_check(bed, &call, use, g->name);
+}
+
+static void poison(struct qn_bed_slot *slot)
+{
+    uint32_t word = QN_NAN_WORD;
+    for (int64_t i = 0; i < slot->bytes; i++)
+        slot->value[i] = ((const uint8_t *)&word)[i & 3];
+}
+
+static void start(struct qn_bed *bed, const struct qn_pass *pass)
+{
+    bed->control = bed->subject->control;
+    for (int s = 0; s < QN_SLOTS; s++) {
+        struct qn_ref ref = qn_slot_ref(s);
+        struct qn_bed_slot *slot = &bed->slot[s];
+        bool gradient = ref.kind == QN_REF_DIN && pass->phase == QN_PHASE_BACKWARD;
+        bool gather = ref.kind == QN_REF_GATHER && pass->phase == QN_PHASE_TRAIN;
+        slot->written = false;
+        if (!slot->value)
+            continue;
+        const struct qn_operand *operand = qn_call_operand(&bed->call, ref);
+        if (gradient || gather || ref.kind == QN_REF_STATE)
+            qn_number_encode(operand->dtype, bed->subject->value[s], qn_operand_count(operand),
+                             slot->value);
+        if (ref.kind == QN_REF_TEMP)
+            poison(slot);
+    }
+}
+
+/* A group that writes nothing that anybody wants is left out, as the planner does. */
+static bool is_needed(const struct qn_bed *bed, const struct qn_pass *pass, int group)
+{
+    const struct qn_group *g = group_of(bed, group);
+    bool any = g->write[0].ref.kind == QN_REF_NONE;
+    for (int w = 0; w < QN_MAX_WRITES && g->write[w].ref.kind != QN_REF_NONE; w++)
+        any = any || (is_present(bed, g->write[w].ref) && is_wanted(bed, pass, g->write[w].ref));
+    return any || g->once;
+}
+
+bool qn_bed_run(struct qn_bed *bed, const struct qn_pass *pass)
+{
+    start(bed, pass);
+    for (int g = 0; g < QN_MAX_GROUPS && group_of(bed, g)->name; g++)
+        if ((group_of(bed, g)->phase & pass->phase) && is_needed(bed, pass, g) &&
+            !qn_bed_run_group(bed, pass, g))
+            return false;
+    return true;
+}

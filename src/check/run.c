@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every operator, case, storage type and variant in turn.
+ */
+#include <quern/check.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "check/cell.h"
+#include "cl/device.h"
+#include "op/list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DECLARE(name) extern const struct qn_check_op qn_check_##name;
+QN_OP_LIST(DECLARE)
+#undef DECLARE
+
+static const struct qn_check_op *const all[] = {
+#define ENTRY(name) &qn_check_##name,
+    QN_OP_LIST(ENTRY)
+#undef ENTRY
+        NULL,
+};
+
+const struct qn_check_op *const *qn_check_all(void)
+{
+    return all;
+}
+
+struct run {
+    qn_device *device;
+    qn_check_params params;
+    qn_check_summary summary;
+    struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels */
+    int matched;
+    /* choices already checked for the running case and storage type */
+    struct choice {
+        const struct qn_facts *facts;
+        const struct qn_variant *variant[QN_MAX_GROUPS];
+    } done[2 * QN_MAX_GROUPS * QN_MAX_VARIANTS];
+    int n_done;
+};
+
+static void report(struct run *run, const qn_check_record *record)
+{
+    int *const counts[] = {[QN_CHECK_PASSED] = &run->summary.passed,
+                           [QN_CHECK_FAILED] = &run->summary.failed,
+                           [QN_CHECK_NOT_APPLICABLE] = &run->summary.not_applicable};
+    ++*counts[record->outcome];
+    if (run->params.fn)
+        run->params.fn(run->params.user, record);
+}
+
+static void report_verdict(struct run *run, qn_check_record record,
+                           const struct qn_verdict *verdict)
+{
+    record.outcome = verdict->failed ? QN_CHECK_FAILED : QN_CHECK_PASSED;
+    record.reason = verdict->text;
+    report(run, &record);
+}
+
+/* Whether one word of the filter is the operator, or operator/case. */
+static bool word_matches(const char *word, size_t length, const char *op, const char *item)
+{
+    size_t n = strlen(op);
+    if (length < n || strncmp(word, op, n) != 0)
+        return false;
+    return length == n || (word[n] == '/' && length == n + 1 + strlen(item) &&
+                           strncmp(word + n + 1, item, strlen(item)) == 0);
+}
+
+static bool matches(struct run *run, const char *op, const char *item)
+{
+    const char *word = run->params.filter;
+    if (!word)
+        return true;
+    while (*word) {
+        size_t length = strcspn(word, ",");
+        if (word_matches(word, length, op, item))
+            return ++run->matched > 0;
+        word += length + (word[length] == ',');
+    }
+    return false;
+}
+
+/* The variant of that name if it fits, otherwise the first that does. */
+static const struct qn_variant *choose(const struct qn_group *group, const struct qn_call *call,
+                                       const char *name, const char **why)
+{
+    const struct qn_variant *first = NULL;
+    for (const struct qn_variant *v = group->variant;
+         v < group->variant + QN_MAX_VARIANTS && v->name; v++) {
+        bool wanted = strcmp(v->name, name) == 0;
+        const char *reason = "";
+        if (v->fits && !v->fits(call, &reason)) {
+            *why = wanted ? reason : *why;
+            continue;
+        }
+        if (wanted)
+            return v;
+        first = first ? first : v;
+    }
+    return first;
+}
+
+/* Whether the same variants were checked before; otherwise notes them. Groups that lack a variant
+ * take another, so that two names can mean one choice. */
+static bool is_done(struct run *run, const struct choice *choice)
+{
+    for (int i = 0; i < run->n_done; i++)
+        if (memcmp(&run->done[i], choice, sizeof *choice) == 0)
+            return true;
+    run->done[run->n_done++] = *choice;
+    return false;
+}
+
+/* Chooses for all groups. False: no group can use the variant `name` here, and `why` says why. */
+static bool choose_all(const struct qn_subject *subject, const char *name, struct choice *choice,
+                       const char **why)
+{
+    struct qn_call call = subject->call;
+    bool used = false;
+    call.facts = choice->facts;
+    for (int g = 0; g < QN_MAX_GROUPS && subject->check->op->groups[g].name; g++) {
+        const struct qn_variant *v = choose(&subject->check->op->groups[g], &call, name, why);
+        choice->variant[g] = v;
+        used = used || (v && strcmp(v->name, name) == 0);
+    }
+    return used;
+}
+
+static void check_cell(struct run *run, const struct qn_subject *subject,
+                       const struct choice *choice, qn_check_record record)
+{
+    struct qn_verdict verdict = {0};
+    if (is_done(run, choice))
+        return;
+    for (int g = 0; g < QN_MAX_GROUPS && subject->check->op->groups[g].name; g++)
+        if (!choice->variant[g])
+            qn_verdict_fail(&verdict, "no variant of group %s fits",
+                            subject->check->op->groups[g].name);
+    if (!verdict.failed)
+        qn_cell_check(subject, run->device, choice->facts, choice->variant, &verdict);
+    report_verdict(run, record, &verdict);
+}
+
+/* A variant runs on the facts of the device; where that is not possible, and for those that have
+ * both shapes in one ("any"), also on the facts with the other shape. */
+static void check_variant(struct run *run, const struct qn_subject *subject, const char *name,
+                          qn_check_record record)
+{
+    struct choice here = {.facts = &run->facts}, there = {.facts = &run->flipped};
+    const char *why = "no group has it";
+    char label[48];
+    record.variant = name;
+    bool fits = choose_all(subject, name, &here, &why);
+    if (fits)
+        check_cell(run, subject, &here, record);
+    if (fits && strcmp(name, "any") != 0)
+        return;
+    snprintf(label, sizeof label, "%s as %s", name, run->flipped.cpu ? "cpu" : "gpu");
+    record.variant = label;
+    if (choose_all(subject, name, &there, &why)) {
+        check_cell(run, subject, &there, record);
+        return;
+    }
+    record.variant = name;
+    record.outcome = QN_CHECK_NOT_APPLICABLE;
+    record.reason = why;
+    report(run, &record);
+}
+
+static bool is_new(const char *name, const char **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return false;
+    return true;
+}
+
+static bool is_over(const struct run *run)
+{
+    return run->params.stop && run->summary.failed > 0;
+}
+
+static void check_variants(struct run *run, const struct qn_subject *subject,
+                           qn_check_record record)
+{
+    const char *names[QN_MAX_GROUPS * QN_MAX_VARIANTS];
+    int count = 0;
+    run->n_done = 0;
+    for (const struct qn_group *g = subject->check->op->groups; g->name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS && g->variant[v].name; v++)
+            if (is_new(g->variant[v].name, names, count))
+                names[count++] = g->variant[v].name;
+    for (int i = 0; i < count && !is_over(run); i++)
+        check_variant(run, subject, names[i], record);
+}
+
+static uint64_t seed_of(const struct run *run, const char *op, const char *item)
+{
+    uint64_t hash = qn_hash(QN_HASH_START, &run->summary.seed, sizeof run->summary.seed);
+    hash = qn_hash(hash, op, strlen(op) + 1);
+    return qn_hash(hash, item, strlen(item));
+}
+
+static void check_storage(struct run *run, const struct qn_check_op *check,
+                          const struct qn_check_case *item, qn_dtype storage, bool parameters)
+{
+    char text[8];
+    struct qn_verdict verdict = {0};
+    struct qn_subject subject = {.check = check,
+                                 .item = item,
+                                 .storage = storage,
+                                 .store_parameters = parameters,
+                                 .seed = seed_of(run, check->op->name, item->name)};
+    snprintf(text, sizeof text, "%s%s", qn_dtype_name(storage), parameters ? "+" : "");
+    qn_check_record record = {check->op->name, item->name, text, "shape", 0, ""};
+    bool ok = qn_subject_open(&subject, &verdict);
+    if (ok && check->reference)
+        check_variants(run, &subject, record);
+    else
+        report_verdict(run, record, &verdict);
+    qn_subject_close(&subject);
+}
+
+static void check_case(struct run *run, const struct qn_check_op *check,
+                       const struct qn_check_case *item)
+{
+    static const qn_dtype storages[] = {QN_F32, QN_F16, QN_BF16};
+    bool parameters = false;
+    for (int i = 0; i < check->op->n_in; i++)
+        parameters = parameters || item->in[i].role == QN_ROLE_PARAMETER;
+    for (int i = 0; i < 3 && !is_over(run); i++) {
+        check_storage(run, check, item, storages[i], false);
+        if (parameters && storages[i] != QN_F32 && !is_over(run))
+            check_storage(run, check, item, storages[i], true);
+    }
+}
+
+static void check_refused(struct run *run, const struct qn_check_op *check,
+                          const struct qn_check_case *item)
+{
+    struct qn_verdict verdict = {0};
+    struct qn_call call = {0};
+    char reason[160] = "";
+    qn_status status = qn_subject_shapes(check->op, item, QN_F32, false, &call, reason);
+    if (status == QN_OK)
+        qn_verdict_fail(&verdict, "the shape rule accepts what it must refuse");
+    else if (reason[0] == '\0')
+        qn_verdict_fail(&verdict, "the shape rule refuses without a reason");
+    report_verdict(run, (qn_check_record){check->op->name, item->name, "f32", "shape", 0, ""},
+                   &verdict);
+}
+
+static void check_op(struct run *run, const struct qn_check_op *check)
+{
+    const char *name = check->op->name;
+    for (const struct qn_check_case *c = check->refused; c && c->name && !is_over(run); c++)
+        if (matches(run, name, c->name))
+            check_refused(run, check, c);
+    for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++)
+        if (matches(run, name, c->name) && (c->small || !run->params.small))
+            check_case(run, check, c);
+}
+
+static struct qn_facts flip(const struct qn_facts *facts)
+{
+    struct qn_facts flipped = *facts;
+    flipped.cpu = !facts->cpu;
+    flipped.vector_width = flipped.cpu ? 8 : 4;
+    return flipped;
+}
+
+qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_check_summary *summary)
+{
+    struct run run = {.device = device};
+    QN_REQUIRE(NULL, device);
+    if (params)
+        run.params = *params;
+    run.summary.seed = run.params.seed ? run.params.seed : 1;
+    run.facts = *qn_device_facts(device);
+    run.flipped = flip(&run.facts);
+    for (const struct qn_check_op *const *check = all; *check; check++)
+        check_op(&run, *check);
+    if (summary)
+        *summary = run.summary;
+    if (run.params.filter && run.matched == 0)
+        return qn_fail(qn_device_log(device), QN_ERR_ARGUMENT, "no operator or case is named %s",
+                       run.params.filter);
+    return QN_OK;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/subject.h"
+
+#include "base/random.h"
+#include "check/number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int first;
+    const char *name;
+} kinds[QN_REF_KINDS + 1] = {
+    [QN_REF_IN] = {0, "in"},
+    [QN_REF_OUT] = {QN_MAX_IN, "out"},
+    [QN_REF_DIN] = {QN_MAX_IN + QN_MAX_OUT, "gradient of in"},
+    [QN_REF_DOUT] = {2 * QN_MAX_IN + QN_MAX_OUT, "gradient of out"},
+    [QN_REF_SAVED] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT, "saved"},
+    [QN_REF_TEMP] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED, "temp"},
+    [QN_REF_STATE] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP, "state"},
+    [QN_REF_GATHER] = {QN_SLOTS - QN_MAX_STATE, "gather"},
+    [QN_REF_KINDS] = {QN_SLOTS, NULL},
+};
+
+int qn_slot_of(struct qn_ref ref)
+{
+    return kinds[ref.kind].first + ref.index;
+}
+
+struct qn_ref qn_slot_ref(int slot)
+{
+    int kind = QN_REF_IN;
+    while (slot >= kinds[kind + 1].first)
+        kind++;
+    return (struct qn_ref){(uint8_t)kind, (uint8_t)(slot - kinds[kind].first)};
+}
+
+const char *qn_slot_name(int slot, char text[32])
+{
+    struct qn_ref ref = qn_slot_ref(slot);
+    snprintf(text, 32, "%s %d", kinds[ref.kind].name, ref.index);
+    return text;
+}
+
+bool qn_subject_has(const struct qn_subject *subject, unsigned phase)
+{
+    for (const struct qn_group *g = subject->check->op->groups; g->name; g++)
+        if (g->phase & phase)
+            return true;
+    return false;
+}
+
+static qn_dtype input_type(const struct qn_check_input *input, qn_dtype storage,
+                           bool store_parameters)
+{
+    if (input->rank < 0)
+        return QN_DTYPE_NONE;
+    if (input->role == QN_ROLE_FIXED)
+        return input->dtype;
+    return input->role == QN_ROLE_ACTIVATION || store_parameters ? storage : QN_F32;
+}
+
+qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *item,
+                            qn_dtype storage, bool store_parameters, struct qn_call *call,
+                            char reason[160])
+{
+    struct qn_shape_call shapes = {.attr = item->attr, .storage = storage};
+    for (int i = 0; i < op->n_in; i++) {
+        qn_dtype type = input_type(&item->in[i], storage, store_parameters);
+        if (type != QN_DTYPE_NONE)
+            qn_shape_set(&shapes.in[i], type, item->in[i].rank, item->in[i].dim);
+    }
+    qn_status status = op->shape(&shapes);
+    memcpy(call->in, shapes.in, sizeof call->in);
+    memcpy(call->out, shapes.out, sizeof call->out);
+    memcpy(call->saved, shapes.saved, sizeof call->saved);
+    memcpy(call->temp, shapes.temp, sizeof call->temp);
+    memcpy(call->state, shapes.state, sizeof call->state);
+    memcpy(call->gather, shapes.gather, sizeof call->gather);
+    memcpy(reason, shapes.reason, sizeof shapes.reason);
+    return status;
+}
+
+static bool is_used(const struct qn_op *op, bool write, struct qn_ref ref)
+{
+    for (const struct qn_group *g = op->groups; g->name; g++) {
+        for (int i = 0; !write && i < QN_MAX_READS; i++)
+            if (memcmp(&g->read[i].ref, &ref, sizeof ref) == 0)
+                return true;
+        for (int i = 0; write && i < QN_MAX_WRITES; i++)
+            if (memcmp(&g->write[i].ref, &ref, sizeof ref) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool add_gradients(struct qn_subject *s, struct qn_verdict *verdict)
+{
+    const struct qn_op *op = s->check->op;
+    for (int i = 0; i < op->n_in; i++) {
+        if (!qn_number_is_float(s->call.in[i].dtype) || (op->no_gradient & 1u << i))
+            continue;
+        if (!is_used(op, true, (struct qn_ref)QN_DIN(i)))
+            return qn_verdict_fail(verdict, "no group writes the gradient of in %d", i);
+        s->call.din[i] = s->call.in[i];
+        if (s->item->in[i].role == QN_ROLE_PARAMETER)
+            s->call.din[i].dtype = QN_F32;
+    }
+    for (int i = 0; i < op->n_out; i++)
+        if (qn_number_is_float(s->call.out[i].dtype) &&
+            is_used(op, false, (struct qn_ref)QN_DOUT(i)))
+            s->call.dout[i] = s->call.out[i];
+    return true;
+}
+
+static bool fill_slot(struct qn_subject *s, int slot)
+{
+    static const struct qn_check_input normal = {.fill = QN_FILL_NORMAL},
+                                       positive = {.fill = QN_FILL_POSITIVE};
+    struct qn_ref ref = qn_slot_ref(slot);
+    const struct qn_operand *operand = qn_call_operand(&s->call, ref);
+    const struct qn_check_input *how = ref.kind == QN_REF_IN       ? &s->item->in[ref.index]
+                                       : ref.kind == QN_REF_DOUT   ? &normal
+                                       : ref.kind == QN_REF_DIN    ? &normal
+                                       : ref.kind == QN_REF_STATE  ? &positive
+                                       : ref.kind == QN_REF_GATHER ? &positive
+                                                                   : NULL;
+    if (!how || !qn_present(operand))
+        return true;
+    int64_t count = qn_operand_count(operand);
+    s->value[slot] = qn_arena_new(&s->arena, double, (size_t)count + 1);
+    if (!s->value[slot])
+        return false;
+    qn_number_fill(s->value[slot], count, how, operand->dtype, s->seed, (uint64_t)slot);
+    return true;
+}
+
+static void fill_control(struct qn_subject *s)
+{
+    struct qn_control *c = &s->control;
+    int rank = s->call.in[0].shape.rank;
+    *c = (struct qn_control){.seed_lo = (uint32_t)s->seed,
+                             .seed_hi = (uint32_t)(s->seed >> 32),
+                             .update = 3,
+                             .sample = 48,
+                             .samples = rank > 0 ? (float)s->call.in[0].shape.dim[0] : 1,
+                             .lr = 0.0625f,
+                             .clip = 1,
+                             .weight_decay = 0.03125f,
+                             .loss_scale = 4,
+                             .good_updates = 2,
+                             .applied = 4,
+                             .grad_norm = 0.75f,
+                             .grad_scale = 0.1875f,
+                             .bias1 = 0.3439f,
+                             .bias2 = 0.003994f};
+    for (int i = 0; i < QN_MAX_LOSSES; i++) {
+        c->loss_seed[i] = 0.015625f * (float)(i + 1);
+        c->loss[i] = 0.5f * (float)(i + 1);
+    }
+    if (s->item->control)
+        *c = *s->item->control;
+}
+
+static bool fill(struct qn_subject *s)
+{
+    for (int slot = 0; slot < QN_SLOTS; slot++)
+        if (!fill_slot(s, slot))
+            return false;
+    fill_control(s);
+    return true;
+}
+
+bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
+{
+    char reason[160] = "";
+    s->call.op = s->check->op;
+    s->call.attr = s->item->attr;
+    s->call.name = s->item->name;
+    s->call.node = 17;
+    qn_status status =
+        qn_subject_shapes(s->check->op, s->item, s->storage, s->store_parameters, &s->call, reason);
+    if (status != QN_OK)
+        return qn_verdict_fail(verdict, "the shape rule refuses the case: %s", reason);
+    if (qn_subject_has(s, QN_PHASE_BACKWARD) && !add_gradients(s, verdict))
+        return false;
+    if (!s->check->reference)
+        return true;
+    if (!fill(s) || !qn_truth_find(s))
+        return qn_verdict_fail(verdict, "out of host memory");
+    return true;
+}
+
+void qn_subject_close(struct qn_subject *subject)
+{
+    qn_arena_free(&subject->arena);
+}
+
+double qn_subject_direction(const struct qn_subject *s, int input, int probe, int64_t i)
+{
+    uint64_t stream = (uint64_t)(QN_SLOTS + input * QN_PROBES + probe);
+    return qn_random_normal(s->seed, stream, (uint64_t)i);
+}

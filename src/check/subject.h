@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One case of an operator in one storage type: the shapes, the random values of every operand that
+ * the caller would provide, and the truth about it from the reference.
+ */
+#ifndef QN_CHECK_SUBJECT_H
+#define QN_CHECK_SUBJECT_H
+
+#include "base/arena.h"
+#include "check/check.h"
+#include "check/verdict.h"
+
+/* Every operand of a call has a slot: a number from 0 to QN_SLOTS - 1. */
+enum { QN_SLOTS = 2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP + 2 * QN_MAX_STATE };
+int qn_slot_of(struct qn_ref ref);
+struct qn_ref qn_slot_ref(int slot);
+/* "in 0", "gradient of out 1", into `text`. Gives `text`. */
+const char *qn_slot_name(int slot, char text[32]);
+
+/* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
+ * derivative along random directions and some single elements. */
+struct qn_gradient {
+    double *full; /* NULL: probed */
+    double *probe;
+    int singles;
+    int64_t *index;
+    double *single;
+};
+
+/* Large: more than QN_FULL_LIMIT elements. Where inputs times outputs exceed QN_COSTLY the
+ * reference takes so long that fewer single elements are tried. */
+enum { QN_PROBES = 8, QN_SINGLES = 40, QN_FEW_SINGLES = 10, QN_FULL_LIMIT = 300 };
+enum { QN_COSTLY = 20000000 };
+
+struct qn_truth {
+    double *out[QN_MAX_OUT], *eval_out[QN_MAX_OUT], *new_state[QN_MAX_STATE];
+    struct qn_control control, eval_control;
+    struct qn_gradient gradient[QN_MAX_IN];
+};
+
+struct qn_subject {
+    const struct qn_check_op *check;
+    const struct qn_check_case *item;
+    qn_dtype storage;
+    bool store_parameters; /* parameters are in the storage type too */
+    uint64_t seed;
+    struct qn_call call;     /* types and shapes; not there: neither needed nor wanted */
+    double *value[QN_SLOTS]; /* of in, dout and state: what they hold; of din and gather: what is
+                                accumulated into; NULL of the others */
+    struct qn_control control;
+    struct qn_truth truth;
+    struct qn_arena arena;
+};
+
+/* Fills in everything from the first five fields. False: the verdict says why; the subject must be
+ * closed in either case. */
+bool qn_subject_open(struct qn_subject *subject, struct qn_verdict *verdict);
+void qn_subject_close(struct qn_subject *subject);
+
+/* Whether any group of the operator runs in one of the phases. */
+bool qn_subject_has(const struct qn_subject *subject, unsigned phase);
+
+/* Runs the operator's shape rule on a case; the operands of `call` follow from it. */
+qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *item,
+                            qn_dtype storage, bool store_parameters, struct qn_call *call,
+                            char reason[160]);
+
+/* Component `i` of random direction `probe` of an input. */
+double qn_subject_direction(const struct qn_subject *subject, int input, int probe, int64_t i);
+
+/* Fills in subject->truth. Gives false when memory ran out. */
+bool qn_truth_find(struct qn_subject *subject);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far a kernel may be from the reference. One table for everything.
+ */
+#ifndef QN_CHECK_TOLERANCE_H
+#define QN_CHECK_TOLERANCE_H
+
+#include <quern/tensor.h>
+#include <stdbool.h>
+
+/* The largest error allowed in an operand whose elements went through `dtype` and whose largest
+ * magnitude in the reference is `scale`; `gradient`: it is a gradient or a new state, not an
+ * output. */
+double qn_tolerance(const char *op, qn_dtype dtype, double scale, bool gradient);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/update.h"
+
+const double qn_check_one_chunk[4] = {0, 37, 1, 0};
+const double qn_check_neighbours[12] = {0, 304, 0, 0, 304, 4096, 1, 0, 4400, 37, 2, 0};
+const double qn_check_one_element[4] = {0, 1, 1, 0};
+
+const struct qn_control qn_check_first_update = {.lr = 0.125f,
+                                                 .weight_decay = 0.0625f,
+                                                 .loss_scale = 1,
+                                                 .applied = 1,
+                                                 .grad_scale = 1,
+                                                 .bias1 = 0.1f,
+                                                 .bias2 = 0.001f};
+const struct qn_control qn_check_skipped_update = {
+    .lr = 0.125f, .weight_decay = 0.0625f, .loss_scale = 1, .skip = 1};
+
+static void update_element(struct qn_check_element *e, int64_t i,
+                           void (*step)(struct qn_check_element *))
+{
+    const struct qn_reference *r = e->r;
+    e->p = r->in[0][i];
+    e->g = r->in[1][i] * (double)r->control->grad_scale;
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        e->state[s] = r->state[s] ? r->state[s][i] : 0;
+    if (!r->control->skip)
+        step(e);
+    r->out[0][i] = e->p;
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        if (r->new_state[s])
+            r->new_state[s][i] = e->state[s];
+}
+
+void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *))
+{
+    for (int64_t k = 0; k < r->call->in[2].shape.dim[0]; k++) {
+        const double *row = r->in[2] + k * 4;
+        struct qn_check_element e = {
+            .r = r, .decay = (int)row[2] & 1 ? (double)r->control->weight_decay : 0};
+        for (int64_t i = 0; i < (int64_t)row[1]; i++)
+            update_element(&e, (int64_t)row[0] + i, step);
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the checks of the optimizers share: their cases and the walk over the table.
+ */
+#ifndef QN_CHECK_UPDATE_H
+#define QN_CHECK_UPDATE_H
+
+#include "check/check.h"
+#include "op/optimizer.h"
+
+/* One parameter: reads p, g (clipped, without the loss scale) and the state, writes back p and the
+ * state. `decay` is 0 where the table says so. */
+struct qn_check_element {
+    const struct qn_reference *r;
+    double p, g, decay;
+    double state[QN_MAX_STATE];
+};
+
+/* Applies `step` to every element of every chunk; an update that is skipped changes nothing. */
+void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
+
+/* Inputs of a case: parameters, gradients and table. */
+#define QN_CHECK_PARAMETERS(n)                                                                     \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {(n) }                           \
+    }
+#define QN_CHECK_TABLE(chunks, rows)                                                               \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {(chunks), 4}, .values = (rows)  \
+    }
+#define QN_CHECK_BLOCK(n, chunks, rows)                                                            \
+    {                                                                                              \
+        QN_CHECK_PARAMETERS(n), QN_CHECK_PARAMETERS(n), QN_CHECK_TABLE(chunks, rows)               \
+    }
+
+/* {first element, elements, flags, 0} by chunk. */
+extern const double qn_check_one_chunk[4]; /* 37 elements */
+extern const double
+    qn_check_neighbours[12]; /* 4437: full chunks side by side, decay in the second */
+extern const double qn_check_one_element[4];
+
+extern const struct qn_control qn_check_first_update, qn_check_skipped_update;
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/verdict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
+{
+    if (verdict->failed)
+        return false;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(verdict->text, sizeof verdict->text, format, args);
+    va_end(args);
+    verdict->failed = true;
+    return false;
+}
+
+bool qn_compare(struct qn_verdict *verdict, const char *what, const double *got, const double *want,
+                int64_t count, double tolerance)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - want[i]) <= tolerance))
+            return qn_verdict_fail(verdict,
+                                   "%s: element %" PRId64 " of %" PRId64
+                                   " is %.9g, wanted %.9g (within %.2g)",
+                                   what, i, count, got[i], want[i], tolerance);
+    return true;
+}
+
+bool qn_compare_finite(struct qn_verdict *verdict, const char *what, const double *got,
+                       int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(got[i]))
+            return qn_verdict_fail(
+                verdict, "%s: element %" PRId64 " of %" PRId64 " is %.9g, wanted a finite number",
+                what, i, count, got[i]);
+    return true;
+}
+
+double qn_largest(const double *values, int64_t count)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(values[i]));
+    return largest;
+}

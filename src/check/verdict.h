@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a check found: nothing, or the first thing that is wrong, in one line.
+ */
+#ifndef QN_CHECK_VERDICT_H
+#define QN_CHECK_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct qn_verdict {
+    bool failed;
+    char text[256];
+};
+
+/* Notes the first failure; later ones are dropped. Gives false, so that a check can return it. */
+bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Compares element by element: all finite, |got - want| <= tolerance. `what` names the operand. */
+bool qn_compare(struct qn_verdict *verdict, const char *what, const double *got, const double *want,
+                int64_t count, double tolerance);
+bool qn_compare_finite(struct qn_verdict *verdict, const char *what, const double *got,
+                       int64_t count);
+
+/* The largest magnitude. */
+double qn_largest(const double *values, int64_t count);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A file is: struct header, the key, the binary. Numbers are in the byte order of the machine,
+ * which the magic number tells.
+ */
+#include "cl/cache.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint64_t magic = UINT64_C(0x51554552434c4231); /* "QUERCLB1" */
+enum { VERSION = 1, NAME_BYTES = 64, PATH_BYTES = 4096 };
+static const uint64_t largest_binary = UINT64_C(1) << 28;
+
+struct header {
+    uint64_t magic, version, key_length, binary_length, binary_hash;
+};
+
+static const char *choose_folder(const char *dir, char path[PATH_BYTES])
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (!dir)
+        dir = getenv("QN_CACHE_DIR");
+    if (dir)
+        return dir;
+    int length = -1;
+    if (base && *base == '/')
+        length = snprintf(path, PATH_BYTES, "%s/quern", base);
+    else if (home && *home == '/')
+        length = snprintf(path, PATH_BYTES, "%s/.cache/quern", home);
+    return length > 0 && length < PATH_BYTES ? path : "";
+}
+
+/* Makes the folder and those above it. */
+static void make_folders(const char *dir)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *c = path + 1; *c; c++) {
+        if (*c == '/') {
+            *c = 0;
+            mkdir(path, 0700);
+            *c = '/';
+        }
+    }
+    mkdir(path, 0700);
+}
+
+static const char *why_not(int folder)
+{
+    struct stat info;
+    if (folder < 0 || fstat(folder, &info) != 0)
+        return strerror(errno);
+    if (info.st_uid != geteuid())
+        return "it belongs to another user";
+    return info.st_mode & 022 ? "other users may write to it" : NULL;
+}
+
+int qn_cache_open(const char *dir, const qn_log *log)
+{
+    char path[PATH_BYTES];
+    dir = choose_folder(dir, path);
+    if (!*dir || strlen(dir) >= PATH_BYTES)
+        return -1;
+    make_folders(dir);
+    int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *why = why_not(folder);
+    if (!why)
+        return folder;
+    qn_log_write(log, QN_LOG_DEBUG, "%s: not used to cache kernels: %s", dir, why);
+    qn_cache_close(folder);
+    return -1;
+}
+
+void qn_cache_close(int cache)
+{
+    if (cache >= 0)
+        close(cache);
+}
+
+static void file_name(char name[NAME_BYTES], const char *key, size_t length)
+{
+    snprintf(name, NAME_BYTES, "%016" PRIx64 ".bin", qn_hash(QN_HASH_START, key, length));
+}
+
+static bool is_private_file(int file, uint64_t *size)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & 022) || info.st_size < 0)
+        return false;
+    *size = (uint64_t)info.st_size;
+    return true;
+}
+
+static bool read_all(int file, void *to, size_t size)
+{
+    for (char *at = to; size > 0;) {
+        ssize_t n = read(file, at, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool write_all(int file, const void *from, size_t size)
+{
+    for (const char *at = from; size > 0;) {
+        ssize_t n = write(file, at, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool read_header(int file, size_t key_length, struct header *header)
+{
+    uint64_t size;
+    return is_private_file(file, &size) && read_all(file, header, sizeof *header) &&
+           header->magic == magic && header->version == VERSION &&
+           header->key_length == key_length && header->binary_length > 0 &&
+           header->binary_length <= largest_binary &&
+           size == sizeof *header + key_length + header->binary_length;
+}
+
+static bool read_key(int file, const char *key, size_t length)
+{
+    char *stored = malloc(length + 1);
+    bool same = stored && read_all(file, stored, length) && memcmp(stored, key, length) == 0;
+    free(stored);
+    return same;
+}
+
+static bool read_binary(int file, const struct header *header, struct qn_binary *binary)
+{
+    binary->size = (size_t)header->binary_length;
+    binary->bytes = malloc(binary->size);
+    if (binary->bytes && read_all(file, binary->bytes, binary->size) &&
+        qn_hash(QN_HASH_START, binary->bytes, binary->size) == header->binary_hash)
+        return true;
+    free(binary->bytes);
+    *binary = (struct qn_binary){0};
+    return false;
+}
+
+bool qn_cache_load(int cache, const char *key, size_t length, struct qn_binary *binary)
+{
+    *binary = (struct qn_binary){0};
+    if (cache < 0)
+        return false;
+    char name[NAME_BYTES];
+    file_name(name, key, length);
+    int file = openat(cache, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    struct header header;
+    bool good = read_header(file, length, &header) && read_key(file, key, length) &&
+                read_binary(file, &header, binary);
+    close(file);
+    return good;
+}
+
+void qn_cache_store(int cache, const char *key, size_t length, const struct qn_binary *binary)
+{
+    if (cache < 0 || binary->size == 0 || binary->size > largest_binary)
+        return;
+    /* The address of the binary tells threads of one process apart. */
+    char name[NAME_BYTES], temporary[NAME_BYTES];
+    file_name(name, key, length);
+    snprintf(temporary, sizeof temporary, "tmp.%ld.%" PRIxPTR, (long)getpid(),
+             (uintptr_t)binary->bytes);
+    unlinkat(cache, temporary, 0);
+    int file = openat(cache, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+        return;
+    const struct header header = {magic, VERSION, length, binary->size,
+                                  qn_hash(QN_HASH_START, binary->bytes, binary->size)};
+    bool good = write_all(file, &header, sizeof header) && write_all(file, key, length) &&
+                write_all(file, binary->bytes, binary->size);
+    good = close(file) == 0 && good;
+    if (!good || renameat(cache, temporary, cache, name) != 0)
+        unlinkat(cache, temporary, 0);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Compiled programs on disk. The folder is the user's own, and yet every file is untrusted: it must
+ * have our header, the whole key, the right length and the right hash, or it is as if it were not
+ * there. No failure here is an error: a program is then built from its source.
+ */
+#ifndef QN_CL_CACHE_H
+#define QN_CL_CACHE_H
+
+#include <quern/log.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A descriptor of the folder `dir` (NULL: QN_CACHE_DIR, else quern/ in the user's cache folder),
+ * made with mode 0700 if it is not there. -1 if there is to be none ("") or if it cannot be used:
+ * others may write to it, or it is not ours. */
+int qn_cache_open(const char *dir, const qn_log *log);
+void qn_cache_close(int cache);
+
+struct qn_binary {
+    unsigned char *bytes; /* freed with free() */
+    size_t size;
+};
+
+/* What was stored for the key, a text of `length` bytes. Thread-safety: Safe. */
+bool qn_cache_load(int cache, const char *key, size_t length, struct qn_binary *binary);
+/* Replaces it in one step: readers see the old file or the new one. */
+void qn_cache_store(int cache, const char *key, size_t length, const struct qn_binary *binary);
+
+#endif

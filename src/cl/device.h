@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the rest of the library may do with an opened device. No type of OpenCL appears here: only
+ * the files of cl/ include CL/cl.h.
+ */
+#ifndef QN_CL_DEVICE_H
+#define QN_CL_DEVICE_H
+
+#include <quern/device.h>
+
+const struct qn_log *qn_device_log(const qn_device *device);
+
+/* Waits until everything enqueued has run. QN_ERR_DEVICE if any of it failed. */
+qn_status qn_device_finish(qn_device *device);
+/* Hands what is enqueued to the device without waiting. */
+qn_status qn_device_flush(qn_device *device);
+
+/* Bytes of the temporary buffer that CLBlast needs at most for an m x n x k product in any
+ * transposition, at non-zero offsets (so that it does not depend on placement); -1 without
+ * CLBlast. */
+int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of cl/ share: the device, its programs, errors of OpenCL.
+ */
+#ifndef QN_CL_PRIVATE_H
+#define QN_CL_PRIVATE_H
+
+#include <CL/cl.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "cl/device.h"
+
+enum { QN_MAX_DEVICES = 64, QN_MAX_MARKS = 16 };
+
+struct qn_found {
+    cl_platform_id platform;
+    cl_device_id id;
+};
+
+struct qn_device {
+    struct qn_log log;
+    struct qn_found found;
+    cl_context context;
+    cl_command_queue queue;
+    struct qn_device_info info;
+    struct qn_facts facts;
+    size_t max_items[3]; /* of a work-group in each dimension */
+    unsigned quirks;
+    struct qn_arena arena;
+    struct qn_program *programs;
+    const char *kernel_dir; /* NULL: embedded kernels */
+    int cache;              /* folder of the disk cache, a file descriptor; -1: none */
+    bool blas_ready;        /* CLBlast has built its kernels for this context */
+    /* Events of commands whose fate nobody has looked at yet: a ring; see qn_device_mark. */
+    cl_event marks[QN_MAX_MARKS];
+    int next_mark;
+    cl_int lost; /* the first error that a command met while it ran; sticky */
+};
+
+/* "CL_OUT_OF_RESOURCES"; never NULL. Thread-safety: Safe. */
+const char *qn_cl_error_name(cl_int error);
+/* QN_OK for CL_SUCCESS; otherwise logs `what` and the error's name and gives QN_ERR_DEVICE. */
+qn_status qn_cl_check(const struct qn_log *log, cl_int error, const char *what);
+
+/* All devices of all platforms, at most `capacity`; a platform that fails is skipped. */
+int qn_find_devices(struct qn_found *found, int capacity, const struct qn_log *log);
+void qn_describe_device(const struct qn_found *found, struct qn_device_info *info);
+/* The best usable device that `match` names (NULL: any). */
+qn_status qn_choose_device(struct qn_found *found, const char *match, const struct qn_log *log);
+
+/* Facts and limits of an opened device. */
+void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes);
+
+/* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
+ * reports a failed command nowhere else. */
+void qn_device_mark(struct qn_device *device, cl_event event);
+/* QN_ERR_DEVICE if a marked command that has ended had failed. With `all`, forgets all marks. */
+qn_status qn_device_check(struct qn_device *device, bool all);
+
+/* The program `stem` built with `options` beside the base ones; owned by the device. */
+qn_status qn_program_get(struct qn_device *device, const char *stem, const char *options,
+                         cl_program *program);
+void qn_programs_release(struct qn_device *device);
+
+/* Empties CLBlast's caches, which hold on to contexts, when the last device that used it closes. */
+void qn_blas_release(struct qn_device *device);
+/* A new kernel object. */
+qn_status qn_kernel_create(struct qn_device *device, const char *stem, const char *options,
+                           const char *name, cl_kernel *kernel);
+
+/* X(name): what a driver does that code elsewhere must know.
+ * OWN_CACHE: keeps compiled programs on disk by itself.
+ * WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the bytes that the
+ * host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
+#define QN_QUIRK_MAP(X)                                                                            \
+    X(OWN_CACHE)                                                                                   \
+    X(WRITE_BY_MAP)
+
+enum qn_quirk_bit {
+#define QN_QUIRK_BIT(name) QN_QUIRK_BIT_##name,
+    QN_QUIRK_MAP(QN_QUIRK_BIT)
+#undef QN_QUIRK_BIT
+};
+enum qn_quirk {
+#define QN_QUIRK_FLAG(name) QN_QUIRK_##name = 1 << QN_QUIRK_BIT_##name,
+    QN_QUIRK_MAP(QN_QUIRK_FLAG)
+#undef QN_QUIRK_FLAG
+};
+unsigned qn_quirks_of(const struct qn_device_info *info);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What certain drivers do, keyed on their texts. The only place with vendors' names; every quirk
+ * has an effect somewhere in cl/.
+ */
+#include "cl/private.h"
+
+#include <string.h>
+
+/* Parts of the texts; NULL: any. */
+static const struct {
+    const char *platform, *vendor, *driver;
+    unsigned quirks;
+} table[] = {
+    {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE},
+    {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
+};
+
+static bool has(const char *text, const char *part)
+{
+    return !part || strstr(text, part);
+}
+
+unsigned qn_quirks_of(const struct qn_device_info *info)
+{
+    unsigned quirks = 0;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (has(info->platform, table[i].platform) && has(info->vendor, table[i].vendor) &&
+            has(info->driver, table[i].driver))
+            quirks |= table[i].quirks;
+    return quirks;
+}

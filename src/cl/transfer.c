@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Copies between a slab and the host.
+ */
+#include "cl/memory.h"
+
+#include <string.h>
+
+static qn_status begin(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
+                       int64_t size, struct qn_transfer *transfer)
+{
+    const struct qn_log *log = &slab->device->log;
+    QN_REQUIRE(log, !transfer || !transfer->event);
+    QN_REQUIRE(log, size == 0 || host);
+    QN_REQUIRE(log, size == 0 || qn_slab_has(slab, buffer, offset, size));
+    return QN_OK;
+}
+
+/* A transfer that blocked has seen the end of everything before it; one that did not is on its way.
+ */
+static qn_status end(struct qn_device *device, cl_int error, const char *what, bool blocked)
+{
+    QN_TRY(qn_cl_check(&device->log, error, what));
+    return blocked ? qn_device_check(device, true) : qn_device_flush(device);
+}
+
+cl_int qn_slab_write_mapped(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
+                            int64_t size)
+{
+    cl_command_queue queue = slab->device->queue;
+    cl_mem memory = slab->buffer[buffer];
+    cl_map_flags flags = host ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_WRITE;
+    cl_int error;
+    void *to = clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset, (size_t)size, 0,
+                                  NULL, NULL, &error);
+    if (error != CL_SUCCESS)
+        return error;
+    if (host)
+        memcpy(to, host, (size_t)size);
+    return clEnqueueUnmapMemObject(queue, memory, to, 0, NULL, NULL);
+}
+
+qn_status qn_slab_write(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
+                        int64_t size, struct qn_transfer *transfer)
+{
+    QN_TRY(begin(slab, buffer, offset, host, size, transfer));
+    if (size == 0)
+        return QN_OK;
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
+        return end(slab->device, qn_slab_write_mapped(slab, buffer, offset, host, size),
+                   "clEnqueueMapBuffer", true);
+    cl_int error = clEnqueueWriteBuffer(slab->device->queue, slab->buffer[buffer], !transfer,
+                                        (size_t)offset, (size_t)size, host, 0, NULL,
+                                        transfer ? (cl_event *)&transfer->event : NULL);
+    return end(slab->device, error, "clEnqueueWriteBuffer", !transfer);
+}
+
+qn_status qn_slab_read(struct qn_slab *slab, int buffer, int64_t offset, void *host, int64_t size,
+                       struct qn_transfer *transfer)
+{
+    QN_TRY(begin(slab, buffer, offset, host, size, transfer));
+    if (size == 0)
+        return QN_OK;
+    cl_int error = clEnqueueReadBuffer(slab->device->queue, slab->buffer[buffer], !transfer,
+                                       (size_t)offset, (size_t)size, host, 0, NULL,
+                                       transfer ? (cl_event *)&transfer->event : NULL);
+    return end(slab->device, error, "clEnqueueReadBuffer", !transfer);
+}
+
+qn_status qn_transfer_wait(qn_device *device, struct qn_transfer *transfer)
+{
+    cl_event event = transfer ? transfer->event : NULL;
+    if (!event)
+        return QN_OK;
+    transfer->event = NULL;
+    cl_int error = clWaitForEvents(1, &event);
+    qn_device_mark(device, event);
+    QN_TRY(qn_device_check(device, false));
+    return qn_cl_check(&device->log, error, "clWaitForEvents");
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/graph.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+#include "graph/error.h"
+#include "op/loss.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+qn_status qn_graph_create(qn_graph **out, const qn_graph_params *params)
+{
+    const qn_graph_params none = {0};
+    params = params ? params : &none;
+    QN_REQUIRE(&params->log, out);
+    *out = NULL;
+    qn_dtype storage = params->storage ? params->storage : QN_F32;
+    QN_REQUIRE(&params->log, storage == QN_F32 || storage == QN_F16 || storage == QN_BF16);
+    qn_graph *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return qn_fail(&params->log, QN_ERR_MEMORY, "graph: out of host memory");
+    graph->log = params->log;
+    graph->storage = storage;
+    graph->n_tensors = 0;
+    *out = graph;
+    return QN_OK;
+}
+
+void qn_graph_destroy(qn_graph **graph)
+{
+    if (!graph || !*graph)
+        return;
+    qn_arena_free(&(*graph)->arena);
+    free((*graph)->nodes);
+    free((*graph)->tensors);
+    free(*graph);
+    *graph = NULL;
+}
+
+qn_status qn_graph_status(const qn_graph *graph)
+{
+    return graph ? graph->status : QN_ERR_ARGUMENT;
+}
+
+const char *qn_graph_error(const qn_graph *graph)
+{
+    return graph ? graph->error : "no graph";
+}
+
+qn_tensor qn_graph_fail(qn_graph *graph, qn_status status, const char *format, ...)
+{
+    if (graph->status != QN_OK)
+        return (qn_tensor){0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(graph->error, sizeof graph->error, format, args);
+    va_end(args);
+    graph->status = status;
+    qn_log_write(&graph->log, QN_LOG_ERROR, "%s", graph->error);
+    return (qn_tensor){0};
+}
+
+qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
+{
+    if (!graph)
+        return QN_ERR_ARGUMENT;
+    char line[sizeof graph->error];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s", line);
+    return graph->status;
+}
+
+static bool grow(void **items, int *capacity, int count, size_t size)
+{
+    if (count < *capacity)
+        return true;
+    int larger = *capacity ? *capacity * 2 : 64;
+    void *memory = realloc(*items, (size_t)larger * size);
+    if (!memory)
+        return false;
+    *items = memory;
+    *capacity = larger;
+    return true;
+}
+
+/* Appends one tensor; number 0 is taken by "none". */
+static uint32_t append_tensor(qn_graph *graph, uint32_t node, int index,
+                              const struct qn_operand *symbolic)
+{
+    int needed = graph->n_tensors ? graph->n_tensors : 1;
+    if (!grow((void **)&graph->tensors, &graph->tensor_capacity, needed, sizeof *graph->tensors))
+        return 0;
+    if (!graph->n_tensors) {
+        graph->tensors[0] = (struct qn_tensor_entry){0};
+        graph->n_tensors = 1;
+    }
+    graph->tensors[graph->n_tensors] = (struct qn_tensor_entry){node, index, *symbolic};
+    return (uint32_t)graph->n_tensors++;
+}
+
+/* Appends a node with its output tensors; NULL when out of memory. */
+static struct qn_node *append_node(qn_graph *graph, const struct qn_node *node,
+                                   const struct qn_operand *outputs, int n_out)
+{
+    if (!grow((void **)&graph->nodes, &graph->node_capacity, graph->n_nodes, sizeof *graph->nodes))
+        return NULL;
+    uint32_t number = (uint32_t)graph->n_nodes;
+    struct qn_node *added = &graph->nodes[number];
+    *added = *node;
+    for (int i = 0; i < n_out; i++) {
+        uint32_t tensor = append_tensor(graph, number, i, &outputs[i]);
+        if (!tensor)
+            return NULL;
+        if (i == 0)
+            added->out = tensor;
+    }
+    graph->n_nodes++;
+    return added;
+}
+
+static bool name_taken(const qn_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool known(const qn_graph *graph, qn_tensor tensor)
+{
+    return tensor.id > 0 && (int)tensor.id < graph->n_tensors;
+}
+
+static struct qn_node *node_of(const qn_graph *graph, qn_tensor tensor)
+{
+    return &graph->nodes[graph->tensors[tensor.id].node];
+}
+
+/* The node of a tensor that may be changed now; NULL (and an error) otherwise. */
+static struct qn_node *editable(qn_graph *graph, qn_tensor tensor, const char *what)
+{
+    if (!graph || graph->status != QN_OK)
+        return NULL;
+    if (!known(graph, tensor)) {
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such tensor", what);
+        return NULL;
+    }
+    return node_of(graph, tensor);
+}
+
+/* --- leaves --- */
+
+static qn_tensor add_leaf(qn_graph *graph, struct qn_node *node, const char *name, int rank,
+                          const int64_t *dim)
+{
+    if (!graph || graph->status != QN_OK)
+        return (qn_tensor){0};
+    if (!name || !*name || rank < 0 || rank > QN_MAX_DIMS || (rank && !dim))
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: needs a name and at most %d dimensions",
+                             name ? name : "leaf", QN_MAX_DIMS);
+    if (name_taken(graph, name))
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name is already taken", name);
+    qn_shape_set(&node->leaf, node->leaf.dtype, rank, dim);
+    node->name = qn_arena_strdup(&graph->arena, name);
+    struct qn_node *added = node->name ? append_node(graph, node, &node->leaf, 1) : NULL;
+    if (!added)
+        return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    return (qn_tensor){added->out};
+}
+
+static bool all_positive(int rank, const int64_t *dim)
+{
+    for (int i = 0; i < rank; i++)
+        if (dim[i] <= 0)
+            return false;
+    return true;
+}
+
+qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, const int64_t *dim)
+{
+    if (graph && (rank < 1 || !dim || dim[0] >= 0 || !all_positive(rank - 1, dim + 1)))
+        return qn_graph_fail(
+            graph, QN_ERR_SHAPE,
+            "%s: dimension 0 of an input is a multiple of QN_BATCH, the others are "
+            "positive",
+            name ? name : "input");
+    if (graph && qn_dtype_size(dtype) == 0)
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such type", name ? name : "input");
+    struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}};
+    return add_leaf(graph, &node, name, rank, dim);
+}
+
+qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
+                       const qn_init *init)
+{
+    if (graph && (rank < 0 || (rank && !dim) || !all_positive(rank, dim)))
+        return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: sizes of a parameter are positive",
+                             name ? name : "parameter");
+    struct qn_node node = {
+        .kind = QN_NODE_PARAMETER, .leaf = {.dtype = QN_F32}, .no_decay = rank < 2};
+    if (init)
+        node.init = *init;
+    return add_leaf(graph, &node, name, rank, dim);
+}
+
+qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values, int64_t count)
+{
+    if (!graph || graph->status != QN_OK || !values)
+        return (qn_tensor){0};
+    char unique[96];
+    snprintf(unique, sizeof unique, "%s_%d", name, graph->n_nodes);
+    float *copy = qn_arena_copy(&graph->arena, values, (size_t)count * sizeof *values);
+    if (!copy)
+        return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    struct qn_node node = {
+        .kind = QN_NODE_CONSTANT, .leaf = {.dtype = QN_F32}, .values = copy, .frozen = true};
+    return add_leaf(graph, &node, unique, 1, &count);
+}
+
+qn_init qn_init_he(int64_t fan_in)
+{
+    return (qn_init){QN_INIT_NORMAL, 0, sqrt(2.0 / (double)fan_in)};
+}
+
+qn_init qn_init_fan_in(int64_t fan_in)
+{
+    double bound = 1.0 / sqrt((double)fan_in);
+    return (qn_init){QN_INIT_UNIFORM, -bound, bound};
+}
+
+qn_init qn_init_constant(double value)
+{
+    return (qn_init){QN_INIT_CONSTANT, value, 0};
+}
+
+/* --- operators --- */
+
+static bool inputs_usable(qn_graph *graph, const struct qn_op *op, const qn_tensor *in)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        bool absent = in[i].id == 0;
+        if (absent ? i < op->n_required : !known(graph, in[i])) {
+            qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: input %d is no tensor of this graph",
+                          op->name, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the shape rule of a node for a batch of 1 or 2, from symbolic inputs. */
+static qn_status shape_at(const qn_graph *graph, const struct qn_node *node, int64_t batch,
+                          struct qn_shape_call *call)
+{
+    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage};
+    for (int i = 0; i < node->op->n_in; i++)
+        if (node->in[i])
+            qn_operand_at(&graph->tensors[node->in[i]].symbolic, batch, &call->in[i]);
+    return node->op->shape(call);
+}
+
+/* The operand whose sizes are `one` at batch 1 and `two` at batch 2, as multiples of the batch. */
+static bool make_symbolic(const struct qn_operand *one, const struct qn_operand *two,
+                          struct qn_operand *symbolic)
+{
+    *symbolic = *one;
+    for (int d = 0; d < one->shape.rank; d++) {
+        int64_t a = one->shape.dim[d], b = two->shape.dim[d];
+        if (b == 2 * a && a > 0)
+            symbolic->shape.dim[d] = -a;
+        else if (a != b)
+            return false;
+    }
+    return true;
+}
+
+static bool infer_outputs(qn_graph *graph, const struct qn_node *node, struct qn_operand *outputs)
+{
+    struct qn_shape_call one, two;
+    qn_status status = shape_at(graph, node, 1, &one);
+    const struct qn_shape_call *failed = &one;
+    if (status == QN_OK) {
+        status = shape_at(graph, node, 2, &two);
+        failed = &two;
+    }
+    if (status != QN_OK) {
+        qn_graph_fail(graph, status, "%s: %s", node->name, failed->reason);
+        return false;
+    }
+    for (int i = 0; i < node->op->n_out; i++)
+        if (!make_symbolic(&one.out[i], &two.out[i], &outputs[i])) {
+            qn_graph_fail(graph, QN_ERR_SHAPE, "%s: its shape is no multiple of the batch",
+                          node->name);
+            return false;
+        }
+    return true;
+}
+
+qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *in,
+                      const void *attr)
+{
+    if (!graph || graph->status != QN_OK || !inputs_usable(graph, op, in))
+        return (qn_tensor){0};
+    char name[64];
+    snprintf(name, sizeof name, "%s_%d", op->name, graph->n_nodes);
+    struct qn_node node = {.kind = QN_NODE_OPERATOR, .op = op};
+    for (int i = 0; i < op->n_in; i++)
+        node.in[i] = in[i].id;
+    node.name = qn_arena_strdup(&graph->arena, name);
+    node.attr = qn_arena_copy(&graph->arena, attr, (size_t)op->attr_size);
+    struct qn_operand outputs[QN_MAX_OUT] = {0};
+    if (!node.name || !node.attr)
+        return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    if (!infer_outputs(graph, &node, outputs))
+        return (qn_tensor){0};
+    struct qn_node *added = append_node(graph, &node, outputs, op->n_out);
+    if (!added)
+        return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    return (qn_tensor){added->out};
+}
+
+qn_tensor qn_op_output(qn_graph *graph, qn_tensor tensor, int index)
+{
+    struct qn_node *node = editable(graph, tensor, "output");
+    return (qn_tensor){node ? node->out + (uint32_t)index : 0};
+}
+
+/* --- marks --- */
+
+void qn_name(qn_graph *graph, qn_tensor tensor, const char *name)
+{
+    struct qn_node *node = editable(graph, tensor, "qn_name");
+    if (!node)
+        return;
+    if (!name || !*name || (strcmp(name, node->name) != 0 && name_taken(graph, name))) {
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name is empty or already taken",
+                      name ? name : "qn_name");
+        return;
+    }
+    char *copy = qn_arena_strdup(&graph->arena, name);
+    if (!copy)
+        qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    else
+        node->name = copy;
+}
+
+void qn_freeze(qn_graph *graph, qn_tensor parameter)
+{
+    struct qn_node *node = editable(graph, parameter, "qn_freeze");
+    if (node && node->kind == QN_NODE_PARAMETER)
+        node->frozen = true;
+    else if (node)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_freeze: %s is no parameter", node->name);
+}
+
+void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay)
+{
+    struct qn_node *node = editable(graph, parameter, "qn_no_decay");
+    if (node && node->kind == QN_NODE_PARAMETER)
+        node->no_decay = no_decay;
+    else if (node)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_no_decay: %s is no parameter", node->name);
+}
+
+void qn_recompute(qn_graph *graph, qn_tensor tensor)
+{
+    struct qn_node *node = editable(graph, tensor, "qn_recompute");
+    if (node && node->kind == QN_NODE_OPERATOR)
+        node->recompute = true;
+    else if (node)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_recompute: %s is not computed", node->name);
+}
+
+void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
+{
+    if (!editable(graph, tensor, "qn_output"))
+        return;
+    if (graph->n_outputs == QN_GRAPH_MAX_OUTPUTS) {
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: at most %d outputs", name, graph->n_outputs);
+        return;
+    }
+    char *copy = qn_arena_strdup(&graph->arena, name ? name : node_of(graph, tensor)->name);
+    if (!copy)
+        qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+    else
+        graph->outputs[graph->n_outputs++] = (struct qn_graph_output){tensor.id, copy};
+}
+
+/* --- losses --- */
+
+static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const qn_loss_params *params)
+{
+    if (!editable(graph, rows, "qn_loss"))
+        return false;
+    const struct qn_shape *shape = &graph->tensors[rows.id].symbolic.shape;
+    if (shape->rank < 1 || shape->dim[0] >= 0)
+        qn_graph_fail(graph, QN_ERR_SHAPE, "%s: a loss has the batch in dimension 0",
+                      node_of(graph, rows)->name);
+    else if (params->weights.id && (!known(graph, params->weights) ||
+                                    node_of(graph, params->weights)->kind != QN_NODE_INPUT))
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: weights of a loss are an input of the graph",
+                      node_of(graph, rows)->name);
+    else if (graph->n_losses == QN_GRAPH_MAX_LOSSES)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_GRAPH_MAX_LOSSES);
+    return graph->status == QN_OK;
+}
+
+void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_params *params)
+{
+    const qn_loss_params none = {0};
+    params = params ? params : &none;
+    if (!graph || !usable_as_loss(graph, rows, params))
+        return;
+    const struct qn_op *op = qn_op_find("loss");
+    struct qn_loss_attr attr = {.slot = graph->n_losses};
+    const qn_tensor in[QN_MAX_IN] = {rows, params->weights};
+    qn_op_apply(graph, op, in, &attr);
+    if (graph->status != QN_OK)
+        return;
+    uint32_t node = (uint32_t)graph->n_nodes - 1;
+    char *copy = name ? qn_arena_strdup(&graph->arena, name) : NULL;
+    if (copy)
+        graph->nodes[node].name = copy;
+    graph->losses[graph->n_losses++] =
+        (struct qn_graph_loss){node, qn_graph_root(graph, rows.id), params->reduction,
+                               params->coefficient == 0 ? 1 : params->coefficient};
+}
+
+qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor)
+{
+    return graph && known(graph, tensor) ? graph->tensors[tensor.id].symbolic.shape : (qn_shape){0};
+}
+
+qn_dtype qn_dtype_of(const qn_graph *graph, qn_tensor tensor)
+{
+    return graph && known(graph, tensor) ? graph->tensors[tensor.id].symbolic.dtype : QN_DTYPE_NONE;
+}

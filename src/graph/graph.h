@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The graph as the planner and the trainer read it: nodes in building order, tensors by number.
+ */
+#ifndef QN_GRAPH_GRAPH_H
+#define QN_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "op/op.h"
+
+enum qn_node_kind { QN_NODE_INPUT, QN_NODE_PARAMETER, QN_NODE_CONSTANT, QN_NODE_OPERATOR };
+
+struct qn_node {
+    enum qn_node_kind kind;
+    const char *name;
+    uint32_t out; /* number of its first output tensor; the others follow */
+    /* of an operator */
+    const struct qn_op *op;
+    const void *attr;
+    uint32_t in[QN_MAX_IN]; /* tensor numbers; 0: absent */
+    bool recompute;         /* chosen by qn_recompute */
+    /* of a leaf */
+    struct qn_operand leaf; /* dtype and shape, the batch still symbolic */
+    struct qn_init init;
+    const float *values; /* of a constant */
+    bool frozen, no_decay;
+};
+
+struct qn_graph_loss {
+    uint32_t node; /* of the operator `loss`; its slot is its place in the list */
+    uint32_t rows; /* tensor of the numerators, before views */
+    enum qn_reduction reduction;
+    double coefficient;
+};
+
+struct qn_graph_output {
+    uint32_t tensor;
+    const char *name;
+};
+
+enum { QN_GRAPH_MAX_LOSSES = 8, QN_GRAPH_MAX_OUTPUTS = 16 };
+
+struct qn_graph {
+    struct qn_log log;
+    qn_dtype storage;
+    struct qn_arena arena; /* names, attributes, constants */
+    struct qn_node *nodes;
+    int n_nodes, node_capacity;
+    struct qn_tensor_entry {
+        uint32_t node;
+        int index;
+        struct qn_operand symbolic; /* sizes that depend on the batch are negative */
+    } * tensors;                    /* entry 0 is "none" */
+    int n_tensors, tensor_capacity;
+    struct qn_graph_loss losses[QN_GRAPH_MAX_LOSSES];
+    int n_losses;
+    struct qn_graph_output outputs[QN_GRAPH_MAX_OUTPUTS];
+    int n_outputs;
+    qn_status status;
+    char error[256];
+};
+
+/* A deep copy that shares nothing; NULL when out of memory. */
+qn_graph *qn_graph_clone(const qn_graph *graph);
+
+/* Shapes of every tensor and of every node's inner operands when the batch is `batch`. */
+struct qn_shapes {
+    struct qn_operand *tensors;  /* by tensor number */
+    struct qn_shape_call *calls; /* by node number; of operators */
+};
+
+/* Allocated from `arena`. QN_ERR_SHAPE logs node and reason. */
+qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena *arena,
+                          struct qn_shapes *shapes);
+
+/* The operand with every multiple of the batch multiplied out. */
+void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);
+
+/* Samples that the micro-batch must be a multiple of: least common multiple over all operators. */
+int64_t qn_graph_batch_group(const qn_graph *graph);
+
+/* The tensor that `tensor` is a view of, through any chain of views. */
+uint32_t qn_graph_root(const qn_graph *graph, uint32_t tensor);
+
+/* Which nodes a training micro-step or an evaluation needs: sets used[node]. */
+void qn_graph_mark_training(const qn_graph *graph, bool *used);
+void qn_graph_mark_evaluation(const qn_graph *graph, bool *used);
+
+/* Sets wanted[tensor] for each tensor whose gradient a training step needs. */
+void qn_graph_mark_gradients(const qn_graph *graph, bool *wanted);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "layers.h"
+
+#include <stdio.h>
+
+enum { NAME_BYTES = 96 };
+
+static qn_tensor parameter(qn_graph *graph, const char *layer, const char *what, int rank,
+                           const int64_t *dim, qn_init init)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.%s", layer, what);
+    return qn_parameter(graph, name, rank, dim, &init);
+}
+
+qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
+{
+    const int64_t dim[] = {QN_BATCH, data->channels, data->height, data->width};
+    float deviation[QN_MODEL_MAX_CHANNELS];
+    for (int c = 0; c < QN_MODEL_MAX_CHANNELS; c++)
+        deviation[c] = data->deviation[c] == 0 ? 1 : data->deviation[c];
+    qn_tensor images = qn_input(graph, "images", QN_U8, 4, dim);
+    return qn_normalize(graph, images, data->mean, deviation);
+}
+
+qn_tensor qn_layer_conv_norm_relu(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
+                                  int64_t channels, int kernel, int group)
+{
+    int64_t in = qn_shape_of(graph, x).dim[1];
+    qn_tensor weight =
+        parameter(graph, name, "weight", 4, (int64_t[]){channels, in, kernel, kernel},
+                  qn_init_he(in * kernel * kernel));
+    int pad = kernel / 2;
+    qn_tensor y =
+        qn_conv2d(graph, x, weight, (qn_tensor){0}, &(qn_conv2d_params){.padding = {pad, pad}});
+    qn_name(graph, y, name);
+    qn_tensor scale = parameter(graph, norm, "weight", 1, &channels, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, norm, "bias", 1, &channels, qn_init_constant(0));
+    y = qn_batch_norm(graph, y, scale, shift, &(qn_batch_norm_params){.group = group});
+    qn_name(graph, y, norm);
+    return qn_relu(graph, y);
+}
+
+qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+{
+    qn_shape shape = qn_shape_of(graph, x);
+    int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_tensor weight =
+        parameter(graph, name, "weight", 2, (int64_t[]){features, in}, qn_init_fan_in(in));
+    qn_tensor bias = parameter(graph, name, "bias", 1, &features, qn_init_fan_in(in));
+    qn_tensor y = qn_linear(graph, x, weight, bias);
+    qn_name(graph, y, name);
+    return y;
+}
+
+void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)
+{
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
+    const qn_cross_entropy_params params = {.label_smoothing = label_smoothing};
+    qn_tensor rows = qn_softmax_cross_entropy(graph, logits, labels, &params);
+    qn_output(graph, logits, "logits");
+    qn_output(graph, rows, "loss");
+    qn_loss(graph, rows, "objective", NULL);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "models.h"
+
+#include <string.h>
+
+static const struct qn_model *const models[] = {
+#define ENTRY(name) &qn_model_##name,
+    QN_MODEL_LIST(ENTRY)
+#undef ENTRY
+};
+enum { N_MODELS = sizeof models / sizeof *models };
+
+const char *qn_model_name(int index)
+{
+    return index >= 0 && index < N_MODELS ? models[index]->name : NULL;
+}
+
+static const struct qn_model *find(const char *name)
+{
+    for (int i = 0; name && i < N_MODELS; i++)
+        if (strcmp(models[i]->name, name) == 0)
+            return models[i];
+    return NULL;
+}
+
+const char *qn_model_help(const char *name)
+{
+    const struct qn_model *model = find(name);
+    return model ? model->help : NULL;
+}
+
+static bool usable(const qn_model_data *data)
+{
+    return data->channels >= 1 && data->channels <= QN_MODEL_MAX_CHANNELS && data->height >= 1 &&
+           data->width >= 1 && data->classes >= 1;
+}
+
+qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data *data,
+                         const qn_model_option *options, int n_options)
+{
+    if (!graph || !data || (n_options && !options))
+        return QN_ERR_ARGUMENT;
+    const struct qn_model *model = find(name);
+    char error[200];
+    if (!model)
+        return qn_graph_refuse(graph, "model.name: '%s' is no model that ships", name ? name : "");
+    if (!usable(data))
+        return qn_graph_refuse(graph,
+                               "model %s: images of 1 to %d channels and at least one class "
+                               "are needed",
+                               name, QN_MODEL_MAX_CHANNELS);
+    const char *wrong = model->build(graph, data, options, n_options, error);
+    return wrong ? qn_graph_refuse(graph, "%s", wrong) : qn_graph_status(graph);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of models.
+ */
+#ifndef QN_MODELS_MODELS_H
+#define QN_MODELS_MODELS_H
+
+#include <quern/model.h>
+
+struct qn_model {
+    const char *name;
+    const char *help; /* a line per key */
+    /* Builds into the graph; gives NULL, or a text about the options in `error`. */
+    const char *(*build)(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
+                         int n_options, char error[200]);
+};
+
+#define QN_MODEL_LIST(X)                                                                           \
+    X(cnn)                                                                                         \
+    X(mlp)
+
+#define QN_MODEL_DECLARE(name) extern const struct qn_model qn_model_##name;
+QN_MODEL_LIST(QN_MODEL_DECLARE)
+#undef QN_MODEL_DECLARE
+
+#endif

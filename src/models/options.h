@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the models: reading the keys of a recipe's [model] section against a table.
+ */
+#ifndef QN_MODELS_OPTIONS_H
+#define QN_MODELS_OPTIONS_H
+
+#include <quern/model.h>
+#include <stddef.h>
+
+/* One key: a number in [least, most], kept as a double at `offset` of the model's settings. */
+struct qn_model_key {
+    const char *name;
+    size_t offset;
+    double least, most;
+    bool whole; /* integers only */
+};
+
+/* Fills the settings from the options. Gives NULL, or the first error's text in `error`. */
+const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option *options,
+                          int n_options, void *settings, char error[200]);
+
+#endif

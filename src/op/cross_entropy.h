@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attributes of the operator softmax_cross_entropy.
+ */
+#ifndef QN_OP_CROSS_ENTROPY_H
+#define QN_OP_CROSS_ENTROPY_H
+
+struct qn_cross_entropy_attr {
+    float smoothing; /* in [0, 1) */
+    int ignore;      /* rows whose label is ignored_label count nothing */
+    int ignored_label;
+};
+
+#endif

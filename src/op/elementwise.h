@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attributes of the elementwise operators and of the view reshape.
+ */
+#ifndef QN_OP_ELEMENTWISE_H
+#define QN_OP_ELEMENTWISE_H
+
+#include <quern/tensor.h>
+#include <stdbool.h>
+
+struct qn_leaky_relu_attr {
+    float slope; /* in (0, 1] */
+};
+
+struct qn_scale_attr {
+    float factor;
+};
+
+struct qn_dropout_attr {
+    float rate; /* in [0, 1) */
+};
+
+/* The means and deviations themselves are inputs 1 and 2. */
+struct qn_normalize_attr {
+    bool usable; /* all means are finite, all deviations above 0 */
+};
+
+/* Dimension 0 may be negative, a multiple of the batch; one dimension may be 0: it is worked out.
+ */
+struct qn_reshape_attr {
+    qn_shape wanted;
+    bool refused; /* the numbers of elements differ as multiples of the batch */
+};
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The one list of operators. X(name): src/ops/name.c defines `const struct qn_op qn_op_name`, and
+ * src/check/ops/name.c `const struct qn_check_op qn_check_name`. The build reads this file too: one
+ * name a line, nothing else after it.
+ */
+#define QN_OP_LIST(X)                                                                              \
+    X(relu)                                                                                        \
+    X(batch_norm)                                                                                  \
+    X(max_pool2d)                                                                                  \
+    X(avg_pool2d)                                                                                  \
+    X(global_avg_pool2d)                                                                           \
+    X(softmax)                                                                                     \
+    X(softmax_cross_entropy)                                                                       \
+    X(squared_error)                                                                               \
+    X(sum)                                                                                         \
+    X(mean)                                                                                        \
+    X(loss)                                                                                        \
+    X(leaky_relu)                                                                                  \
+    X(sigmoid)                                                                                     \
+    X(tanh)                                                                                        \
+    X(scale)                                                                                       \
+    X(add)                                                                                         \
+    X(multiply)                                                                                    \
+    X(bias)                                                                                        \
+    X(dropout)                                                                                     \
+    X(reshape)                                                                                     \
+    X(normalize)                                                                                   \
+    X(conv2d)                                                                                      \
+    X(linear)                                                                                      \
+    X(gradient_norm_partial)                                                                       \
+    X(gradient_norm)                                                                               \
+    X(sgd)                                                                                         \
+    X(adam)                                                                                        \
+    X(adamw)                                                                                       \
+    /* end of the list */

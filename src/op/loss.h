@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attributes of the operator `loss`, which graph functions make and src/ops/loss.c reads.
+ */
+#ifndef QN_OP_LOSS_H
+#define QN_OP_LOSS_H
+
+struct qn_loss_attr {
+    int slot; /* its place in the control block: loss[slot], loss_seed[slot] */
+};
+
+#endif

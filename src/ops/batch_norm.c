@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Batch norm over groups of samples (ghost batch norm: Hoffer et al. 2017, "Train longer,
+ * generalize better"). The group is part of the model; recompute uses the saved statistics; the
+ * running averages move once per update, with the averages over the whole effective batch. A
+ * skipped update does not move them. The variance of a group of one element counts as 0.
+ */
+#include "op/batch_norm.h"
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/common.h"
+
+#include <quern/ops.h>
+
+enum { STATISTICS, NORMALISE, NORMALISE_EVAL, SUMS, INPUT_GRADIENT, AFFINE_GRADIENT, COMMIT };
+
+/* x as (samples, channels, inner). */
+struct sizes {
+    int64_t samples, channels, inner, group, groups, count;
+};
+
+static struct sizes sizes_of(const struct qn_call *call)
+{
+    const struct qn_batch_norm_attr *attr = call->attr;
+    const struct qn_shape *x = &call->in[0].shape;
+    return (struct sizes){.samples = x->dim[0],
+                          .channels = x->dim[1],
+                          .inner = qn_shape_span(x, 2, x->rank),
+                          .group = attr->group,
+                          .groups = qn_div_up(x->dim[0], attr->group),
+                          .count = qn_shape_count(x)};
+}
+
+static qn_status shape(struct qn_shape_call *call)
+{
+    const struct qn_batch_norm_attr *attr = call->attr;
+    const struct qn_operand *x = &call->in[0];
+    if (!qn_is_float(x) || x->shape.rank < 2)
+        return qn_shape_error(call, "batch norm takes (b, c, ...) of a float type");
+    if (attr->group < 1 || !(attr->eps > 0) || !(attr->momentum > 0 && attr->momentum <= 1))
+        return qn_shape_error(call, "the group is %d, eps %g, the momentum %g", attr->group,
+                              (double)attr->eps, (double)attr->momentum);
+    const int64_t channels = x->shape.dim[1];
+    for (int i = 1; i <= 2; i++)
+        if (qn_present(&call->in[i]) && !qn_is_row_of(&call->in[i], channels))
+            return qn_shape_error(call, "weight and bias must have %lld elements, one a channel",
+                                  (long long)channels);
+    const int64_t grouped[] = {qn_div_up(x->shape.dim[0], attr->group), channels};
+    qn_shape_set(&call->out[0], call->storage, x->shape.rank, x->shape.dim);
+    for (int i = 0; i < 2; i++) {
+        qn_shape_set(&call->saved[i], QN_F32, 2, grouped);
+        qn_shape_set(&call->temp[i], QN_F32, 2, grouped);
+        qn_shape_set(&call->state[i], QN_F32, 1, &channels);
+        qn_shape_set(&call->gather[i], QN_F32, 1, &channels);
+    }
+    return QN_OK;
+}
+
+static int64_t batch_group(const void *attr)
+{
+    return ((const struct qn_batch_norm_attr *)attr)->group;
+}
+
+/* --- costs --- */
+
+static void cost_of(const struct qn_call *call, int group, double flops_per_element, int launches,
+                    struct qn_cost *cost)
+{
+    cost->flops = flops_per_element * (double)sizes_of(call).count;
+    cost->bytes = qn_group_bytes(call, group);
+    cost->launches = launches;
+}
+
+static void statistics_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    struct sizes s = sizes_of(call);
+    cost_of(call, STATISTICS, 4, 2, cost);
+    cost->bytes += (double)qn_operand_bytes(&call->in[0]);
+    cost->scratch = s.groups * s.channels * (int64_t)sizeof(float);
+}
+
+static void normalise_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, NORMALISE, 3, 1, cost);
+}
+
+static void normalise_eval_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, NORMALISE_EVAL, 3, 1, cost);
+}
+
+static void sums_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, SUMS, 4, 1, cost);
+}
+
+static void input_gradient_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, INPUT_GRADIENT, 6, 1, cost);
+}
+
+static void affine_gradient_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, AFFINE_GRADIENT, 0, 1, cost);
+}
+
+static void commit_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, COMMIT, 0, 1, cost);
+}
+
+/* --- launches --- */
+
+static void set_types(const struct qn_call *call, struct qn_launch *launch)
+{
+    qn_launch_type(launch, "X", &call->in[0]);
+    qn_launch_type(launch, "Y", &call->out[0]);
+    qn_launch_type(launch, "DX", &call->din[0]);
+    qn_launch_type(launch, "DY", &call->dout[0]);
+    qn_launch_type(launch, "W", &call->in[1]);
+    qn_launch_type(launch, "B", &call->in[2]);
+}
+
+static qn_status emit_gather(struct qn_emit *emit, const struct qn_call *call)
+{
+    struct sizes s = sizes_of(call);
+    struct qn_launch launch = {
+        .program = "batch_norm",
+        .kernel = "gather",
+        .args = {QN_BUF(&call->saved[0]), QN_BUF(&call->scratch), QN_BUF(&call->gather[0]),
+                 QN_BUF(&call->gather[1]), QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                 QN_FLOAT(call->beta_gather[0]), QN_FLOAT(call->beta_gather[1])},
+        .global = {s.channels},
+        .local = {64}};
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    const struct qn_batch_norm_attr *attr = call->attr;
+    struct sizes s = sizes_of(call);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
+    struct qn_launch launch = {.program = "batch_norm",
+                               .kernel = "statistics",
+                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->saved[0]),
+                                        QN_BUF(&call->saved[1]), QN_BUF(&call->scratch),
+                                        QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                                        QN_LONG(s.inner), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
+                               .global = {s.channels * walk.group, s.groups},
+                               .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    set_types(call, &launch);
+    QN_TRY(qn_emit_launch(emit, &launch));
+    return emit_gather(emit, call);
+}
+
+static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                                bool running)
+{
+    const struct qn_batch_norm_attr *attr = call->attr;
+    struct sizes s = sizes_of(call);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
+    int64_t span = qn_rows_per_team(&walk, s.inner, s.samples) * (walk.group / walk.lanes);
+    const struct qn_operand *statistic = running ? call->state : call->saved;
+    struct qn_launch launch = {
+        .program = "batch_norm",
+        .kernel = "normalise",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&statistic[0]), QN_BUF(&statistic[1]),
+                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->out[0]),
+                 QN_INT(s.samples), QN_INT(s.channels), QN_INT(running ? s.samples : s.group),
+                 QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span), QN_FLOAT(attr->eps),
+                 QN_INT(qn_present(&call->in[1])), QN_INT(qn_present(&call->in[2]))},
+        .global = {s.channels * walk.group, qn_div_up(s.samples, span)},
+        .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    qn_launch_option(&launch, "QN_RUNNING", running);
+    set_types(call, &launch);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    struct sizes s = sizes_of(call);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
+    struct qn_launch launch = {.program = "batch_norm",
+                               .kernel = "sums",
+                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]),
+                                        QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
+                                        QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
+                                        QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                                        QN_LONG(s.inner), QN_INT(walk.lanes)},
+                               .global = {s.channels * walk.group, s.groups},
+                               .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    set_types(call, &launch);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    struct sizes s = sizes_of(call);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
+    int64_t span = qn_rows_per_team(&walk, s.inner, s.samples) * (walk.group / walk.lanes);
+    struct qn_launch launch = {
+        .program = "batch_norm",
+        .kernel = "input_gradient",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
+                 QN_BUF(&call->saved[1]), QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
+                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_INT(s.samples), QN_INT(s.channels),
+                 QN_INT(s.group), QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span),
+                 QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])},
+        .global = {s.channels * walk.group, qn_div_up(s.samples, span)},
+        .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    set_types(call, &launch);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status statistics_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_statistics(emit, call, true);
+}
+
+static qn_status statistics_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_statistics(emit, call, false);
+}
+
+static qn_status normalise_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_normalise(emit, call, true, false);
+}
+
+static qn_status normalise_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_normalise(emit, call, false, false);
+}
+
+static qn_status normalise_eval_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_normalise(emit, call, true, true);
+}
+
+static qn_status normalise_eval_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_normalise(emit, call, false, true);
+}
+
+static qn_status sums_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_sums(emit, call, true);
+}
+
+static qn_status sums_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_sums(emit, call, false);
+}
+
+static qn_status input_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_input_gradient(emit, call, true);
+}
+
+static qn_status input_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_input_gradient(emit, call, false);
+}
+
+static qn_status affine_gradient(struct qn_emit *emit, const struct qn_call *call)
+{
+    struct sizes s = sizes_of(call);
+    struct qn_launch launch = {
+        .program = "batch_norm",
+        .kernel = "affine_gradient",
+        .args = {QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]), QN_BUF(&call->din[1]),
+                 QN_BUF(&call->din[2]), QN_INT(s.groups), QN_INT(s.channels),
+                 QN_INT(qn_present(&call->din[1])), QN_INT(qn_present(&call->din[2])),
+                 QN_FLOAT(call->beta_in[1]), QN_FLOAT(call->beta_in[2])},
+        .global = {s.channels},
+        .local = {64}};
+    qn_launch_type(&launch, "DW", &call->din[1]);
+    qn_launch_type(&launch, "DB", &call->din[2]);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status commit(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_batch_norm_attr *attr = call->attr;
+    const int64_t channels = call->state[0].shape.dim[0];
+    struct qn_launch launch = {.program = "batch_norm",
+                               .kernel = "commit",
+                               .args = {QN_BUF(&call->control), QN_BUF(&call->gather[0]),
+                                        QN_BUF(&call->gather[1]), QN_BUF(&call->state[0]),
+                                        QN_BUF(&call->state[1]), QN_INT(channels),
+                                        QN_FLOAT(attr->momentum)},
+                               .global = {channels},
+                               .local = {64}};
+    return qn_emit_launch(emit, &launch);
+}
+
+const struct qn_op qn_op_batch_norm =
+    {.name = "batch_norm",
+     .attr_size = sizeof(struct qn_batch_norm_attr),
+     .n_in = 3,
+     .n_required = 1,
+     .n_out = 1,
+     .shape = shape,
+     .batch_group = batch_group,
+     .state = {{"running_mean", 0}, {"running_var", 1}},
+     .groups = {
+         [STATISTICS] = {.name = "statistics",
+                         .phase = QN_PHASE_TRAIN,
+                         .read = {{QN_IN(0)}},
+                         .write = {{QN_SAVED(0)}, {QN_SAVED(1)}, {QN_GATHER(0)}, {QN_GATHER(1)}},
+                         .once = true,
+                         .variant = {{"cpu", qn_fits_cpu, statistics_cost, statistics_cpu},
+                                     {"gpu", qn_fits_row_group, statistics_cost, statistics_gpu}}},
+         [NORMALISE] = {.name = "normalise",
+                        .phase = QN_PHASE_TRAIN,
+                        .read = {{QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}, {QN_IN(2)}},
+                        .write = {{QN_OUT(0), QN_IN(0)}},
+                        .variant = {{"cpu", qn_fits_cpu, normalise_cost, normalise_cpu},
+                                    {"gpu", qn_fits_row_group, normalise_cost, normalise_gpu}}},
+         [NORMALISE_EVAL] =
+             {.name = "normalise (running averages)",
+              .phase = QN_PHASE_EVAL,
+              .read = {{QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}, {QN_IN(1)}, {QN_IN(2)}},
+              .write = {{QN_OUT(0), QN_IN(0)}},
+              .variant = {{"cpu", qn_fits_cpu, normalise_eval_cost, normalise_eval_cpu},
+                          {"gpu", qn_fits_row_group, normalise_eval_cost, normalise_eval_gpu}}},
+         [SUMS] = {.name = "sums",
+                   .phase = QN_PHASE_BACKWARD,
+                   .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},
+                   .write = {{QN_TEMP(0)}, {QN_TEMP(1)}},
+                   .variant = {{"cpu", qn_fits_cpu, sums_cost, sums_cpu},
+                               {"gpu", qn_fits_row_group, sums_cost, sums_gpu}}},
+         [INPUT_GRADIENT] =
+             {.name = "input gradient",
+              .phase = QN_PHASE_BACKWARD,
+              .read = {{QN_IN(0)},
+                       {QN_DOUT(0)},
+                       {QN_SAVED(0)},
+                       {QN_SAVED(1)},
+                       {QN_TEMP(0)},
+                       {QN_TEMP(1)},
+                       {QN_IN(1)}},
+              .write = {{QN_DIN(0), QN_DOUT(0)}},
+              .variant = {{"cpu", qn_fits_cpu, input_gradient_cost, input_gradient_cpu},
+                          {"gpu", qn_fits_row_group, input_gradient_cost, input_gradient_gpu}}},
+         [AFFINE_GRADIENT] = {.name = "affine gradient",
+                              .phase = QN_PHASE_BACKWARD,
+                              .read = {{QN_TEMP(0)}, {QN_TEMP(1)}},
+                              .write = {{QN_DIN(1)}, {QN_DIN(2)}},
+                              .variant = {{"any", NULL, affine_gradient_cost, affine_gradient}}},
+         [COMMIT] = {.name = "commit",
+                     .phase = QN_PHASE_UPDATE,
+                     .read = {{QN_GATHER(0)}, {QN_GATHER(1)}, {QN_STATE(0)}, {QN_STATE(1)}},
+                     .write = {{QN_STATE(0)}, {QN_STATE(1)}},
+                     .variant = {{"any", NULL, commit_cost, commit}}},
+     }};
+
+qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                        const qn_batch_norm_params *params)
+{
+    const qn_batch_norm_params none = {0};
+    params = params ? params : &none;
+    const struct qn_batch_norm_attr attr = {
+        .group = params->group ? params->group : 16,
+        .eps = (float)(params->eps != 0 ? params->eps : 1e-5),
+        .momentum = (float)(params->momentum != 0 ? params->momentum : 0.1)};
+    return qn_op_apply(graph, &qn_op_batch_norm, (const qn_tensor[]){x, weight, bias}, &attr);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What many operators share: the two shapes of a kernel, costs and checks of shapes. No operator.
+ */
+#ifndef QN_OPS_COMMON_H
+#define QN_OPS_COMMON_H
+
+#include "op/op.h"
+
+#include <stdbool.h>
+
+/* Work-items of a group in GPU-shaped row kernels. */
+enum { QN_ROW_GROUP = 128 };
+
+/* For qn_variant.fits: devices where one work-item per work-group is right; devices that can run
+ * work-groups of QN_ROW_GROUP. */
+bool qn_fits_cpu(const struct qn_call *call, const char **why);
+bool qn_fits_row_group(const struct qn_call *call, const char **why);
+
+/* Width of the vectors that a kernel should use there. */
+int64_t qn_vector_width(const struct qn_facts *facts);
+
+/* How rows of n elements are walked: work-items of a group, width of vectors, work-items that share
+ * a row (cl_kernels/lib/row.clh). */
+struct qn_walk {
+    int64_t group, vector, lanes;
+};
+struct qn_walk qn_walk_rows(const struct qn_facts *facts, bool cpu, int64_t n);
+/* Appends the options QN_WG and QN_V. */
+void qn_walk_options(struct qn_launch *launch, const struct qn_walk *walk);
+
+/* Rows of n elements that one team should take: enough work for one work-group. */
+int64_t qn_rows_per_team(const struct qn_walk *walk, int64_t n, int64_t rows);
+
+/* Bytes of all operands that a group of the call's operator reads and writes, each once. */
+double qn_group_bytes(const struct qn_call *call, int group);
+
+bool qn_is_float(const struct qn_operand *operand);
+/* Whether the operand is of one dimension and `count` elements of a float type. */
+bool qn_is_row_of(const struct qn_operand *operand, int64_t count);
+
+#endif

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Convolution as an implicit matrix product: patches are packed inside the kernels, so each group
+ * is one launch for the whole micro-batch. The gradient of the weights is a long sum with few
+ * results: where those would not keep the device busy the pixels are split into parts, each with
+ * its own copy of the gradient in scratch, and a second launch adds the copies in order.
+ */
+#include "op/conv2d.h"
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/common.h"
+
+#include <limits.h>
+#include <quern/ops.h>
+
+enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, BIAS_GRADIENT };
+
+/* Attributes are at most this, so that the geometry stays inside 32 bits. */
+enum { LARGEST_ATTRIBUTE = 1 << 14, LARGEST_IMAGE = 1 << 29 };
+
+/* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. */
+enum { SIDE = 16, GPU_TILE = 4 };
+
+/* CPU shape: a tile of the image kernels, of which so many terms are packed at a time, and a block
+ * of the weights' gradient, for which so many pixels are. Pixels are multiples of every register
+ * tile. */
+enum { TILE_CHANNELS = 64, TILE_PIXELS = 96, TILE_TERMS = 72 };
+enum { BLOCK_CHANNELS = 64, BLOCK_TERMS = 72, BLOCK_PIXELS = 64 };
+enum { CPU_LOCAL_BYTES = 32 << 10, MOST_TILES_EACH = 8 };
+
+/* Work-groups for each compute unit that a split aims at, and pixels that a part has at least. */
+enum { GROUPS_PER_UNIT = 4, PART_PIXELS = 256 };
+/* Most bytes of scratch for parts. */
+static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) << 20;
+
+/* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
+ * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a
+ * line of operands fit the registers that such devices have. */
+struct register_tile {
+    int rows, vectors;
+};
+struct cpu_tile {
+    int vector;
+    struct register_tile image, narrow, wide;
+};
+static const struct cpu_tile cpu_tiles[] = {
+    {4, {4, 3}, {12, 1}, {6, 2}},
+    {8, {4, 3}, {12, 1}, {6, 2}},
+    {16, {4, 6}, {12, 1}, {9, 2}},
+};
+
+/* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
+ * the weights, walks along. Channels are those of one of the `groups`. */
+struct product {
+    const struct qn_conv2d_attr *attr;
+    int64_t batch, groups, depth, channels;
+    int64_t source[2], plane[2], kernel[2];
+};
+
+static int64_t result_size(const struct qn_conv2d_attr *attr, int axis, int64_t size, int64_t taps)
+{
+    int64_t span = size + 2 * (int64_t)attr->padding[axis] - attr->dilation[axis] * (taps - 1) - 1;
+    return span < 0 ? 0 : span / attr->stride[axis] + 1;
+}
+
+/* --- shapes --- */
+
+static qn_status check_attributes(struct qn_shape_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    for (int i = 0; i < 2; i++)
+        if (attr->stride[i] < 1 || attr->dilation[i] < 1 || attr->padding[i] < 0 ||
+            attr->stride[i] > LARGEST_ATTRIBUTE || attr->dilation[i] > LARGEST_ATTRIBUTE ||
+            attr->padding[i] > LARGEST_ATTRIBUTE)
+            return qn_shape_error(call, "stride %d, padding %d, dilation %d: out of range",
+                                  attr->stride[i], attr->padding[i], attr->dilation[i]);
+    if (attr->groups < 1)
+        return qn_shape_error(call, "%d groups", attr->groups);
+    return QN_OK;
+}
+
+static qn_status check_channels(struct qn_shape_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
+    if (x[1] % attr->groups || w[0] % attr->groups)
+        return qn_shape_error(call, "%d groups do not divide %lld input and %lld output channels",
+                              attr->groups, (long long)x[1], (long long)w[0]);
+    if (w[1] != x[1] / attr->groups)
+        return qn_shape_error(call,
+                              "the weight takes %lld channels, but the image has %lld in %d "
+                              "groups",
+                              (long long)w[1], (long long)x[1], attr->groups);
+    if (qn_present(&call->in[2]) && !qn_is_row_of(&call->in[2], w[0]))
+        return qn_shape_error(call, "the bias must have %lld elements, one an output channel",
+                              (long long)w[0]);
+    return QN_OK;
+}
+
+/* The kernels count channels, rows, columns and terms in 32 bits, and elements of a tensor in 64.
+ */
+static qn_status check_sizes(struct qn_shape_call *call)
+{
+    const int64_t *x = call->in[0].shape.dim;
+    const int64_t weights = qn_shape_count(&call->in[1].shape);
+    for (int i = 0; i < 4; i++)
+        if (x[i] < 1 || x[i] > LARGEST_IMAGE || call->in[1].shape.dim[i] < 1)
+            return qn_shape_error(call, "a dimension is out of range");
+    if (weights < 0 || weights > INT_MAX)
+        return qn_shape_error(call, "the weight is too large");
+    return QN_OK;
+}
+
+static qn_status shape(struct qn_shape_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    const struct qn_shape *x = &call->in[0].shape, *w = &call->in[1].shape;
+    if (!qn_is_float(&call->in[0]) || x->rank != 4 || !qn_is_float(&call->in[1]) || w->rank != 4)
+        return qn_shape_error(call,
+                              "conv2d takes an image (b, c, h, w) and a weight (o, c / groups, "
+                              "kh, kw) of float types");
+    QN_TRY(check_attributes(call));
+    QN_TRY(check_sizes(call));
+    QN_TRY(check_channels(call));
+    int64_t dim[4] = {x->dim[0], w->dim[0]};
+    for (int i = 0; i < 2; i++) {
+        dim[2 + i] = result_size(attr, i, x->dim[2 + i], w->dim[2 + i]);
+        if (dim[2 + i] < 1)
+            return qn_shape_error(call, "the kernel (%lld, %lld) is larger than the padded image",
+                                  (long long)w->dim[2], (long long)w->dim[3]);
+    }
+    qn_shape_set(&call->out[0], call->storage, 4, dim);
+    return QN_OK;
+}
+
+static struct product forward_product(const struct qn_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
+    struct product p = {.attr = attr,
+                        .batch = x[0],
+                        .groups = attr->groups,
+                        .depth = w[1],
+                        .channels = w[0] / attr->groups};
+    for (int i = 0; i < 2; i++) {
+        p.source[i] = x[2 + i];
+        p.kernel[i] = w[2 + i];
+        p.plane[i] = result_size(attr, i, p.source[i], p.kernel[i]);
+    }
+    return p;
+}
+
+static struct product gradient_product(const struct qn_call *call)
+{
+    const struct product f = forward_product(call);
+    struct product p = f;
+    p.depth = f.channels;
+    p.channels = f.depth;
+    for (int i = 0; i < 2; i++) {
+        p.source[i] = f.plane[i];
+        p.plane[i] = f.source[i];
+    }
+    return p;
+}
+
+static int64_t terms_of(const struct product *p)
+{
+    return p->depth * p->kernel[0] * p->kernel[1];
+}
+
+static int64_t pixels_of(const struct product *p)
+{
+    return p->batch * p->plane[0] * p->plane[1];
+}
+
+/* --- the split of the weights' gradient --- */
+
+/* Which tile a work-group makes, and the parts of the pixels. Part of the numeric identity: from
+ * shapes and facts alone. */
+struct split {
+    int64_t term_tiles, channel_tiles, parts, part_pixels;
+};
+
+static int64_t gpu_tile(int64_t size)
+{
+    return size > SIDE ? GPU_TILE : 1;
+}
+
+static struct split split_of(const struct qn_call *call, bool cpu)
+{
+    const struct product p = forward_product(call);
+    const int64_t terms = terms_of(&p), pixels = pixels_of(&p);
+    const int64_t tile_terms = cpu ? BLOCK_TERMS : SIDE * gpu_tile(terms);
+    const int64_t tile_channels = cpu ? BLOCK_CHANNELS : SIDE * gpu_tile(p.channels);
+    const int64_t copy = qn_shape_count(&call->in[1].shape) * (int64_t)sizeof(float);
+    struct split s = {qn_div_up(terms, tile_terms), qn_div_up(p.channels, tile_channels), 1,
+                      pixels};
+    int64_t wanted = qn_div_up((int64_t)GROUPS_PER_UNIT * call->facts->compute_units,
+                               s.term_tiles * s.channel_tiles * p.groups);
+    int64_t most = (cpu ? cpu_scratch : gpu_scratch) / copy;
+    most = most < pixels / PART_PIXELS ? most : pixels / PART_PIXELS;
+    wanted = wanted < most ? wanted : most;
+    if (wanted < 2)
+        return s;
+    s.part_pixels = qn_round_up(qn_div_up(pixels, wanted), BLOCK_PIXELS);
+    s.parts = qn_div_up(pixels, s.part_pixels);
+    return s;
+}
+
+/* --- costs --- */
+
+static void cost_of(const struct qn_call *call, int group, struct qn_cost *cost)
+{
+    const struct product p = forward_product(call);
+    cost->flops =
+        2.0 * (double)pixels_of(&p) * (double)(p.groups * p.channels) * (double)terms_of(&p);
+    cost->bytes = qn_group_bytes(call, group);
+    cost->launches = 1;
+}
+
+static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, FORWARD, cost);
+}
+
+static void input_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, INPUT_GRADIENT, cost);
+}
+
+static void weight_cost(const struct qn_call *call, bool cpu, struct qn_cost *cost)
+{
+    const struct split s = split_of(call, cpu);
+    cost_of(call, WEIGHT_GRADIENT, cost);
+    if (s.parts == 1)
+        return;
+    cost->launches = 2;
+    cost->scratch = s.parts * qn_shape_count(&call->in[1].shape) * (int64_t)sizeof(float);
+    cost->bytes += 2 * (double)cost->scratch;
+}
+
+static void weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost)
+{
+    weight_cost(call, true, cost);
+}
+
+static void weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost)
+{
+    weight_cost(call, false, cost);
+}
+
+static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct product p = forward_product(call);
+    cost->flops = (double)pixels_of(&p) * (double)(p.groups * p.channels);
+    cost->bytes = qn_group_bytes(call, BIAS_GRADIENT);
+    cost->launches = 1;
+}
+
+static bool fits_cpu(const struct qn_call *call, const char **why)
+{
+    if (!qn_fits_cpu(call, why))
+        return false;
+    *why = "the device has too little local memory";
+    return call->facts->local_bytes >= CPU_LOCAL_BYTES;
+}
+
+static bool fits_gpu(const struct qn_call *call, const char **why)
+{
+    *why = "the device's work-groups are too small";
+    return call->facts->max_work_group >= SIDE * SIDE;
+}
+
+/* --- launches --- */
+
+static void add_argument(struct qn_launch *launch, struct qn_arg arg)
+{
+    int i = 0;
+    while (launch->args[i].kind != QN_ARG_END)
+        i++;
+    launch->args[i] = arg;
+}
+
+static void add_geometry(struct qn_launch *launch, const struct product *p)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    const int64_t values[] = {p->batch,      p->groups,     p->depth,       p->channels,
+                              p->source[0],  p->source[1],  p->plane[0],    p->plane[1],
+                              p->kernel[0],  p->kernel[1],  a->stride[0],   a->stride[1],
+                              a->padding[0], a->padding[1], a->dilation[0], a->dilation[1]};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        add_argument(launch, (struct qn_arg)QN_INT(values[i]));
+}
+
+static const struct cpu_tile *cpu_tile_of(const struct qn_facts *facts)
+{
+    const struct cpu_tile *tile = cpu_tiles;
+    while (tile->vector < facts->vector_width && tile->vector < 16)
+        tile++;
+    return tile;
+}
+
+/* The pixels of one phase of the gradient of the image, or all of the result: the most there are.
+ */
+static int64_t phase_pixels(const struct product *p, bool gradient)
+{
+    if (!gradient)
+        return pixels_of(p);
+    return p->batch * qn_div_up(p->plane[0], p->attr->stride[0]) *
+           qn_div_up(p->plane[1], p->attr->stride[1]);
+}
+
+static int64_t phases_of(const struct product *p, bool gradient)
+{
+    int64_t phases = 1;
+    for (int i = 0; i < 2 && gradient; i++)
+        phases *= p->attr->stride[i] < p->plane[i] ? p->attr->stride[i] : p->plane[i];
+    return phases;
+}
+
+static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call,
+                            const struct product *p, bool gradient)
+{
+    const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    const int64_t step = gradient ? 1 : p->attr->stride[1];
+    const int64_t tiles = qn_div_up(phase_pixels(p, gradient), TILE_PIXELS);
+    const int64_t blocks = qn_div_up(p->channels, TILE_CHANNELS);
+    const int64_t depth = p->groups * phases_of(p, gradient);
+    int64_t each = tiles * blocks * depth / (call->facts->compute_units * 16 + 1);
+    each = each < 1 ? 1 : each > MOST_TILES_EACH ? MOST_TILES_EACH : each;
+    launch->program = "conv2d_image_cpu";
+    launch->global[0] = qn_div_up(tiles, each);
+    launch->global[1] = blocks;
+    launch->global[2] = depth;
+    add_argument(launch, (struct qn_arg)QN_INT(each));
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", TILE_PIXELS / tile->vector);
+    qn_launch_option(launch, "QN_NR", tile->image.vectors);
+    qn_launch_option(launch, "QN_MR", p->channels > 1 ? tile->image.rows : 1);
+    qn_launch_option(launch, "QN_BLOCK", TILE_CHANNELS);
+    qn_launch_option(launch, "QN_DEPTH", TILE_TERMS);
+    qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+}
+
+static void shape_image_gpu(struct qn_launch *launch, const struct product *p, bool gradient)
+{
+    const int64_t rows = gpu_tile(p->channels);
+    const int64_t tiles = qn_div_up(phase_pixels(p, gradient), SIDE * GPU_TILE);
+    launch->program = "conv2d_image_gpu";
+    launch->global[0] = tiles * SIDE;
+    launch->global[1] = qn_div_up(p->channels, SIDE * rows) * SIDE;
+    launch->global[2] = p->groups * phases_of(p, gradient);
+    launch->local[0] = launch->local[1] = SIDE;
+    qn_launch_option(launch, "QN_ROWS", rows);
+    qn_launch_option(launch, "QN_COLUMNS", GPU_TILE);
+}
+
+static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                            bool gradient)
+{
+    const struct product p = gradient ? gradient_product(call) : forward_product(call);
+    const struct qn_operand *source = gradient ? &call->dout[0] : &call->in[0];
+    const struct qn_operand *made = gradient ? &call->din[0] : &call->out[0];
+    struct qn_launch launch = {.kernel = "conv2d_image",
+                               .args = {QN_BUF(source), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
+                                        QN_BUF(made), QN_INT(!gradient && qn_present(&call->in[2])),
+                                        QN_FLOAT(gradient ? call->beta_in[0] : 0)}};
+    add_geometry(&launch, &p);
+    qn_launch_option(&launch, "QN_GRADIENT", gradient);
+    qn_launch_type(&launch, "S", source);
+    qn_launch_type(&launch, "W", &call->in[1]);
+    qn_launch_type(&launch, "B", &call->in[2]);
+    qn_launch_type(&launch, "D", made);
+    if (cpu)
+        shape_image_cpu(&launch, call, &p, gradient);
+    else
+        shape_image_gpu(&launch, &p, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_image(emit, call, true, false);
+}
+
+static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_image(emit, call, false, false);
+}
+
+static qn_status input_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_image(emit, call, true, true);
+}
+
+static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_image(emit, call, false, true);
+}
+
+static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *call,
+                             const struct product *p, const struct split *s)
+{
+    const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    const bool narrow = p->channels <= tile->vector;
+    const int64_t step = p->attr->stride[1];
+    int64_t vectors = narrow ? 1 : tile->wide.vectors;
+    while (vectors * tile->vector < p->channels && vectors * tile->vector < BLOCK_CHANNELS)
+        vectors *= 2;
+    launch->program = "conv2d_weight_cpu";
+    launch->global[0] = s->term_tiles;
+    launch->global[1] = s->channel_tiles * p->groups;
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", BLOCK_PIXELS / tile->vector);
+    qn_launch_option(launch, "QN_WIDE", vectors);
+    qn_launch_option(launch, "QN_MR", narrow ? tile->narrow.rows : tile->wide.rows);
+    qn_launch_option(launch, "QN_NR", narrow ? tile->narrow.vectors : tile->wide.vectors);
+    qn_launch_option(launch, "QN_DEPTH", BLOCK_TERMS);
+    qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+}
+
+static void shape_weight_gpu(struct qn_launch *launch, const struct product *p,
+                             const struct split *s)
+{
+    launch->program = "conv2d_weight_gpu";
+    launch->global[0] = s->term_tiles * SIDE;
+    launch->global[1] = s->channel_tiles * p->groups * SIDE;
+    launch->local[0] = launch->local[1] = SIDE;
+    qn_launch_option(launch, "QN_ROWS", gpu_tile(p->channels));
+    qn_launch_option(launch, "QN_COLUMNS", gpu_tile(terms_of(p)));
+}
+
+static qn_status emit_parts(struct qn_emit *emit, const struct qn_call *call, int64_t parts)
+{
+    const int64_t count = qn_shape_count(&call->in[1].shape);
+    const int64_t vector = qn_vector_width(call->facts);
+    struct qn_launch launch = {.program = "conv2d",
+                               .kernel = "conv2d_parts",
+                               .args = {QN_BUF(&call->scratch), QN_BUF(&call->din[1]),
+                                        QN_FLOAT(call->beta_in[1]), QN_LONG(count), QN_INT(parts)},
+                               .global = {qn_div_up(count, vector)},
+                               .local = {64}};
+    qn_launch_option(&launch, "QN_V", vector);
+    qn_launch_type(&launch, "D", &call->scratch);
+    qn_launch_type(&launch, "G", &call->din[1]);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    const struct product p = forward_product(call);
+    const struct split s = split_of(call, cpu);
+    const struct qn_operand *made = s.parts > 1 ? &call->scratch : &call->din[1];
+    struct qn_launch launch = {.kernel = "conv2d_weight",
+                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(made),
+                                        QN_FLOAT(s.parts > 1 ? 0 : call->beta_in[1])},
+                               .global = {0, 0, s.parts}};
+    add_geometry(&launch, &p);
+    add_argument(&launch, (struct qn_arg)QN_LONG(s.part_pixels));
+    qn_launch_type(&launch, "S", &call->in[0]);
+    qn_launch_type(&launch, "D", &call->dout[0]);
+    qn_launch_type(&launch, "W", made);
+    if (cpu)
+        shape_weight_cpu(&launch, call, &p, &s);
+    else
+        shape_weight_gpu(&launch, &p, &s);
+    QN_TRY(qn_emit_launch(emit, &launch));
+    return s.parts > 1 ? emit_parts(emit, call, s.parts) : QN_OK;
+}
+
+static qn_status weight_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_weight(emit, call, true);
+}
+
+static qn_status weight_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_weight(emit, call, false);
+}
+
+static qn_status emit_bias(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    const struct product p = forward_product(call);
+    const int64_t channels = p.groups * p.channels, positions = p.plane[0] * p.plane[1];
+    const struct qn_walk walk = qn_walk_rows(call->facts, cpu, positions);
+    struct qn_launch launch = {.program = "conv2d",
+                               .kernel = "conv2d_bias",
+                               .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[2]),
+                                        QN_FLOAT(call->beta_in[2]), QN_INT(p.batch),
+                                        QN_INT(channels), QN_LONG(positions), QN_INT(walk.lanes)},
+                               .global = {channels * walk.group},
+                               .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    qn_launch_type(&launch, "D", &call->dout[0]);
+    qn_launch_type(&launch, "G", &call->din[2]);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status bias_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_bias(emit, call, true);
+}
+
+static qn_status bias_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_bias(emit, call, false);
+}
+
+const struct qn_op qn_op_conv2d = {
+    .name = "conv2d",
+    .attr_size = sizeof(struct qn_conv2d_attr),
+    .n_in = 3,
+    .n_required = 2,
+    .n_out = 1,
+    .shape = shape,
+    .groups = {
+        [FORWARD] = {.name = "forward",
+                     .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
+                     .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
+                     .write = {{QN_OUT(0)}},
+                     .variant = {{"cpu", fits_cpu, forward_cost, forward_cpu},
+                                 {"gpu", fits_gpu, forward_cost, forward_gpu}}},
+        [INPUT_GRADIENT] = {.name = "input gradient",
+                            .phase = QN_PHASE_BACKWARD,
+                            .read = {{QN_DOUT(0)}, {QN_IN(1)}},
+                            .write = {{QN_DIN(0)}},
+                            .variant = {{"cpu", fits_cpu, input_cost, input_cpu},
+                                        {"gpu", fits_gpu, input_cost, input_gpu}}},
+        [WEIGHT_GRADIENT] = {.name = "weight gradient",
+                             .phase = QN_PHASE_BACKWARD,
+                             .read = {{QN_DOUT(0)}, {QN_IN(0)}},
+                             .write = {{QN_DIN(1)}},
+                             .variant = {{"cpu", fits_cpu, weight_cost_cpu, weight_cpu},
+                                         {"gpu", fits_gpu, weight_cost_gpu, weight_gpu}}},
+        [BIAS_GRADIENT] = {.name = "bias gradient",
+                           .phase = QN_PHASE_BACKWARD,
+                           .read = {{QN_DOUT(0)}},
+                           .write = {{QN_DIN(2)}},
+                           .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_cpu},
+                                       {"gpu", qn_fits_row_group, bias_cost, bias_gpu}}},
+    }};
+
+qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                    const qn_conv2d_params *params)
+{
+    const qn_conv2d_params none = {0};
+    params = params ? params : &none;
+    struct qn_conv2d_attr attr = {.groups = params->groups ? params->groups : 1};
+    for (int i = 0; i < 2; i++) {
+        attr.stride[i] = params->stride[i] ? params->stride[i] : 1;
+        attr.padding[i] = params->padding[i];
+        attr.dilation[i] = params->dilation[i] ? params->dilation[i] : 1;
+    }
+    return qn_op_apply(graph, &qn_op_conv2d, (const qn_tensor[]){x, weight, bias}, &attr);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a product is cut into tiles for the work-groups. Where k is long and the tiles are few, k is
+ * split into parts, each with its own copy of the result in scratch, and a second launch adds the
+ * copies in order. Tiles change no bit; blocks and parts do, and follow from shapes and facts
+ * alone.
+ */
+#include "ops/matmul.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/common.h"
+
+#include <string.h>
+
+enum { ADD_GROUP = 64 }; /* work-items of the kernels that walk elements */
+
+/* CPU shape: most rows and columns of a tile, elements of k in a block. The largest whose packed
+ * panels and sums fit the local memory is taken. */
+struct block {
+    int64_t m, n, k;
+};
+static const struct block blocks[] = {{128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
+enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
+enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
+
+/* GPU shape: as in matmul_gpu.cl. */
+enum { SIDE = 16, EACH = 4, GPU_TILE = SIDE * EACH, GPU_DEPTH = 16 };
+enum { GPU_LOCAL_BYTES = 2 * GPU_DEPTH * (GPU_TILE + EACH) * 4 };
+
+/* Work-groups for each compute unit that are aimed at; what a part has at least; most bytes of
+ * scratch for parts. */
+enum { GROUPS_PER_UNIT = 2, PART_K = 512, PART_ROWS = 256 };
+static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) << 20;
+
+/* Work-groups of the column sums on GPUs. */
+enum { SUMS_WIDE = 8, SUMS_TALL = 16 };
+
+/* How one sum is laid out: size of a tile of the result, size and number of the parts. */
+struct layout {
+    int64_t tile_m, tile_n, part, parts;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t local_bytes_of(const struct block *block, int64_t vector)
+{
+    int64_t floats = block->m * block->k + block->k * REGISTER_VECTORS * vector;
+    return (floats + block->m * block->n) * (int64_t)sizeof(float);
+}
+
+static const struct block *block_of(const struct qn_facts *facts)
+{
+    const struct block *block = blocks;
+    while (block < blocks + BLOCKS - 1 &&
+           local_bytes_of(block, facts->vector_width) > facts->local_bytes)
+        block++;
+    return block;
+}
+
+static int64_t tiles_of(const struct layout *layout, int64_t m, int64_t n)
+{
+    return qn_div_up(m, layout->tile_m) * qn_div_up(n, layout->tile_n);
+}
+
+/* Splits a sum of `length` terms, whose `count` results are made by `groups` work-groups. */
+static void split(struct layout *layout, const struct qn_facts *facts, bool cpu, int64_t groups,
+                  int64_t count, int64_t length, int64_t least_part)
+{
+    int64_t parts = GROUPS_PER_UNIT * (int64_t)facts->compute_units / groups;
+    parts = least(parts, length / least_part);
+    parts = least(parts, (cpu ? cpu_scratch : gpu_scratch) / (int64_t)sizeof(float) / count);
+    layout->part = parts < 2 ? length : qn_round_up(qn_div_up(length, parts), least_part / 2);
+    layout->parts = qn_div_up(length, layout->part);
+}
+
+/* Tiles of equal size, as large as a block, halved until there are enough of them. */
+static void cut_tiles(struct layout *layout, const struct qn_facts *facts, int64_t m, int64_t n)
+{
+    const struct block *block = block_of(facts);
+    const int64_t v = facts->vector_width, wanted = GROUPS_PER_UNIT * (int64_t)facts->compute_units;
+    layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, block->m)), v);
+    layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, block->n)), REGISTER_VECTORS * v);
+    while (tiles_of(layout, m, n) < wanted) {
+        if (layout->tile_n > LEAST_TILE_N && layout->tile_n >= layout->tile_m)
+            layout->tile_n = qn_round_up(layout->tile_n / 2, REGISTER_VECTORS * v);
+        else if (layout->tile_m > LEAST_TILE_M)
+            layout->tile_m = qn_round_up(layout->tile_m / 2, v);
+        else
+            break;
+    }
+}
+
+static struct layout layout_of(const struct qn_facts *facts, const struct qn_matmul *p, bool cpu)
+{
+    struct layout layout = {GPU_TILE, GPU_TILE, 0, 0};
+    if (cpu)
+        cut_tiles(&layout, facts, p->m, p->n);
+    split(&layout, facts, cpu, tiles_of(&layout, p->m, p->n), p->m * p->n, p->k, PART_K);
+    return layout;
+}
+
+bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
+                    const char **why)
+{
+    switch (way) {
+    case QN_MATMUL_CPU:
+        *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
+                           : "the device has too little local memory";
+        return facts->cpu &&
+               facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
+    case QN_MATMUL_GPU:
+        *why = facts->max_work_group < SIDE * SIDE ? "the device's work-groups are too small"
+                                                   : "the device has too little local memory";
+        return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
+    case QN_MATMUL_BLAS:
+        *why = facts->blas ? "CLBlast multiplies f32 only" : "CLBlast may not be used";
+        return facts->blas && p->a->dtype == QN_F32 && p->b->dtype == QN_F32 &&
+               p->c->dtype == QN_F32;
+    }
+    return false;
+}
+
+static void add_cost_of_parts(const struct layout *layout, int64_t count, struct qn_cost *cost)
+{
+    cost->launches = 1;
+    if (layout->parts == 1)
+        return;
+    cost->launches = 2;
+    cost->scratch = layout->parts * count * (int64_t)sizeof(float);
+    cost->bytes += 2 * (double)cost->scratch;
+}
+
+void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
+                    struct qn_cost *cost)
+{
+    cost->flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    if (way == QN_MATMUL_BLAS) {
+        cost->launches = p->bias ? 2 : 1;
+        memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
+        return;
+    }
+    const struct layout layout = layout_of(facts, p, way == QN_MATMUL_CPU);
+    add_cost_of_parts(&layout, p->m * p->n, cost);
+}
+
+/* --- launches --- */
+
+static void set_size(int64_t size[3], int64_t x, int64_t y, int64_t z)
+{
+    size[0] = x;
+    size[1] = y;
+    size[2] = z;
+}
+
+/* The f32 operand that a launch writes to instead of `result` when it makes parts. */
+static const struct qn_operand *target_of(const struct qn_call *call, const struct layout *layout,
+                                          const struct qn_operand *result)
+{
+    return layout->parts > 1 ? &call->scratch : result;
+}
+
+/* Options of the kernels of matmul.cl. */
+static void set_options(struct qn_launch *launch, const struct qn_operand *a,
+                        const struct qn_operand *c, int64_t vector, int64_t wide, int64_t tall)
+{
+    qn_launch_type(launch, "A", a);
+    qn_launch_type(launch, "C", c);
+    qn_launch_option(launch, "QN_V", vector);
+    qn_launch_option(launch, "WIDE", wide);
+    qn_launch_option(launch, "TALL", tall);
+}
+
+/* The second pass, where there is one. */
+static qn_status add_parts(struct qn_emit *emit, const struct qn_call *call,
+                           const struct layout *layout, const struct qn_operand *c, int64_t count,
+                           float beta)
+{
+    if (layout->parts == 1)
+        return QN_OK;
+    struct qn_launch launch = {.program = "matmul",
+                               .kernel = "add_parts",
+                               .args = {QN_BUF(&call->scratch), QN_BUF(c), QN_LONG(count),
+                                        QN_LONG(layout->parts), QN_FLOAT(beta)}};
+    const int64_t vector = qn_vector_width(call->facts);
+    set_options(&launch, &call->scratch, c, vector, 1, 1);
+    set_size(launch.global, qn_div_up(count, vector), 1, 1);
+    set_size(launch.local, ADD_GROUP, 1, 1);
+    return qn_emit_launch(emit, &launch);
+}
+
+static void set_product_options(struct qn_launch *launch, const struct qn_matmul *p,
+                                const struct qn_operand *target)
+{
+    qn_launch_type(launch, "A", p->a);
+    qn_launch_type(launch, "B", p->b);
+    qn_launch_type(launch, "BIAS", p->bias ? p->bias : &(struct qn_operand){0});
+    qn_launch_type(launch, "C", target);
+    qn_launch_option(launch, "A_T", p->trans_a);
+    qn_launch_option(launch, "B_T", p->trans_b);
+    qn_launch_option(launch, "HAS_BIAS", p->bias != NULL);
+}
+
+static void set_block_options(struct qn_launch *launch, const struct qn_facts *facts)
+{
+    const struct block *block = block_of(facts);
+    qn_launch_option(launch, "QN_V", facts->vector_width);
+    qn_launch_option(launch, "MR", facts->vector_width < 16 ? 4 : 8);
+    qn_launch_option(launch, "NV", REGISTER_VECTORS);
+    qn_launch_option(launch, "MC", block->m);
+    qn_launch_option(launch, "NC", block->n);
+    qn_launch_option(launch, "KC", block->k);
+}
+
+static qn_status emit_cpu(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p, const struct layout *layout)
+{
+    const struct qn_operand *target = target_of(call, layout, p->c);
+    struct qn_launch launch = {
+        .program = "matmul_cpu",
+        .kernel = "matmul_cpu",
+        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b), QN_BUF(target),
+                 QN_LONG(p->m), QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->tile_m),
+                 QN_LONG(layout->tile_n), QN_LONG(layout->part),
+                 QN_FLOAT(layout->parts > 1 ? 0 : p->beta)}};
+    set_product_options(&launch, p, target);
+    set_block_options(&launch, call->facts);
+    set_size(launch.global, qn_div_up(p->n, layout->tile_n), qn_div_up(p->m, layout->tile_m),
+             layout->parts);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p, const struct layout *layout)
+{
+    const struct qn_operand *target = target_of(call, layout, p->c);
+    struct qn_launch launch = {
+        .program = "matmul_gpu",
+        .kernel = "matmul_gpu",
+        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b), QN_BUF(target),
+                 QN_LONG(p->m), QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->part),
+                 QN_FLOAT(layout->parts > 1 ? 0 : p->beta)}};
+    set_product_options(&launch, p, target);
+    qn_launch_option(&launch, "QN_V", EACH);
+    set_size(launch.global, qn_div_up(p->n, GPU_TILE) * SIDE, qn_div_up(p->m, GPU_TILE) * SIDE,
+             layout->parts);
+    set_size(launch.local, SIDE, SIDE, 1);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call,
+                                const struct qn_matmul *p)
+{
+    struct qn_launch launch = {.program = "matmul",
+                               .kernel = "fill_rows",
+                               .args = {QN_BUF(p->bias), QN_BUF(p->c), QN_LONG(p->n)}};
+    const int64_t vector = qn_vector_width(call->facts);
+    set_options(&launch, p->bias, p->c, vector, 1, 1);
+    set_size(launch.global, qn_div_up(p->n, vector), p->m, 1);
+    set_size(launch.local, ADD_GROUP, 1, 1);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_blas(struct qn_emit *emit, const struct qn_call *call,
+                           const struct qn_matmul *p)
+{
+    if (p->bias)
+        QN_TRY(fill_with_bias(emit, call, p));
+    return qn_emit_gemm(emit, &(struct qn_gemm){.m = p->m,
+                                                .n = p->n,
+                                                .k = p->k,
+                                                .trans_a = p->trans_a,
+                                                .trans_b = p->trans_b,
+                                                .a = p->a,
+                                                .b = p->b,
+                                                .c = p->c,
+                                                .beta = p->bias ? 1 : p->beta});
+}
+
+qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
+                         const struct qn_matmul *p, enum qn_matmul_way way)
+{
+    if (way == QN_MATMUL_BLAS)
+        return emit_blas(emit, call, p);
+    const bool cpu = way == QN_MATMUL_CPU;
+    const struct layout layout = layout_of(call->facts, p, cpu);
+    QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
+    return add_parts(emit, call, &layout, p->c, p->m * p->n, p->beta);
+}
+
+/* --- column sums --- */
+
+static struct layout layout_of_sums(const struct qn_facts *facts, const struct qn_column_sums *sums,
+                                    bool cpu)
+{
+    struct layout layout = {1, cpu ? facts->vector_width : SUMS_WIDE * EACH, 0, 0};
+    split(&layout, facts, cpu, tiles_of(&layout, 1, sums->n), sums->n, sums->m, PART_ROWS);
+    return layout;
+}
+
+void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_sums *sums, bool cpu,
+                         struct qn_cost *cost)
+{
+    const struct layout layout = layout_of_sums(facts, sums, cpu);
+    cost->flops = (double)sums->m * (double)sums->n;
+    add_cost_of_parts(&layout, sums->n, cost);
+}
+
+qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_column_sums *sums, bool cpu)
+{
+    const struct layout layout = layout_of_sums(call->facts, sums, cpu);
+    const struct qn_operand *target = target_of(call, &layout, sums->c);
+    const int64_t wide = cpu ? 1 : SUMS_WIDE, tall = cpu ? 1 : SUMS_TALL;
+    struct qn_launch launch = {.program = "matmul",
+                               .kernel = "column_sums",
+                               .args = {QN_BUF(sums->a), QN_BUF(target), QN_LONG(sums->m),
+                                        QN_LONG(sums->n), QN_LONG(layout.part),
+                                        QN_FLOAT(layout.parts > 1 ? 0 : sums->beta)}};
+    set_options(&launch, sums->a, target, layout.tile_n / wide, wide, tall);
+    set_size(launch.global, qn_div_up(sums->n, layout.tile_n) * wide, tall, layout.parts);
+    set_size(launch.local, wide, tall, 1);
+    QN_TRY(qn_emit_launch(emit, &launch));
+    return add_parts(emit, call, &layout, sums->c, sums->n, sums->beta);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sum over the dimensions from `first` to the last.
+ */
+#include "op/reduce.h"
+#include "ops/common.h"
+#include "ops/row_sum.h"
+
+#include <quern/ops.h>
+
+static qn_status shape(struct qn_shape_call *call)
+{
+    return qn_row_sum_shape(call, ((const struct qn_reduce_attr *)call->attr)->first);
+}
+
+QN_ROW_SUM_VARIANTS(false)
+
+const struct qn_op qn_op_sum = {.name = "sum",
+                                .attr_size = sizeof(struct qn_reduce_attr),
+                                .n_in = 1,
+                                .n_required = 1,
+                                .n_out = 1,
+                                .shape = shape,
+                                .groups = QN_ROW_SUM_GROUPS};
+
+qn_tensor qn_sum(qn_graph *graph, qn_tensor x, int first)
+{
+    const struct qn_reduce_attr attr = {first};
+    return qn_op_apply(graph, &qn_op_sum, &x, &attr);
+}

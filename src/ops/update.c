@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "ops/update.h"
+
+#include "base/shape.h"
+#include "ops/common.h"
+
+bool qn_is_table(const struct qn_operand *operand)
+{
+    return operand->dtype == QN_I32 && operand->shape.rank == 2 && operand->shape.dim[0] > 0 &&
+           operand->shape.dim[1] == 4;
+}
+
+qn_status qn_update_shape(struct qn_shape_call *call, int states)
+{
+    const struct qn_operand *parameters = &call->in[0], *gradients = &call->in[1];
+    const struct qn_shape *block = &parameters->shape;
+    if (parameters->dtype != QN_F32 || gradients->dtype != QN_F32 || block->rank != 1 ||
+        !qn_shape_equal(block, &gradients->shape))
+        return qn_shape_error(call, "parameters and gradients must be f32 arrays of one size");
+    if (block->dim[0] > INT32_MAX || !qn_is_table(&call->in[2]))
+        return qn_shape_error(call, "the table must be (chunks, 4) of i32");
+    qn_shape_set(&call->out[0], QN_F32, 1, block->dim);
+    for (int i = 0; i < states; i++)
+        qn_shape_set(&call->state[i], QN_F32, 1, block->dim);
+    return QN_OK;
+}
+
+void qn_update_cost(const struct qn_call *call, double flops_per_element, struct qn_cost *cost)
+{
+    cost->flops = flops_per_element * (double)qn_operand_count(&call->in[0]);
+    cost->bytes = qn_group_bytes(call, 0);
+    cost->launches = 1;
+}
+
+qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                           const struct qn_operand *table, struct qn_launch *launch)
+{
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, INT32_MAX);
+    launch->global[0] = table->shape.dim[0] * walk.group;
+    launch->local[0] = walk.group;
+    qn_walk_options(launch, &walk);
+    return qn_emit_launch(emit, launch);
+}
+
+qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool decoupled)
+{
+    const struct qn_optimizer_attr *attr = call->attr;
+    struct qn_launch launch = {
+        .program = "update",
+        .kernel = "adam",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
+                 QN_BUF(&call->control), QN_BUF(&call->state[0]), QN_BUF(&call->state[1]),
+                 QN_BUF(&call->out[0]), QN_FLOAT((float)attr->beta1), QN_FLOAT((float)attr->beta2),
+                 QN_FLOAT((float)(1 - attr->beta1)), QN_FLOAT((float)(1 - attr->beta2)),
+                 QN_FLOAT((float)attr->eps), QN_INT(decoupled)}};
+    return qn_update_launch(emit, call, cpu, &call->in[2], &launch);
+}

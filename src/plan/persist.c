@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/log.h"
+#include "base/shape.h"
+#include "op/control.h"
+#include "plan/problem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int add_value(struct qn_persist *persist, const struct qn_value *value)
+{
+    int number = persist->n_values++;
+    persist->values[number] = *value;
+    return number;
+}
+
+/* A persistent value of its own; dimension list {count}. */
+static int add_plain(struct qn_persist *persist, const char *name, qn_dtype dtype, int64_t count,
+                     enum qn_tag tag, enum qn_life life)
+{
+    struct qn_value value = {.name = name, .tag = tag, .life = life, .block = -1};
+    qn_shape_set(&value.operand, dtype, 1, &count);
+    value.bytes = qn_operand_bytes(&value.operand);
+    return add_value(persist, &value);
+}
+
+static int slot_count(const struct qn_optimizer *optimizer)
+{
+    return optimizer->kind == QN_SGD ? optimizer->momentum != 0 : 2;
+}
+
+/* --- blocks of parameters --- */
+
+static bool trainable(const struct qn_node *node)
+{
+    return node->kind == QN_NODE_PARAMETER && !node->frozen;
+}
+
+static int64_t aligned_bytes(const struct qn_lowering *how, const struct qn_operand *operand)
+{
+    return qn_round_up(qn_operand_bytes(operand), how->facts->alignment);
+}
+
+/* Values of a block whose members take `bytes` together. */
+static void open_block(const struct qn_lowering *how, struct qn_persist *persist, int64_t bytes,
+                       int chunks)
+{
+    struct qn_block *block = &persist->blocks[persist->n_blocks];
+    int64_t count = bytes / (int64_t)sizeof(float);
+    const struct qn_block *previous = persist->n_blocks ? block - 1 : NULL;
+    block->chunks = chunks;
+    block->first_chunk = previous ? previous->first_chunk + previous->chunks : 0;
+    block->parameters =
+        add_plain(persist, "parameters", QN_F32, count, QN_TAG_PARAMETERS, QN_LIFE_RUN);
+    block->gradients =
+        add_plain(persist, "gradients", QN_F32, count, QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
+    for (int s = 0; s < QN_MAX_SLOTS; s++)
+        block->slots[s] = s < slot_count(&how->params->optimizer)
+                              ? add_plain(persist, s ? "second moments" : "first moments", QN_F32,
+                                          count, QN_TAG_OPTIMIZER, QN_LIFE_RUN)
+                              : -1;
+    block->table = add_plain(persist, "optimizer table", QN_I32, (int64_t)chunks * 4,
+                             QN_TAG_OPTIMIZER, QN_LIFE_RUN);
+    persist->values[block->table].operand.shape = (struct qn_shape){2, {chunks, 4}};
+    persist->n_blocks++;
+}
+
+/* A parameter and its gradient at `offset` of the open block. */
+static void add_member(struct qn_persist *persist, int n, int64_t offset)
+{
+    const struct qn_node *node = &persist->graph->nodes[n];
+    const struct qn_block *block = &persist->blocks[persist->n_blocks - 1];
+    struct qn_value value = {.name = node->name,
+                             .operand = node->leaf,
+                             .bytes = qn_operand_bytes(&node->leaf),
+                             .tag = QN_TAG_PARAMETERS,
+                             .life = QN_LIFE_RUN,
+                             .block = block->parameters,
+                             .block_offset = offset};
+    persist->leaf[n] = add_value(persist, &value);
+    value.tag = QN_TAG_GRADIENTS;
+    value.life = QN_LIFE_CYCLE;
+    value.block = block->gradients;
+    persist->gradient[n] = add_value(persist, &value);
+}
+
+/* The run of trainable nodes from `first` on that fits one allocation: gives the node after it. */
+static int block_end(const struct qn_lowering *how, const struct qn_graph *graph, int first,
+                     int64_t *bytes, int *chunks)
+{
+    *bytes = 0;
+    *chunks = 0;
+    int n = first;
+    for (; n < graph->n_nodes; n++) {
+        if (!trainable(&graph->nodes[n]))
+            continue;
+        int64_t size = aligned_bytes(how, &graph->nodes[n].leaf);
+        if (*bytes && *bytes + size > how->facts->max_alloc_bytes)
+            break;
+        *bytes += size;
+        *chunks += (int)qn_div_up(qn_operand_count(&graph->nodes[n].leaf), QN_CHUNK);
+    }
+    return n;
+}
+
+static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
+{
+    const struct qn_graph *graph = persist->graph;
+    for (int first = 0; first < graph->n_nodes;) {
+        int64_t bytes, offset = 0;
+        int chunks;
+        int end = block_end(how, graph, first, &bytes, &chunks);
+        if (!bytes)
+            break;
+        if (persist->n_blocks == QN_MAX_BLOCKS)
+            return qn_fail(how->log, QN_ERR_MEMORY,
+                           "parameters: more than %d buffers of the largest allocation, %" PRId64
+                           " bytes",
+                           QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
+        open_block(how, persist, bytes, chunks);
+        for (int n = first; n < end; n++)
+            if (trainable(&graph->nodes[n])) {
+                add_member(persist, n, offset);
+                offset += aligned_bytes(how, &graph->nodes[n].leaf);
+            }
+        first = end;
+    }
+    return QN_OK;
+}
+
+/* --- everything else --- */
+
+static void add_frozen(struct qn_persist *persist, int n)
+{
+    const struct qn_node *node = &persist->graph->nodes[n];
+    struct qn_value value = {.name = node->name,
+                             .operand = node->leaf,
+                             .bytes = qn_operand_bytes(&node->leaf),
+                             .tag = QN_TAG_PARAMETERS,
+                             .life = QN_LIFE_RUN,
+                             .block = -1};
+    persist->leaf[n] = add_value(persist, &value);
+}
+
+static void add_state(struct qn_persist *persist, int n, const struct qn_shape_call *call)
+{
+    const char *name = persist->graph->nodes[n].name;
+    for (int i = 0; i < QN_MAX_STATE; i++) {
+        struct qn_value value = {.name = name, .tag = QN_TAG_STATE, .block = -1};
+        if (qn_present(&call->state[i])) {
+            value.operand = call->state[i];
+            value.bytes = qn_operand_bytes(&value.operand);
+            value.life = QN_LIFE_RUN;
+            persist->state[n][i] = add_value(persist, &value);
+        }
+        if (qn_present(&call->gather[i])) {
+            value.operand = call->gather[i];
+            value.bytes = qn_operand_bytes(&value.operand);
+            value.life = QN_LIFE_CYCLE;
+            persist->gather[n][i] = add_value(persist, &value);
+        }
+    }
+}
+
+static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
+{
+    size_t nodes = (size_t)persist->graph->n_nodes;
+    size_t capacity = nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * 5 + 1;
+    persist->values = qn_arena_new(how->arena, struct qn_value, capacity);
+    persist->leaf = qn_arena_new(how->arena, int, nodes);
+    persist->gradient = qn_arena_new(how->arena, int, nodes);
+    persist->state = qn_arena_alloc(how->arena, nodes, sizeof *persist->state);
+    persist->gather = qn_arena_alloc(how->arena, nodes, sizeof *persist->gather);
+    if (!persist->values || !persist->leaf || !persist->gradient || !persist->state ||
+        !persist->gather)
+        return false;
+    for (size_t n = 0; n < nodes; n++) {
+        persist->leaf[n] = persist->gradient[n] = -1;
+        for (int i = 0; i < QN_MAX_STATE; i++)
+            persist->state[n][i] = persist->gather[n][i] = -1;
+    }
+    return true;
+}
+
+/* From the end, so that a parameter is named before the block it lies in. */
+static qn_status check_sizes(const struct qn_lowering *how, const struct qn_persist *persist)
+{
+    for (int v = persist->n_values - 1; v >= 0; v--) {
+        const struct qn_value *value = &persist->values[v];
+        if (value->bytes < 0 || value->bytes > how->facts->max_alloc_bytes)
+            return qn_fail(how->log, QN_ERR_MEMORY,
+                           "%s: %" PRId64 " bytes are more than the largest allocation, %" PRId64,
+                           value->name, value->bytes, how->facts->max_alloc_bytes);
+    }
+    return QN_OK;
+}
+
+qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
+                          struct qn_persist *persist)
+{
+    *persist = (struct qn_persist){.graph = graph};
+    struct qn_shapes shapes;
+    QN_TRY(qn_graph_shapes(graph, qn_graph_batch_group(graph), how->arena, &shapes));
+    if (!allocate(how, persist))
+        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    persist->control =
+        add_plain(persist, "control block", QN_F32,
+                  (int64_t)(sizeof(struct qn_control) / sizeof(float)), QN_TAG_STATE, QN_LIFE_RUN);
+    QN_TRY(lay_blocks(how, persist));
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct qn_node *node = &graph->nodes[n];
+        if (node->kind == QN_NODE_OPERATOR)
+            add_state(persist, n, &shapes.calls[n]);
+        else if (node->kind != QN_NODE_INPUT && persist->leaf[n] < 0)
+            add_frozen(persist, n);
+    }
+    return check_sizes(how, persist);
+}

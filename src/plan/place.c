@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Placement: offsets for storages whose lifetimes are known. Greedy best fit in several orders, the
+ * smallest result wins (greedy by size: Pisarchyk & Lee, "Efficient memory management for deep
+ * neural net inference", 2020; several orders, as XLA's heap simulator keeps the best of some).
+ */
+#include "plan/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct placer {
+    struct qn_storage *storages;
+    int *order;
+    int *placed[QN_MAX_POOLS]; /* storages of a pool, by offset */
+    int n_placed[QN_MAX_POOLS];
+    int64_t capacity;
+    struct qn_placement result;
+};
+
+/* --- orders: each puts what lives throughout first --- */
+
+struct key {
+    int64_t major, minor;
+    int index;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct key *x = a, *y = b;
+    if (x->major != y->major)
+        return x->major > y->major ? -1 : 1;
+    if (x->minor != y->minor)
+        return x->minor > y->minor ? -1 : 1;
+    return x->index - y->index;
+}
+
+static int64_t length_of(const struct qn_storage *s)
+{
+    return s->end - s->start + 1;
+}
+
+static struct key by_size(const struct qn_storage *s)
+{
+    return (struct key){s->bytes, length_of(s), 0};
+}
+
+static struct key by_length(const struct qn_storage *s)
+{
+    return (struct key){length_of(s), s->bytes, 0};
+}
+
+static struct key by_area(const struct qn_storage *s)
+{
+    return (struct key){s->bytes / 512 * length_of(s), s->bytes, 0};
+}
+
+static struct key by_start(const struct qn_storage *s)
+{
+    return (struct key){-s->start, s->bytes, 0};
+}
+
+static struct key (*const orders[])(const struct qn_storage *) = {by_size, by_length, by_area,
+                                                                  by_start};
+enum { N_ORDERS = sizeof orders / sizeof *orders };
+
+static void sort_by(const struct qn_storage *storages, int count, int order, struct key *keys,
+                    int *sorted)
+{
+    for (int i = 0; i < count; i++) {
+        keys[i] = orders[order](&storages[i]);
+        keys[i].index = i;
+    }
+    qsort(keys, (size_t)count, sizeof *keys, compare_keys);
+    for (int i = 0; i < count; i++)
+        sorted[i] = keys[i].index;
+}
+
+/* --- one greedy run --- */
+
+static bool together(const struct qn_storage *a, const struct qn_storage *b)
+{
+    return a->start <= b->end && b->start <= a->end;
+}
+
+/* The lowest offset of the smallest gap that holds the storage; the top if there is none. */
+static int64_t best_offset(const struct placer *p, int pool, const struct qn_storage *storage)
+{
+    int64_t top = 0, best = -1, best_gap = INT64_MAX;
+    for (int i = 0; i < p->n_placed[pool]; i++) {
+        const struct qn_storage *other = &p->storages[p->placed[pool][i]];
+        if (!together(storage, other))
+            continue;
+        int64_t gap = other->offset - top;
+        if (gap >= storage->bytes && gap < best_gap) {
+            best_gap = gap;
+            best = top;
+        }
+        if (other->offset + other->bytes > top)
+            top = other->offset + other->bytes;
+    }
+    return best >= 0 ? best : top;
+}
+
+static void insert(struct placer *p, int pool, int index)
+{
+    int at = p->n_placed[pool]++;
+    for (; at > 0; at--) {
+        int below = p->placed[pool][at - 1];
+        if (p->storages[below].offset <= p->storages[index].offset)
+            break;
+        p->placed[pool][at] = below;
+    }
+    p->placed[pool][at] = index;
+}
+
+static bool place_one(struct placer *p, int index)
+{
+    struct qn_storage *storage = &p->storages[index];
+    for (int pool = 0; pool < QN_MAX_POOLS; pool++) {
+        int64_t offset = best_offset(p, pool, storage);
+        if (offset + storage->bytes > p->capacity)
+            continue;
+        storage->pool = pool;
+        storage->offset = offset;
+        insert(p, pool, index);
+        if (pool >= p->result.n_pools)
+            p->result.n_pools = pool + 1;
+        if (offset + storage->bytes > p->result.pool_bytes[pool])
+            p->result.pool_bytes[pool] = offset + storage->bytes;
+        return true;
+    }
+    return false;
+}
+
+static bool place_all(struct placer *p, int count)
+{
+    memset(p->n_placed, 0, sizeof p->n_placed);
+    p->result = (struct qn_placement){0};
+    for (int i = 0; i < count; i++)
+        if (p->storages[p->order[i]].bytes > 0 && !place_one(p, p->order[i]))
+            return false;
+    for (int pool = 0; pool < p->result.n_pools; pool++)
+        p->result.total += p->result.pool_bytes[pool];
+    return true;
+}
+
+static bool allocate(struct placer *p, int count, struct qn_arena *arena)
+{
+    int *numbers = qn_arena_new(arena, int, (size_t)(count + 1) * (QN_MAX_POOLS + 1));
+    p->order = numbers;
+    for (int pool = 0; pool < QN_MAX_POOLS; pool++)
+        p->placed[pool] = numbers + (size_t)(count + 1) * (size_t)(pool + 1);
+    return numbers != NULL;
+}
+
+bool qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
+              struct qn_placement *placement)
+{
+    struct placer p = {.storages = storages, .capacity = capacity};
+    struct key *keys = qn_arena_new(arena, struct key, (size_t)count + 1);
+    if (!keys || !allocate(&p, count, arena))
+        return false;
+    int best = -1;
+    *placement = (struct qn_placement){.total = INT64_MAX};
+    for (int order = 0; order < N_ORDERS; order++) {
+        sort_by(storages, count, order, keys, p.order);
+        if (place_all(&p, count) && p.result.total < placement->total) {
+            best = order;
+            *placement = p.result;
+        }
+    }
+    if (best < 0)
+        return false;
+    sort_by(storages, count, best, keys, p.order);
+    return place_all(&p, count);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/plan.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+#include "base/text.h"
+#include "plan/search.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *qn_tag_name(qn_tag tag)
+{
+    static const char *const names[] = {
+#define ENTRY(name, text) text,
+        QN_TAG_MAP(ENTRY)
+#undef ENTRY
+    };
+    return (int)tag >= 0 && tag < QN_TAG_COUNT ? names[tag] : "none";
+}
+
+void qn_plan_destroy(qn_plan **plan)
+{
+    if (!plan || !*plan)
+        return;
+    qn_graph_destroy(&(*plan)->graph);
+    qn_arena_free(&(*plan)->arena);
+    free(*plan);
+    *plan = NULL;
+}
+
+const qn_plan_info *qn_plan_facts(const qn_plan *plan)
+{
+    return plan ? &plan->info : NULL;
+}
+
+const qn_plan_params *qn_plan_settings(const qn_plan *plan)
+{
+    return plan ? &plan->params : NULL;
+}
+
+/* --- checking what was asked --- */
+
+static qn_status check_batches(const struct qn_log *log, const struct qn_plan_params *params)
+{
+    if (params->batch[0] <= 0)
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: the effective batch must be at least 1");
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
+        if (params->batch[i] < 0)
+            return qn_fail(log, QN_ERR_ARGUMENT, "plan: batch %" PRId64 " is below 1",
+                           params->batch[i]);
+    return QN_OK;
+}
+
+static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *graph,
+                                   const struct qn_plan_params *params)
+{
+    int64_t group = qn_graph_batch_group(graph), size = params->micro_batch;
+    if (size < 0)
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: micro-batch %" PRId64 " is below 1", size);
+    if (group < 0)
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: the groups of batch norm have no common size");
+    if (size % group && size < params->batch[0])
+        return qn_fail(log, QN_ERR_ARGUMENT,
+                       "plan: micro-batch %" PRId64 " is not a multiple of batch norm's group of "
+                       "%" PRId64 ": take %" PRId64,
+                       size, group, qn_round_up(size, group));
+    return QN_OK;
+}
+
+static bool is_node(const qn_graph *graph, const char *name, size_t length)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].kind == QN_NODE_OPERATOR && strlen(graph->nodes[n].name) == length &&
+            strncmp(graph->nodes[n].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+static qn_status check_chosen(const struct qn_log *log, const qn_graph *graph, const char *chosen)
+{
+    for (const char *at = chosen; at && *at;) {
+        size_t word = strcspn(at, ",");
+        if (!is_node(graph, at, word))
+            return qn_fail(log, QN_ERR_ARGUMENT, "plan: no node is called %.*s", (int)word, at);
+        at += word + (at[word] == ',');
+    }
+    return QN_OK;
+}
+
+static bool has_variant(const struct qn_op *op, const char *name, size_t length)
+{
+    for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS && op->groups[g].variant[v].name; v++) {
+            const char *own = op->groups[g].variant[v].name;
+            if (strlen(own) == length && strncmp(own, name, length) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* One "op=variant". */
+static bool names_variant(const char *wish, size_t length)
+{
+    size_t op = strcspn(wish, "=");
+    for (const struct qn_op *const *known = qn_op_all(); op < length && *known; known++)
+        if (strlen((*known)->name) == op && strncmp((*known)->name, wish, op) == 0)
+            return has_variant(*known, wish + op + 1, length - op - 1);
+    return false;
+}
+
+static qn_status check_variants(const struct qn_log *log, const char *variants)
+{
+    for (const char *at = variants; at && *at;) {
+        size_t word = strcspn(at, ",");
+        if (!names_variant(at, word))
+            return qn_fail(log, QN_ERR_ARGUMENT,
+                           "plan: variants: '%.*s' is no operator=variant of this library",
+                           (int)word, at);
+        at += word + (at[word] == ',');
+    }
+    return QN_OK;
+}
+
+static qn_status check_graph(const struct qn_log *log, const qn_graph *graph)
+{
+    if (graph->status != QN_OK)
+        return qn_fail(log, graph->status, "%s", graph->error);
+    if (!graph->n_losses)
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: the graph has no loss (qn_loss)");
+    return QN_OK;
+}
+
+/* --- making --- */
+
+static void fill_defaults(struct qn_plan *plan)
+{
+    struct qn_facts defaults;
+    qn_facts_default(&defaults, plan->facts.cpu);
+    if (!plan->facts.flops)
+        plan->facts = defaults;
+    if (!plan->params.budget)
+        plan->params.budget = plan->facts.global_bytes / 4 * 3;
+}
+
+static bool copy_texts(struct qn_plan *plan)
+{
+    const char **texts[] = {&plan->params.chosen, &plan->params.variants};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i] && !(*texts[i] = qn_arena_strdup(&plan->arena, *texts[i])))
+            return false;
+    return true;
+}
+
+static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choice)
+{
+    char budget[32], least[32];
+    if (choice->smallest == INT64_MAX)
+        return qn_fail(&plan->log, QN_ERR_BUDGET, "plan: nothing can be placed in %d buffers",
+                       QN_MAX_POOLS);
+    return qn_fail(&plan->log, QN_ERR_BUDGET,
+                   "no plan fits %s (%" PRId64 " bytes): the smallest budget is %" PRId64
+                   " bytes (%s), at micro-batch %" PRId64 ", most of it alive at '%s'",
+                   qn_size_text(plan->params.budget, budget, sizeof budget), plan->params.budget,
+                   choice->smallest, qn_size_text(choice->smallest, least, sizeof least),
+                   choice->smallest_micro_batch, choice->largest_step);
+}
+
+static void hash_phase(uint64_t *hash, const struct qn_phase_run *phase)
+{
+    for (int i = 0; i < phase->n_steps; i++) {
+        const struct qn_step *step = &phase->steps[i];
+        const struct qn_task *task = &phase->problem->tasks[step->task];
+        const char *variant = task->group ? task->group->variant[task->variant].name : "transfer";
+        *hash = qn_hash(*hash, task->name, strlen(task->name) + 1);
+        *hash = qn_hash(*hash, variant, strlen(variant) + 1);
+        *hash = qn_hash(*hash, step->read, (size_t)task->n_reads * sizeof *step->read);
+        *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);
+    }
+    *hash = qn_hash(*hash, &phase->problem->batch, sizeof phase->problem->batch);
+}
+
+static uint64_t hash_plan(const struct qn_plan *plan)
+{
+    uint64_t hash = QN_HASH_START;
+    for (int p = 0; p < plan->program.n_phases; p++)
+        hash_phase(&hash, &plan->program.phases[p]);
+    for (int i = 0; i < plan->program.n_storages; i++) {
+        const struct qn_storage *storage = &plan->program.storages[i];
+        const int64_t where[] = {storage->pool, storage->offset, storage->bytes};
+        hash = qn_hash(hash, where, sizeof where);
+    }
+    for (int i = 0; i < plan->program.n_cycles; i++) {
+        const struct qn_cycle_plan *cycle = &plan->program.cycles[i];
+        const int64_t split[] = {cycle->batch, cycle->micro_steps, cycle->remainder};
+        hash = qn_hash(hash, split, sizeof split);
+    }
+    return hash;
+}
+
+static void sum_tags(struct qn_plan *plan)
+{
+    for (int i = 0; i < plan->program.n_storages; i++) {
+        const struct qn_storage *storage = &plan->program.storages[i];
+        if (storage->start <= plan->program.peak_at && storage->end >= plan->program.peak_at)
+            plan->info.bytes_by_tag[storage->tag] += storage->bytes;
+    }
+    plan->info.bytes_by_tag[QN_TAG_SCRATCH] += plan->program.blas_temp;
+}
+
+static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, double keep_all)
+{
+    static const char *const optimizers[] = {"sgd", "adam", "adamw"};
+    const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
+    const struct qn_phase_run *micro = &plan->program.phases[0];
+    plan->info = (struct qn_plan_info){
+        .budget_bytes = plan->params.budget,
+        .peak_bytes = plan->placement.total + plan->program.blas_temp,
+        .live_bytes = plan->program.live_peak + plan->program.blas_temp,
+        .micro_batch = choice->micro_batch,
+        .micro_steps = cycle->micro_steps,
+        .remainder = cycle->remainder,
+        .recomputed_steps = micro->recomputed,
+        .steps = micro->n_steps,
+        .seconds = cycle->seconds,
+        .keep_all_seconds = keep_all,
+        .smallest_budget = choice->smallest,
+        .pools = plan->placement.n_pools,
+        .optimizer = optimizers[plan->params.optimizer.kind],
+        .hash = hash_plan(plan),
+    };
+    sum_tags(plan);
+}
+
+static qn_status make(struct qn_plan *plan, int64_t *smallest)
+{
+    const struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log};
+    struct qn_choice choice;
+    double keep_all;
+    QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
+    QN_TRY(qn_search(&how, &plan->persist, &choice));
+    if (smallest)
+        *smallest = choice.smallest == INT64_MAX ? 0 : choice.smallest;
+    if (choice.candidate < 0)
+        return refuse(plan, &choice);
+    QN_TRY(qn_search_build(&how, &plan->persist, choice.micro_batch, choice.candidate,
+                           &plan->program, &plan->placement, &keep_all));
+    fill_info(plan, &choice, keep_all);
+    return QN_OK;
+}
+
+qn_status qn_plan_create(qn_plan **out, const qn_graph *graph, const qn_facts *facts,
+                         const qn_plan_params *params, int64_t *smallest)
+{
+    if (smallest)
+        *smallest = 0;
+    if (!out || !graph)
+        return QN_ERR_ARGUMENT;
+    *out = NULL;
+    const struct qn_log *log = &graph->log;
+    QN_REQUIRE(log, facts && params);
+    QN_REQUIRE(log, params->budget >= 0);
+    QN_TRY(check_graph(log, graph));
+    QN_TRY(check_batches(log, params));
+    QN_TRY(check_micro_batch(log, graph, params));
+    QN_TRY(check_chosen(log, graph, params->chosen));
+    QN_TRY(check_variants(log, params->variants));
+    struct qn_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
+    plan->log = *log;
+    plan->facts = *facts;
+    plan->params = *params;
+    plan->graph = qn_graph_clone(graph);
+    fill_defaults(plan);
+    qn_status status = plan->graph && copy_texts(plan)
+                           ? make(plan, smallest)
+                           : qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
+    if (status != QN_OK)
+        qn_plan_destroy(&plan);
+    *out = plan;
+    return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plan as the trainer reads it.
+ */
+#ifndef QN_PLAN_PLAN_H
+#define QN_PLAN_PLAN_H
+
+#include "plan/program.h"
+
+struct qn_plan {
+    struct qn_log log;
+    struct qn_arena arena;
+    qn_graph *graph; /* the plan's own copy */
+    struct qn_facts facts;
+    struct qn_plan_params params; /* its texts live in the arena */
+    struct qn_persist persist;
+    struct qn_program program;
+    struct qn_placement placement;
+    struct qn_plan_info info;
+};
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the planner works on: a graph lowered at one batch size to values and tasks. A task is one
+ * launch group of one node; a step list is an order of tasks in which forward tasks may appear
+ * again (recomputation). Everything here is plain data made from plain data.
+ */
+#ifndef QN_PLAN_PROBLEM_H
+#define QN_PLAN_PROBLEM_H
+
+#include "graph/graph.h"
+#include <quern/plan.h>
+
+enum qn_life {
+    QN_LIFE_RUN,   /* as long as the trainer */
+    QN_LIFE_CYCLE, /* from its first write in the first micro-step to the end of the update */
+    QN_LIFE_MICRO, /* between steps of one phase */
+};
+
+struct qn_value {
+    const char *name;
+    struct qn_operand operand; /* dtype and shape */
+    int64_t bytes;
+    enum qn_tag tag;
+    enum qn_life life;
+    int block;            /* the value that it is a part of; -1: it stands alone */
+    int64_t block_offset; /* bytes */
+};
+
+enum { QN_MAX_BLOCKS = 16, QN_MAX_SLOTS = 2, QN_CHUNK = 4096 };
+
+/* Trainable parameters that one optimizer launch updates; its parts lie in `parameters` as in
+ * `gradients` and the optimizer's slots, at the same offsets. */
+struct qn_block {
+    int parameters, gradients, slots[QN_MAX_SLOTS], table; /* values; slots of -1 do not exist */
+    int chunks, first_chunk; /* of QN_CHUNK elements at most; first in the list of all blocks */
+};
+
+/* What stays on the device from update to update, the same for every batch size. */
+struct qn_persist {
+    const struct qn_graph *graph;
+    struct qn_value *values;
+    int n_values, capacity;
+    int *leaf;     /* by node: value of a parameter or constant; -1 */
+    int *gradient; /* by node: value of a parameter's gradient; -1 */
+    int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
+    struct qn_block blocks[QN_MAX_BLOCKS];
+    int n_blocks;
+    int control; /* value of the control block */
+};
+
+enum qn_task_kind { QN_TASK_GROUP, QN_TASK_UPLOAD, QN_TASK_DOWNLOAD };
+
+/* `operand` has the shape under which the node sees the value: a view's own. */
+struct qn_use {
+    int value;
+    struct qn_ref ref;
+    struct qn_operand operand;
+};
+
+struct qn_output_use {
+    int value;
+    struct qn_ref ref;
+    struct qn_operand operand;
+    int in_place;     /* value whose bytes it may take over; -1 */
+    bool accumulates; /* adds to what is there (beta 1), in every micro-step */
+};
+
+struct qn_task {
+    enum qn_task_kind kind;
+    const char *name;
+    int node; /* -1: of the planner's own (optimizer) */
+    const struct qn_op *op;
+    const void *attr;
+    const struct qn_group *group;
+    int variant;
+    bool backward, repeatable;
+    struct qn_use reads[QN_MAX_READS];
+    struct qn_output_use writes[QN_MAX_WRITES];
+    int n_reads, n_writes;
+    int64_t scratch; /* bytes */
+    int64_t blas_temp;
+    double flops, bytes, seconds;
+};
+
+struct qn_problem {
+    const struct qn_persist *persist;
+    const struct qn_facts *facts;
+    int64_t batch;
+    struct qn_value *values; /* the persistent ones first, under their own numbers */
+    int n_values;
+    struct qn_task *tasks; /* forward tasks, then backward tasks, each in an order that works */
+    int n_tasks, n_forward;
+    int *producer; /* by value: the forward task that writes it; -1 */
+    struct qn_shapes shapes;
+    const bool *wanted; /* by tensor: its gradient is needed */
+};
+
+struct qn_lowering {
+    struct qn_arena *arena;
+    const struct qn_facts *facts;
+    const struct qn_plan_params *params;
+    const struct qn_log *log;
+};
+
+/* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */
+qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
+                          struct qn_persist *persist);
+
+/* Lowers a training micro-step, an evaluation, or the update. */
+qn_status qn_lower_training(const struct qn_lowering *how, const struct qn_persist *persist,
+                            int64_t batch, struct qn_problem *problem);
+qn_status qn_lower_evaluation(const struct qn_lowering *how, const struct qn_persist *persist,
+                              int64_t batch, struct qn_problem *problem);
+qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,
+                          struct qn_problem *problem);
+
+/* The call of a task, without addresses. Every operand that its node has is there with its shape,
+ * but for gradients that nobody wants and the alternative that was not chosen. `first`: the
+ * accumulators of the cycle are written, not added to. */
+void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
+                  struct qn_call *call);
+
+/* Picks the variant and fills in the costs of a task. */
+qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,
+                        struct qn_task *task);
+
+/* Value `value`, or the block it lies in. */
+static inline int qn_value_root(const struct qn_problem *problem, int value)
+{
+    return problem->values[value].block >= 0 ? problem->values[value].block : value;
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/schedule.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MOST_PASSES = 6 };
+
+struct schedule {
+    const struct qn_problem *problem;
+    const struct qn_policy *policy;
+    bool *there;    /* by task: was run again, and what it made is still there */
+    bool *needed;   /* by task: is about to be run again */
+    int *next_read; /* by value: the next backward task that reads it; INT_MAX: none */
+    int *later;     /* by backward task and read: the one after that */
+    int *stack;
+    int capacity;
+    struct qn_steps *steps;
+};
+
+static bool append(struct schedule *s, int task)
+{
+    if (s->steps->count == s->capacity)
+        return false;
+    s->steps->task[s->steps->count++] = task;
+    s->steps->seconds += s->problem->tasks[task].seconds;
+    return true;
+}
+
+/* --- when values are read next --- */
+
+/* One walk from the end: next_read is then right for the first backward task, and later[] says what
+ * it becomes after each read. */
+static void find_reads(struct schedule *s)
+{
+    for (int v = 0; v < s->problem->n_values; v++)
+        s->next_read[v] = INT_MAX;
+    for (int t = s->problem->n_tasks - 1; t >= s->problem->n_forward; t--)
+        for (int i = 0; i < s->problem->tasks[t].n_reads; i++) {
+            int value = s->problem->tasks[t].reads[i].value;
+            s->later[t * QN_MAX_READS + i] = s->next_read[value];
+            s->next_read[value] = t;
+        }
+}
+
+static void pass_reads(struct schedule *s, int task)
+{
+    for (int i = s->problem->tasks[task].n_reads - 1; i >= 0; i--)
+        s->next_read[s->problem->tasks[task].reads[i].value] = s->later[task * QN_MAX_READS + i];
+}
+
+/* Whether what a task makes is read soon enough after backward task `now` to be held. */
+static bool read_soon(const struct schedule *s, int task, int now)
+{
+    const struct qn_task *maker = &s->problem->tasks[task];
+    for (int i = 0; i < maker->n_writes; i++) {
+        int next = s->next_read[maker->writes[i].value];
+        if (next != INT_MAX && (!s->policy->window || next - now <= s->policy->window))
+            return true;
+    }
+    return false;
+}
+
+/* --- making again --- */
+
+/* The dropped forward task behind a read, if it has to be run again; -1 otherwise. */
+static int lost_producer(const struct schedule *s, const struct qn_use *read)
+{
+    int task = s->problem->producer[read->value];
+    bool lost = task >= 0 && s->policy->drop[task] && s->problem->tasks[task].repeatable &&
+                !s->there[task] && !s->needed[task];
+    return lost ? task : -1;
+}
+
+static void push_lost(struct schedule *s, int task, int *depth)
+{
+    const struct qn_task *reader = &s->problem->tasks[task];
+    for (int i = 0; i < reader->n_reads; i++) {
+        int lost = lost_producer(s, &reader->reads[i]);
+        if (lost >= 0) {
+            s->needed[lost] = true;
+            s->stack[(*depth)++] = lost;
+        }
+    }
+}
+
+/* Forgets what was made again and is not read soon. */
+static void forget(struct schedule *s, int now)
+{
+    for (int t = 0; s->policy->window && t < s->problem->n_forward; t++)
+        s->there[t] = s->there[t] && read_soon(s, t, now);
+}
+
+/* Runs again, in forward order, all that backward task `now` reads and that was dropped. */
+static bool restore(struct schedule *s, int now)
+{
+    int depth = 0, first = s->problem->n_forward, last = -1;
+    forget(s, now);
+    push_lost(s, now, &depth);
+    while (depth) {
+        int lost = s->stack[--depth];
+        first = lost < first ? lost : first;
+        last = lost > last ? lost : last;
+        push_lost(s, lost, &depth);
+    }
+    for (int t = first; t <= last; t++) {
+        if (!s->needed[t])
+            continue;
+        s->needed[t] = false;
+        s->there[t] = true;
+        if (!append(s, t))
+            return false;
+        s->steps->recomputed++;
+    }
+    return true;
+}
+
+static bool allocate(struct schedule *s, struct qn_arena *arena)
+{
+    size_t n = (size_t)s->problem->n_tasks;
+    s->capacity = MOST_PASSES * s->problem->n_tasks;
+    s->steps->task = qn_arena_new(arena, int, (size_t)s->capacity + 1);
+    s->there = qn_arena_new(arena, bool, n + 1);
+    s->needed = qn_arena_new(arena, bool, n + 1);
+    s->stack = qn_arena_new(arena, int, n + 1);
+    s->next_read = qn_arena_new(arena, int, (size_t)s->problem->n_values + 1);
+    s->later = qn_arena_new(arena, int, n *QN_MAX_READS + 1);
+    return s->steps->task && s->there && s->needed && s->stack && s->next_read && s->later;
+}
+
+bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *policy,
+                   struct qn_arena *arena, struct qn_steps *steps)
+{
+    struct schedule s = {.problem = problem, .policy = policy, .steps = steps};
+    *steps = (struct qn_steps){.task = NULL};
+    if (!allocate(&s, arena))
+        return false;
+    find_reads(&s);
+    bool fits = true;
+    for (int t = 0; fits && t < problem->n_tasks; t++) {
+        if (policy->drop && t >= problem->n_forward)
+            fits = restore(&s, t);
+        fits = fits && append(&s, t);
+        if (t >= problem->n_forward)
+            pass_reads(&s, t);
+    }
+    if (!fits)
+        steps->count = 0;
+    return true;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/search.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MOST_MICRO_BATCHES = 64, MOST_RESTS = QN_MAX_BATCH_SIZES };
+
+static const struct qn_policy keep_all = {0};
+
+/* One micro-batch with everything that any of its candidates needs. */
+struct option {
+    struct qn_lowering how; /* with the option's own arena */
+    const struct qn_persist *persist;
+    int64_t micro_batch;
+    struct qn_problem micro, update, evaluation;
+    struct qn_candidates candidates;
+    int64_t rest[MOST_RESTS]; /* distinct remainders */
+    struct qn_problem rest_problem[MOST_RESTS];
+    struct qn_candidates rest_candidates[MOST_RESTS];
+    int n_rests;
+    struct qn_steps update_steps, evaluation_steps;
+};
+
+static int batch_count(const struct qn_plan_params *params)
+{
+    int count = 0;
+    while (count < QN_MAX_BATCH_SIZES && params->batch[count])
+        count++;
+    return count;
+}
+
+static int64_t largest_batch(const struct qn_plan_params *params)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < batch_count(params); i++)
+        largest = params->batch[i] > largest ? params->batch[i] : largest;
+    return largest;
+}
+
+static qn_status open_rests(struct option *o)
+{
+    for (int i = 0; i < batch_count(o->how.params); i++) {
+        int64_t rest = o->how.params->batch[i] % o->micro_batch;
+        bool known = rest == 0;
+        for (int r = 0; r < o->n_rests; r++)
+            known |= o->rest[r] == rest;
+        if (known)
+            continue;
+        int r = o->n_rests++;
+        o->rest[r] = rest;
+        QN_TRY(qn_lower_training(&o->how, o->persist, rest, &o->rest_problem[r]));
+        QN_TRY(qn_candidates_make(&o->how, &o->rest_problem[r], &o->rest_candidates[r]));
+    }
+    return QN_OK;
+}
+
+static qn_status open_option(struct option *o)
+{
+    QN_TRY(qn_lower_training(&o->how, o->persist, o->micro_batch, &o->micro));
+    QN_TRY(qn_candidates_make(&o->how, &o->micro, &o->candidates));
+    QN_TRY(open_rests(o));
+    QN_TRY(qn_lower_update(&o->how, o->persist, &o->update));
+    QN_TRY(qn_lower_evaluation(&o->how, o->persist, o->micro_batch, &o->evaluation));
+    if (!qn_steps_make(&o->update, &keep_all, o->how.arena, &o->update_steps) ||
+        !qn_steps_make(&o->evaluation, &keep_all, o->how.arena, &o->evaluation_steps))
+        return qn_fail(o->how.log, QN_ERR_MEMORY, "plan: out of host memory");
+    return QN_OK;
+}
+
+/* The remainder runs the fastest candidate that is no larger than the micro-step's. */
+static const struct qn_candidate *rest_candidate(const struct option *o, int rest, int64_t peak)
+{
+    const struct qn_candidates *all = &o->rest_candidates[rest];
+    for (int i = 0; i < all->count; i++)
+        if (all->items[i].peak <= peak)
+            return &all->items[i];
+    return &all->items[all->count - 1];
+}
+
+static int rest_index(const struct option *o, int64_t rest)
+{
+    for (int r = 0; r < o->n_rests; r++)
+        if (o->rest[r] == rest)
+            return r;
+    return -1;
+}
+
+/* --- building a program --- */
+
+struct build {
+    const struct option *option;
+    const struct qn_candidate *candidate;
+    struct qn_arena *arena;
+    struct qn_program *program;
+    bool failed;
+    int first, later, rest[MOST_RESTS], rest_first[MOST_RESTS];
+};
+
+static int add_phase(struct build *b, const char *name, enum qn_phase_kind kind,
+                     const struct qn_problem *problem, bool first, const struct qn_steps *steps)
+{
+    int phase = qn_program_add(b->program, b->arena, name, kind, problem, first, steps);
+    b->failed |= phase < 0;
+    return phase;
+}
+
+static int micro_phase(struct build *b, int *phase, const char *name, bool first)
+{
+    if (*phase < 0)
+        *phase = add_phase(b, name, QN_RUN_MICRO, &b->option->micro, first, &b->candidate->steps);
+    return *phase;
+}
+
+static int rest_phase(struct build *b, int rest, bool first)
+{
+    int *phase = first ? &b->rest_first[rest] : &b->rest[rest];
+    if (*phase < 0)
+        *phase = add_phase(b, first ? "small batch" : "remainder", QN_RUN_MICRO,
+                           &b->option->rest_problem[rest], first,
+                           &rest_candidate(b->option, rest, b->candidate->peak)->steps);
+    return *phase;
+}
+
+static double phase_seconds(const struct qn_program *program, int phase)
+{
+    return phase < 0 ? 0 : program->phases[phase].seconds;
+}
+
+static void add_cycle(struct build *b, int64_t batch)
+{
+    struct qn_cycle_plan *cycle = &b->program->cycles[b->program->n_cycles++];
+    int64_t rest = batch % b->option->micro_batch;
+    *cycle = (struct qn_cycle_plan){.batch = batch,
+                                    .micro_steps = batch / b->option->micro_batch,
+                                    .remainder = rest,
+                                    .first = -1,
+                                    .later = -1,
+                                    .rest = -1};
+    if (cycle->micro_steps > 0)
+        cycle->first = micro_phase(b, &b->first, "first micro-step", true);
+    if (cycle->micro_steps > 1)
+        cycle->later = micro_phase(b, &b->later, "later micro-steps", false);
+    if (rest)
+        cycle->rest = rest_phase(b, rest_index(b->option, rest), cycle->micro_steps == 0);
+    cycle->seconds = phase_seconds(b->program, cycle->first) +
+                     (double)(cycle->micro_steps - 1) * phase_seconds(b->program, cycle->later) +
+                     phase_seconds(b->program, cycle->rest) + b->option->update_steps.seconds;
+}
+
+/* Phases in the order of the timeline: cycles share those of equal size. The largest batch comes
+ * first, so that phase 0 is the first micro-step of a cycle. */
+static qn_status build_program(const struct option *o, const struct qn_candidate *candidate,
+                               struct qn_arena *arena, struct qn_program *program)
+{
+    struct build b = {.option = o,
+                      .candidate = candidate,
+                      .arena = arena,
+                      .program = program,
+                      .first = -1,
+                      .later = -1};
+    for (int r = 0; r < MOST_RESTS; r++)
+        b.rest[r] = b.rest_first[r] = -1;
+    *program = (struct qn_program){.evaluation = -1};
+    int64_t largest = largest_batch(o->how.params);
+    add_cycle(&b, largest);
+    for (int i = 0; i < batch_count(o->how.params); i++)
+        if (o->how.params->batch[i] != largest)
+            add_cycle(&b, o->how.params->batch[i]);
+    program->update = add_phase(&b, "update", QN_RUN_UPDATE, &o->update, false, &o->update_steps);
+    if (o->persist->graph->n_outputs)
+        program->evaluation = add_phase(&b, "evaluation", QN_RUN_EVALUATION, &o->evaluation, false,
+                                        &o->evaluation_steps);
+    if (b.failed)
+        return qn_fail(o->how.log, QN_ERR_MEMORY, "plan: out of host memory");
+    struct qn_lowering how = o->how;
+    how.arena = arena;
+    return qn_program_simulate(program, o->persist, false, &how);
+}
+
+/* Bytes of all buffers of a candidate; INT64_MAX when it cannot be placed. */
+static qn_status measure(const struct option *o, const struct qn_candidate *candidate,
+                         struct qn_arena *arena, struct qn_program *program,
+                         struct qn_placement *placement, int64_t *bytes)
+{
+    QN_TRY(build_program(o, candidate, arena, program));
+    *bytes = INT64_MAX;
+    if (qn_place(program->storages, program->n_storages, o->how.facts->max_alloc_bytes, arena,
+                 placement))
+        *bytes = placement->total + program->blas_temp;
+    return QN_OK;
+}
+
+/* --- choosing --- */
+
+static double all_cycles(const struct qn_program *program)
+{
+    double seconds = 0;
+    for (int i = 0; i < program->n_cycles; i++)
+        seconds += program->cycles[i].seconds;
+    return seconds;
+}
+
+/* The task that runs where most is alive. */
+static const char *peak_step(const struct qn_program *program)
+{
+    for (int p = 0; p < program->n_phases; p++) {
+        const struct qn_phase_run *phase = &program->phases[p];
+        int step = program->peak_at - phase->start;
+        if (step >= 0 && step < phase->n_steps)
+            return phase->problem->tasks[phase->steps[step].task].name;
+    }
+    return "";
+}
+
+static void judge(const struct option *o, int candidate, const struct qn_program *program,
+                  int64_t bytes, struct qn_choice *choice)
+{
+    double seconds = all_cycles(program);
+    bool better = choice->candidate < 0 || seconds < choice->seconds ||
+                  (seconds == choice->seconds && bytes < choice->bytes);
+    if (bytes <= o->how.params->budget && better) {
+        choice->micro_batch = o->micro_batch;
+        choice->candidate = candidate;
+        choice->seconds = seconds;
+        choice->bytes = bytes;
+    }
+    if (bytes < choice->smallest) {
+        choice->smallest = bytes;
+        choice->smallest_micro_batch = o->micro_batch;
+        choice->largest_step = peak_step(program);
+    }
+}
+
+static qn_status try_candidates(const struct option *o, struct qn_choice *choice)
+{
+    for (int c = 0; c < o->candidates.count; c++) {
+        struct qn_arena arena = {0};
+        struct qn_program program;
+        struct qn_placement placement;
+        int64_t bytes;
+        qn_status status =
+            measure(o, &o->candidates.items[c], &arena, &program, &placement, &bytes);
+        if (status == QN_OK)
+            judge(o, c, &program, bytes, choice);
+        qn_arena_free(&arena);
+        QN_TRY(status);
+    }
+    return QN_OK;
+}
+
+static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_persist *persist,
+                                 int64_t micro_batch, struct qn_choice *choice)
+{
+    struct qn_arena arena = {0};
+    struct option o = {.how = *how, .persist = persist, .micro_batch = micro_batch};
+    o.how.arena = &arena;
+    qn_status status = open_option(&o);
+    if (status == QN_OK)
+        status = try_candidates(&o, choice);
+    qn_arena_free(&arena);
+    return status;
+}
+
+/* Every micro-batch that splits the batch into another number of parts, whole groups each; thinned
+ * out where there are many. */
+static int useful_micro_batches(const struct qn_lowering *how, int64_t group, int64_t *sizes)
+{
+    int64_t batch = largest_batch(how->params);
+    if (how->params->micro_batch) {
+        sizes[0] = how->params->micro_batch < batch ? how->params->micro_batch : batch;
+        return 1;
+    }
+    int count = 0;
+    for (int64_t parts = 1; count < MOST_MICRO_BATCHES; parts += 1 + parts / 16) {
+        int64_t size = qn_round_up(qn_div_up(batch, parts), group);
+        size = size < batch ? size : batch;
+        if (!count || size < sizes[count - 1])
+            sizes[count++] = size;
+        if (size <= group)
+            break;
+    }
+    return count;
+}
+
+qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
+                    struct qn_choice *choice)
+{
+    int64_t sizes[MOST_MICRO_BATCHES];
+    int count = useful_micro_batches(how, qn_graph_batch_group(persist->graph), sizes);
+    struct qn_lowering quiet = *how;
+    quiet.log = NULL;
+    *choice = (struct qn_choice){.candidate = -1, .smallest = INT64_MAX, .largest_step = ""};
+    qn_status status = QN_OK;
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        /* A micro-batch with a tensor above the largest allocation is no option; the last one, the
+         * smallest, says so aloud. */
+        status = try_micro_batch(i + 1 < count || any ? &quiet : how, persist, sizes[i], choice);
+        if (status != QN_OK && status != QN_ERR_MEMORY)
+            return status;
+        any |= status == QN_OK;
+    }
+    return any ? QN_OK : status;
+}
+
+qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist *persist,
+                          int64_t micro_batch, int candidate, struct qn_program *program,
+                          struct qn_placement *placement, double *keep_all_seconds)
+{
+    struct option o = {.how = *how, .persist = persist, .micro_batch = micro_batch};
+    int64_t bytes;
+    struct option *kept = qn_arena_new(how->arena, struct option, 1);
+    if (!kept)
+        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    *kept = o;
+    QN_TRY(open_option(kept));
+    struct qn_steps all;
+    if (!qn_steps_make(&kept->micro, &keep_all, how->arena, &all))
+        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    QN_TRY(
+        measure(kept, &kept->candidates.items[candidate], how->arena, program, placement, &bytes));
+    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    *keep_all_seconds = cycle->seconds + (double)cycle->micro_steps *
+                                             (all.seconds - phase_seconds(program, cycle->first));
+    return QN_OK;
+}

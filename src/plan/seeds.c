@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Three seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
+ * than arithmetic, most bytes per second first, in prefixes of that order. Segments cuts the
+ * forward pass where a single value crosses and keeps those values only, by a sweep over segment
+ * sizes (Chen et al., "Training deep nets with sublinear memory cost", 2016: greedy by size,
+ * swept), and by how long what is made again is held.
+ */
+#include "base/log.h"
+#include "plan/program.h"
+#include "plan/seeds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEP = 32 };
+static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
+enum { N_WINDOWS = sizeof windows / sizeof *windows, MOST = SWEEP * (N_WINDOWS + 1) + 2 };
+static const double CHEAP_FLOPS_PER_BYTE = 8;
+
+const char *qn_seed_name(enum qn_seed seed)
+{
+    static const char *const names[] = {"keep-all", "cheap-ones", "segments", "chosen"};
+    return names[seed];
+}
+
+int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
+                      const struct qn_steps *steps)
+{
+    struct qn_arena arena = {0};
+    struct qn_lowering scratch = *how;
+    scratch.arena = &arena;
+    struct qn_program program = {0};
+    int64_t peak = -1;
+    if (qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, problem, true, steps) == 0 &&
+        qn_program_simulate(&program, problem->persist, true, &scratch) == QN_OK)
+        peak = program.live_peak;
+    qn_arena_free(&arena);
+    return peak;
+}
+
+struct seeding {
+    const struct qn_lowering *how;
+    const struct qn_problem *problem;
+    struct qn_candidates *out;
+    bool *drop;
+    int64_t *saved; /* by forward task: bytes that it writes and that backward reads */
+};
+
+static qn_status add_candidate(struct seeding *s, enum qn_seed seed, int window)
+{
+    struct qn_candidate *candidate = &s->out->items[s->out->count];
+    const struct qn_policy policy = {s->drop, window};
+    candidate->seed = seed;
+    if (!qn_steps_make(s->problem, &policy, s->how->arena, &candidate->steps))
+        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    bool repeats =
+        candidate->steps.recomputed > 0 || seed == QN_SEED_KEEP_ALL || seed == QN_SEED_CHOSEN;
+    if (!candidate->steps.count || !repeats)
+        return QN_OK;
+    candidate->peak = qn_steps_peak(s->how, s->problem, &candidate->steps);
+    if (candidate->peak < 0)
+        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    s->out->count++;
+    return QN_OK;
+}
+
+static void drop_nothing(struct seeding *s)
+{
+    memset(s->drop, 0, (size_t)s->problem->n_tasks * sizeof *s->drop);
+}
+
+static qn_status seed_keep_all(struct seeding *s)
+{
+    drop_nothing(s);
+    return add_candidate(s, QN_SEED_KEEP_ALL, 0);
+}
+
+/* --- cheap ones --- */
+
+struct rank {
+    double bytes_per_second;
+    int task;
+};
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+    if (x->bytes_per_second != y->bytes_per_second)
+        return x->bytes_per_second > y->bytes_per_second ? -1 : 1;
+    return x->task - y->task;
+}
+
+static bool cheap(const struct qn_task *task)
+{
+    return task->repeatable && task->kind == QN_TASK_GROUP &&
+           task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
+}
+
+static int rank_cheap(const struct seeding *s, struct rank *ranks)
+{
+    int count = 0;
+    for (int t = 0; t < s->problem->n_forward; t++) {
+        const struct qn_task *task = &s->problem->tasks[t];
+        if (cheap(task) && s->saved[t] > 0)
+            ranks[count++] = (struct rank){(double)s->saved[t] / task->seconds, t};
+    }
+    qsort(ranks, (size_t)count, sizeof *ranks, compare_ranks);
+    return count;
+}
+
+static qn_status seed_cheap(struct seeding *s)
+{
+    struct rank *ranks =
+        qn_arena_new(s->how->arena, struct rank, (size_t)s->problem->n_forward + 1);
+    if (!ranks)
+        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    int count = rank_cheap(s, ranks), stride = count / SWEEP + 1;
+    drop_nothing(s);
+    for (int i = 0; i < count; i++) {
+        s->drop[ranks[i].task] = true;
+        if ((i + 1) % stride == 0 || i + 1 == count)
+            QN_TRY(add_candidate(s, QN_SEED_CHEAP, 0));
+    }
+    return QN_OK;
+}
+
+/* --- segments --- */
+
+/* By value: the last forward task that reads it; -1: none. */
+static int *last_forward_reads(const struct seeding *s)
+{
+    int *last = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_values + 1);
+    for (int v = 0; last && v < s->problem->n_values; v++)
+        last[v] = -1;
+    for (int t = 0; last && t < s->problem->n_forward; t++)
+        for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
+            last[s->problem->tasks[t].reads[i].value] = t;
+    return last;
+}
+
+/* By forward task: whether the one value it makes is all that crosses to later forward tasks.
+ * Values that were uploaded are there anyway. */
+static void find_cuts(const struct seeding *s, const int *last, bool *cut)
+{
+    int crossing = 0;
+    int *ends = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
+    for (int t = 0; ends && t < s->problem->n_forward; t++) {
+        const struct qn_task *task = &s->problem->tasks[t];
+        crossing -= ends[t];
+        int made = 0;
+        for (int i = 0; task->kind == QN_TASK_GROUP && i < task->n_writes; i++) {
+            int v = task->writes[i].value;
+            if (s->problem->values[v].life == QN_LIFE_MICRO && last[v] > t) {
+                made++;
+                ends[last[v]]++;
+            }
+        }
+        crossing += made;
+        cut[t] = made == 1 && crossing == 1 && task->repeatable;
+    }
+}
+
+/* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
+ * next cut is one. What follows the last boundary is kept too: the backward pass starts there. */
+static void drop_segments(struct seeding *s, const bool *cut, int64_t most)
+{
+    int64_t since = 0;
+    int last_boundary = 0;
+    drop_nothing(s);
+    for (int t = 0; t < s->problem->n_forward; t++) {
+        bool boundary = cut[t] && since + s->saved[t] > most;
+        s->drop[t] = s->problem->tasks[t].repeatable && !boundary;
+        since = boundary ? 0 : since + s->saved[t];
+        if (boundary)
+            last_boundary = t;
+    }
+    for (int t = last_boundary; t < s->problem->n_forward; t++)
+        s->drop[t] = false;
+}
+
+static qn_status seed_segments(struct seeding *s)
+{
+    int64_t total = 0;
+    for (int t = 0; t < s->problem->n_forward; t++)
+        total += s->saved[t];
+    int *last = last_forward_reads(s);
+    bool *cut = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_forward + 1);
+    if (!last || !cut)
+        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    find_cuts(s, last, cut);
+    for (int i = 0; i < SWEEP; i++) {
+        drop_segments(s, cut, total / SWEEP * i);
+        for (int w = 0; w < N_WINDOWS; w++)
+            QN_TRY(add_candidate(s, QN_SEED_SEGMENTS, windows[w]));
+    }
+    return QN_OK;
+}
+
+/* --- chosen by the user --- */
+
+static bool named(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at;) {
+        size_t word = strcspn(at, ",");
+        if (word == length && strncmp(at, name, length) == 0)
+            return true;
+        at += word + (at[word] == ',');
+    }
+    return false;
+}
+
+static qn_status seed_chosen(struct seeding *s)
+{
+    drop_nothing(s);
+    for (int t = 0; t < s->problem->n_forward; t++) {
+        const struct qn_task *task = &s->problem->tasks[t];
+        s->drop[t] = task->repeatable && task->kind == QN_TASK_GROUP &&
+                     (s->problem->persist->graph->nodes[task->node].recompute ||
+                      named(s->how->params->chosen, task->name));
+    }
+    return add_candidate(s, QN_SEED_CHOSEN, 0);
+}
+
+/* --- all together --- */
+
+static void find_saved(struct seeding *s)
+{
+    bool *read = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_values + 1);
+    for (int t = s->problem->n_forward; read && t < s->problem->n_tasks; t++)
+        for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
+            read[s->problem->tasks[t].reads[i].value] = true;
+    for (int t = 0; read && t < s->problem->n_forward; t++) {
+        const struct qn_task *task = &s->problem->tasks[t];
+        for (int i = 0; i < task->n_writes; i++)
+            if (read[task->writes[i].value] &&
+                s->problem->values[task->writes[i].value].life == QN_LIFE_MICRO)
+                s->saved[t] += s->problem->values[task->writes[i].value].bytes;
+    }
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct qn_candidate *x = a, *y = b;
+    if (x->steps.seconds != y->steps.seconds)
+        return x->steps.seconds < y->steps.seconds ? -1 : 1;
+    if (x->peak != y->peak)
+        return x->peak < y->peak ? -1 : 1;
+    return (int)x->seed - (int)y->seed;
+}
+
+/* Sorted by time, a candidate stays only if it is smaller than all before it. */
+static void keep_frontier(struct qn_candidates *out)
+{
+    qsort(out->items, (size_t)out->count, sizeof *out->items, compare_candidates);
+    int kept = 0;
+    for (int i = 0; i < out->count; i++)
+        if (!kept || out->items[i].peak < out->items[kept - 1].peak)
+            out->items[kept++] = out->items[i];
+    out->count = kept;
+}
+
+/* Of mode "all": the smallest, which keeps only boundaries. */
+static void keep_smallest(struct qn_candidates *out)
+{
+    out->items[0] = out->items[out->count - 1];
+    out->count = 1;
+}
+
+qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
+                             struct qn_candidates *out)
+{
+    static qn_status (*const seeds[])(struct seeding *) = {seed_keep_all, seed_cheap, seed_segments,
+                                                           seed_chosen};
+    static const unsigned allowed[] = {
+        [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP | 1u << QN_SEED_SEGMENTS,
+        [QN_RECOMPUTE_NONE] = 1u << QN_SEED_KEEP_ALL,
+        [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
+        [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,
+    };
+    struct seeding s = {.how = how, .problem = problem, .out = out};
+    *out = (struct qn_candidates){.items = qn_arena_new(how->arena, struct qn_candidate, MOST)};
+    s.drop = qn_arena_new(how->arena, bool, (size_t)problem->n_tasks + 1);
+    s.saved = qn_arena_new(how->arena, int64_t, (size_t)problem->n_tasks + 1);
+    if (!out->items || !s.drop || !s.saved)
+        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    find_saved(&s);
+    unsigned use = allowed[how->params->recompute];
+    if (how->params->recompute == QN_RECOMPUTE_AUTO)
+        use &= ~how->params->without_seeds;
+    for (int seed = 0; seed < QN_SEED_COUNT; seed++)
+        if (use >> seed & 1u)
+            QN_TRY(seeds[seed](&s));
+    if (!out->count)
+        return qn_fail(how->log, QN_ERR_ARGUMENT, "plan: every seed of the search is left out");
+    keep_frontier(out);
+    if (how->params->recompute == QN_RECOMPUTE_ALL)
+        keep_smallest(out);
+    return QN_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Candidates for one micro-step: what is kept and what is recomputed. The search asks for the
+ * candidates of a problem and neither knows nor cares where they come from.
+ */
+#ifndef QN_PLAN_SEEDS_H
+#define QN_PLAN_SEEDS_H
+
+#include "plan/schedule.h"
+
+enum qn_seed { QN_SEED_KEEP_ALL, QN_SEED_CHEAP, QN_SEED_SEGMENTS, QN_SEED_CHOSEN, QN_SEED_COUNT };
+
+struct qn_candidate {
+    enum qn_seed seed;
+    struct qn_steps steps;
+    int64_t peak; /* live bytes of this micro-step alone, without what is persistent */
+};
+
+struct qn_candidates {
+    struct qn_candidate *items;
+    int count;
+};
+
+/* Everything the mode allows, fastest first; of equally fast ones the smallest first; none that is
+ * both slower and larger than another. Allocated from how->arena. */
+qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
+                             struct qn_candidates *candidates);
+
+/* Live bytes of a step list: the exact simulator on this phase alone. -1 when out of memory. */
+int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
+                      const struct qn_steps *steps);
+
+const char *qn_seed_name(enum qn_seed seed);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a plan's steps to recorded launches, and running them.
+ */
+#include "base/log.h"
+#include "base/shape.h"
+#include "run/trainer.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static struct qn_place_of place_of_storage(const struct qn_trainer *trainer, int storage)
+{
+    const struct qn_storage *at = &trainer->plan->program.storages[storage];
+    return (struct qn_place_of){at->pool, at->offset};
+}
+
+/* Address of a value inside its storage: blocks hold several values. */
+static void set_address(const struct qn_trainer *trainer, const struct qn_problem *problem,
+                        int value, int storage, struct qn_operand *operand)
+{
+    struct qn_place_of place = place_of_storage(trainer, storage);
+    int64_t inside = problem->values[value].block >= 0 ? problem->values[value].block_offset : 0;
+    operand->buffer = place.buffer;
+    operand->offset = (place.offset + inside) / qn_dtype_size(operand->dtype);
+}
+
+struct qn_place_of qn_trainer_place(const struct qn_trainer *trainer, int value)
+{
+    const struct qn_persist *persist = &trainer->plan->persist;
+    const struct qn_value *v = &persist->values[value];
+    int storage = trainer->plan->program.persistent[v->block >= 0 ? v->block : value];
+    struct qn_place_of place = place_of_storage(trainer, storage);
+    place.offset += v->block >= 0 ? v->block_offset : 0;
+    return place;
+}
+
+static void bind_control(const struct qn_trainer *trainer, struct qn_operand *control)
+{
+    struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
+    control->buffer = place.buffer;
+    control->offset = place.offset / qn_dtype_size(control->dtype);
+}
+
+static void bind_call(const struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                      const struct qn_step *step, struct qn_call *call)
+{
+    const struct qn_problem *problem = phase->problem;
+    const struct qn_task *task = &problem->tasks[step->task];
+    qn_task_call(problem, task, phase->first, call);
+    for (int i = 0; i < task->n_reads; i++)
+        set_address(trainer, problem, task->reads[i].value, step->read[i],
+                    qn_call_operand(call, task->reads[i].ref));
+    for (int i = 0; i < task->n_writes; i++)
+        set_address(trainer, problem, task->writes[i].value, step->write[i],
+                    qn_call_operand(call, task->writes[i].ref));
+    if (step->scratch >= 0) {
+        struct qn_place_of place = place_of_storage(trainer, step->scratch);
+        call->scratch.buffer = place.buffer;
+        call->scratch.offset = place.offset / (int64_t)sizeof(float);
+    }
+    bind_control(trainer, &call->control);
+}
+
+static qn_status record_step(struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                             struct qn_recording *recording, const struct qn_step *step)
+{
+    const struct qn_task *task = &phase->problem->tasks[step->task];
+    if (task->kind != QN_TASK_GROUP)
+        return QN_OK;
+    struct qn_call call;
+    bind_call(trainer, phase, step, &call);
+    return task->group->variant[task->variant].emit(qn_recording_emit(recording, task->name),
+                                                    &call);
+}
+
+static qn_status record_phase(struct qn_trainer *trainer, int number)
+{
+    const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
+    struct qn_phase_recording *out = &trainer->phases[number];
+    out->first_launch = qn_arena_new(&trainer->arena, int, (size_t)phase->n_steps + 1);
+    if (!out->first_launch)
+        return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
+    QN_TRY(qn_recording_open(&out->recording, trainer->slab));
+    qn_recording_set_blas_buffer(out->recording, trainer->blas_buffer);
+    for (int i = 0; i < phase->n_steps; i++) {
+        out->first_launch[i] = qn_recording_count(out->recording);
+        QN_TRY(record_step(trainer, phase, out->recording, &phase->steps[i]));
+    }
+    out->first_launch[phase->n_steps] = qn_recording_count(out->recording);
+    return QN_OK;
+}
+
+qn_status qn_trainer_record(struct qn_trainer *trainer)
+{
+    for (int p = 0; p < trainer->plan->program.n_phases; p++)
+        QN_TRY(record_phase(trainer, p));
+    return QN_OK;
+}
+
+/* --- running --- */
+
+/* Fills all that has just died with NaN. */
+static qn_status poison_dead(struct qn_trainer *trainer, int position)
+{
+    const uint32_t quiet_nan = 0x7fc00000u;
+    const struct qn_program *program = &trainer->plan->program;
+    for (int i = 0; i < program->n_storages; i++) {
+        const struct qn_storage *s = &program->storages[i];
+        if (s->end == position && position + 1 < program->length && s->bytes)
+            QN_TRY(qn_slab_fill(trainer->slab, s->pool, s->offset, s->bytes, quiet_nan));
+    }
+    return QN_OK;
+}
+
+static int64_t row_bytes(const struct qn_operand *operand, int64_t batch)
+{
+    return qn_operand_bytes(operand) / batch;
+}
+
+/* Copies the last row over the rows that the batch has and the data has not. */
+static void repeat_last(unsigned char *rows, int64_t row, int64_t have, int64_t want)
+{
+    for (int64_t i = have; i < want; i++)
+        memcpy(rows + i * row, rows + (have - 1) * row, (size_t)row);
+}
+
+static qn_status upload(struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                        const struct qn_step *step, const struct qn_feed *feed,
+                        struct qn_stage *stage)
+{
+    const struct qn_task *task = &phase->problem->tasks[step->task];
+    const struct qn_operand *operand = &task->writes[0].operand;
+    int64_t batch = phase->problem->batch, row = row_bytes(operand, batch);
+    unsigned char *rows = stage->rows + trainer->input_at[task->node];
+    qn_status status = feed->fetch(feed->user, task->name, feed->first, feed->count, rows);
+    if (status != QN_OK)
+        return qn_fail(&trainer->log, status, "%s: its data could not be fetched", task->name);
+    repeat_last(rows, row, feed->count, batch);
+    struct qn_place_of place = place_of_storage(trainer, step->write[0]);
+    return qn_slab_write(trainer->slab, place.buffer, place.offset, rows, row * batch,
+                         &stage->transfers[stage->n_transfers++]);
+}
+
+static const char *output_name(const qn_graph *graph, int node)
+{
+    for (int i = 0; i < graph->n_outputs; i++)
+        if ((int)graph->tensors[graph->outputs[i].tensor].node == node)
+            return graph->outputs[i].name;
+    return "";
+}
+
+static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                          const struct qn_step *step, const struct qn_feed *feed)
+{
+    const struct qn_task *task = &phase->problem->tasks[step->task];
+    const struct qn_operand *operand = &task->reads[0].operand;
+    struct qn_place_of place = place_of_storage(trainer, step->read[0]);
+    QN_TRY(qn_slab_read(trainer->slab, place.buffer, place.offset, trainer->results,
+                        qn_operand_bytes(operand), NULL));
+    return feed->result ? feed->result(feed->user, output_name(trainer->plan->graph, task->node),
+                                       feed->first, feed->count, trainer->results)
+                        : QN_OK;
+}
+
+/* Tells dropout which samples of the cycle these are. */
+static qn_status send_sample(struct qn_trainer *trainer, const struct qn_feed *feed,
+                             struct qn_stage *stage)
+{
+    struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
+    stage->sample = (uint32_t)feed->first;
+    return qn_slab_write(
+        trainer->slab, place.buffer, place.offset + (int64_t)offsetof(struct qn_control, sample),
+        &stage->sample, sizeof stage->sample, &stage->transfers[stage->n_transfers++]);
+}
+
+static qn_status run_steps(struct qn_trainer *trainer, int number, const struct qn_feed *feed,
+                           struct qn_stage *stage)
+{
+    const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
+    const struct qn_phase_recording *recorded = &trainer->phases[number];
+    int done = 0; /* launches that were enqueued */
+    for (int i = 0; i < phase->n_steps; i++) {
+        enum qn_task_kind kind = phase->problem->tasks[phase->steps[i].task].kind;
+        int before = recorded->first_launch[i], after = recorded->first_launch[i + 1];
+        if ((kind != QN_TASK_GROUP || trainer->params.poison) && before > done) {
+            QN_TRY(qn_recording_run(recorded->recording, done, before));
+            done = before;
+        }
+        if (kind == QN_TASK_UPLOAD)
+            QN_TRY(upload(trainer, phase, &phase->steps[i], feed, stage));
+        if (kind == QN_TASK_DOWNLOAD)
+            QN_TRY(download(trainer, phase, &phase->steps[i], feed));
+        if (trainer->params.poison) {
+            QN_TRY(qn_recording_run(recorded->recording, done, after));
+            done = after;
+            QN_TRY(poison_dead(trainer, phase->start + i));
+        }
+    }
+    return done < recorded->first_launch[phase->n_steps]
+               ? qn_recording_run(recorded->recording, done, -1)
+               : QN_OK;
+}
+
+qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage)
+{
+    qn_status status = QN_OK;
+    while (stage->n_transfers > 0) {
+        qn_status one = qn_transfer_wait(trainer->device, &stage->transfers[--stage->n_transfers]);
+        status = status == QN_OK ? one : status;
+    }
+    return status;
+}
+
+qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed)
+{
+    struct qn_stage *stage = &trainer->stages[trainer->next_stage];
+    trainer->next_stage = (trainer->next_stage + 1) % QN_STAGES;
+    QN_TRY(qn_stage_wait(trainer, stage));
+    if (trainer->plan->program.phases[phase].kind == QN_RUN_MICRO)
+        QN_TRY(send_sample(trainer, feed, stage));
+    QN_TRY(run_steps(trainer, phase, feed, stage));
+    return qn_device_flush(trainer->device);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening a checkpoint and going on from it.
+ */
+#include "base/log.h"
+#include "io/file.h"
+#include "run/checkpoint.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_JSON = 64 << 20, MOST_CHECKSUMS = 4096 };
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool is_file(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 80];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* The folder of the checkpoint itself, links followed, into `real`. */
+static qn_status find_folder(const struct qn_log *log, const char *path, char real[PATH_MAX])
+{
+    char last[PATH_MAX + 8];
+    snprintf(last, sizeof last, "%s/last", path);
+    const char *folder = is_file(path, QN_CHECKSUM_FILE) ? path : last;
+    if (!is_folder(path))
+        return qn_fail(log, QN_ERR_IO, "%s: no such folder", path);
+    if (!is_file(folder, QN_CHECKSUM_FILE) || !realpath(folder, real))
+        return qn_fail(log, QN_ERR_IO, "%s: holds no checkpoint (%s is missing)", path,
+                       QN_CHECKSUM_FILE);
+    return QN_OK;
+}
+
+/* --- checksums --- */
+
+static qn_status check_line(const struct qn_log *log, const char *folder, const char *line,
+                            char name[64])
+{
+    char path[PATH_MAX + 80];
+    uint32_t want, have;
+    int64_t size, bytes;
+    if (sscanf(line, "%8" SCNx32 " %" SCNd64 " %63s", &want, &size, name) != 3 || strchr(name, '/'))
+        return qn_fail(log, QN_ERR_FORMAT, "%s/%s: a line is corrupt", folder, QN_CHECKSUM_FILE);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    QN_TRY(qn_file_crc32(path, &have, &bytes, log));
+    if (bytes != size)
+        return qn_fail(log, QN_ERR_FORMAT,
+                       "%s: has %" PRId64 " bytes, its checkpoint says %" PRId64, path, bytes,
+                       size);
+    if (have != want)
+        return qn_fail(log, QN_ERR_FORMAT,
+                       "%s: is corrupt (checksum %08" PRIx32 ", not %08" PRIx32 ")", path, have,
+                       want);
+    return QN_OK;
+}
+
+static qn_status check_lines(const struct qn_log *log, const char *folder, char *text)
+{
+    static const char *const files[] = {QN_WEIGHTS_FILE, QN_OPTIMIZER_FILE, QN_TRAIN_FILE};
+    char *rest = text;
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        char *line = strsep(&rest, "\n");
+        if (!line)
+            return qn_fail(log, QN_ERR_FORMAT, "%s/%s: ends early", folder, QN_CHECKSUM_FILE);
+        QN_TRY(check_line(log, folder, line, name));
+        if (strcmp(name, files[i]) != 0)
+            return qn_fail(log, QN_ERR_FORMAT, "%s/%s: names %s, not %s", folder, QN_CHECKSUM_FILE,
+                           name, files[i]);
+    }
+    return QN_OK;
+}
+
+static qn_status check_files(const struct qn_log *log, const char *folder)
+{
+    char path[PATH_MAX + 80], *text;
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, QN_CHECKSUM_FILE);
+    QN_TRY(qn_file_read(path, MOST_CHECKSUMS, &text, &size, log));
+    qn_status status = check_lines(log, folder, text);
+    free(text);
+    return status;
+}
+
+/* --- opening --- */
+
+static qn_status read_json(struct qn_checkpoint *checkpoint, const char *folder)
+{
+    char path[PATH_MAX + 80], *text;
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, QN_TRAIN_FILE);
+    QN_TRY(qn_file_read(path, MOST_JSON, &text, &size, &checkpoint->log));
+    qn_status status = qn_train_parse(checkpoint, path, text);
+    free(text);
+    return status;
+}
+
+static qn_status open_checkpoint(struct qn_checkpoint *checkpoint, const char *path)
+{
+    char folder[PATH_MAX], weights[PATH_MAX + 80];
+    QN_TRY(find_folder(&checkpoint->log, path, folder));
+    QN_TRY(check_files(&checkpoint->log, folder));
+    QN_TRY(read_json(checkpoint, folder));
+    snprintf(weights, sizeof weights, "%s/%s", folder, QN_WEIGHTS_FILE);
+    checkpoint->info.path = qn_arena_strdup(&checkpoint->arena, folder);
+    checkpoint->info.weights = qn_arena_strdup(&checkpoint->arena, weights);
+    if (!checkpoint->info.path || !checkpoint->info.weights)
+        return qn_fail(&checkpoint->log, QN_ERR_MEMORY, "%s: out of host memory", path);
+    return QN_OK;
+}
+
+qn_status qn_checkpoint_open(qn_checkpoint **out, const char *path, const qn_log *log)
+{
+    QN_REQUIRE(log, out && path);
+    *out = NULL;
+    QN_REQUIRE(log, strlen(path) < PATH_MAX - 8);
+    struct qn_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+    if (!checkpoint)
+        return qn_fail(log, QN_ERR_MEMORY, "%s: out of host memory", path);
+    if (log)
+        checkpoint->log = *log;
+    qn_status status = open_checkpoint(checkpoint, path);
+    if (status != QN_OK)
+        qn_checkpoint_close(&checkpoint);
+    *out = checkpoint;
+    return status;
+}
+
+void qn_checkpoint_close(qn_checkpoint **checkpoint)
+{
+    if (!checkpoint || !*checkpoint)
+        return;
+    qn_arena_free(&(*checkpoint)->arena);
+    free(*checkpoint);
+    *checkpoint = NULL;
+}
+
+const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint)
+{
+    return checkpoint ? &checkpoint->info : NULL;
+}
+
+/* --- going on --- */
+
+qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
+                             const qn_device *device, qn_plan **plan)
+{
+    if (!checkpoint || !plan)
+        return QN_ERR_ARGUMENT;
+    *plan = NULL;
+    QN_REQUIRE(&checkpoint->log, graph && device);
+    struct qn_facts facts = checkpoint->info.facts;
+    facts.blas_temp_bytes = qn_device_facts(device)->blas_temp_bytes;
+    facts.blas_device = qn_device_facts(device)->blas_device;
+    QN_TRY(qn_plan_create(plan, graph, &facts, &checkpoint->info.plan, NULL));
+    uint64_t hash = qn_plan_facts(*plan)->hash;
+    if (hash == checkpoint->info.plan_hash)
+        return QN_OK;
+    qn_plan_destroy(plan);
+    return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
+                   "%s: its plan %016" PRIx64 " cannot be made again (%016" PRIx64
+                   "): another graph, another version or other kernels",
+                   checkpoint->info.path, checkpoint->info.plan_hash, hash);
+}
+
+static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_trainer *trainer)
+{
+    const struct qn_control control = {.loss_scale = checkpoint->counters.loss_scale,
+                                       .good_updates = checkpoint->counters.good_updates,
+                                       .applied = checkpoint->counters.applied};
+    trainer->updates = checkpoint->info.update;
+    return qn_trainer_write_value(trainer, trainer->plan->persist.control, 0, &control,
+                                  sizeof control);
+}
+
+static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_trainer *trainer,
+                               struct qn_arena *arena)
+{
+    char path[PATH_MAX + 80];
+    struct qn_tensor_list list;
+    QN_TRY(qn_list_weights(trainer, arena, &list));
+    QN_TRY(qn_restore_tensors(trainer, &list, checkpoint->info.weights, &checkpoint->log));
+    QN_TRY(qn_list_slots(trainer, arena, &list));
+    snprintf(path, sizeof path, "%s/%s", checkpoint->info.path, QN_OPTIMIZER_FILE);
+    return qn_restore_tensors(trainer, &list, path, &checkpoint->log);
+}
+
+qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer)
+{
+    if (!checkpoint || !trainer)
+        return QN_ERR_ARGUMENT;
+    if (trainer->failed)
+        return trainer->failed;
+    QN_TRY(qn_trainer_finish(trainer, NULL));
+    struct qn_arena arena = {0};
+    qn_status status = restore_lists(checkpoint, trainer, &arena);
+    qn_arena_free(&arena);
+    return status == QN_OK ? restore_counters(checkpoint, trainer) : status;
+}

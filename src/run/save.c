@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing a checkpoint: a folder that appears whole, then the links that name it.
+ */
+#include "base/log.h"
+#include "base/text.h"
+#include "io/file.h"
+#include "io/folder.h"
+#include "io/tree.h"
+#include "run/checkpoint.h"
+#include <quern/io.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char FOLDER_PREFIX[] = "update-";
+
+struct saving {
+    struct qn_trainer *trainer;
+    const struct qn_save_params *params;
+    const struct qn_tensor_list *list; /* of the file being written */
+    const char *folder;                /* the temporary one */
+    struct qn_text checksums;
+};
+
+static qn_status read_item(void *user, int64_t index, int64_t at, void *bytes, int64_t size)
+{
+    const struct saving *s = user;
+    return qn_trainer_read_value(s->trainer, s->list->items[index].value,
+                                 s->list->offsets[index] + at, bytes, size);
+}
+
+static qn_status out_of_memory(const struct saving *s)
+{
+    return qn_fail(&s->trainer->log, QN_ERR_MEMORY, "save: out of host memory");
+}
+
+static void add_checksum(struct saving *s, const char *name, uint32_t crc, int64_t bytes)
+{
+    qn_text_add(&s->checksums, "%08" PRIx32 " %" PRId64 " %s\n", crc, bytes, name);
+}
+
+static qn_status write_tensors(struct saving *s, const char *name,
+                               const struct qn_tensor_list *list, struct qn_arena *arena)
+{
+    char path[QN_PATH_BYTES];
+    qn_tensors_item *items = qn_arena_new(arena, qn_tensors_item, (size_t)list->count + 1);
+    if (!items)
+        return out_of_memory(s);
+    for (int i = 0; i < list->count; i++)
+        items[i] = (qn_tensors_item){list->items[i].name, QN_F32, list->items[i].shape};
+    const qn_tensors_pair format = {"format", "pt"};
+    const qn_tensors_params params = {s->trainer->log, items, list->count, &format, 1};
+    uint32_t crc;
+    int64_t bytes;
+    s->list = list;
+    snprintf(path, sizeof path, "%s/%s", s->folder, name);
+    QN_TRY(qn_tensors_save(path, &params, read_item, s, &crc, &bytes));
+    add_checksum(s, name, crc, bytes);
+    return QN_OK;
+}
+
+static qn_status write_both(struct saving *s)
+{
+    struct qn_arena arena = {0};
+    struct qn_tensor_list list;
+    qn_status status = qn_list_weights(s->trainer, &arena, &list);
+    if (status == QN_OK)
+        status = write_tensors(s, QN_WEIGHTS_FILE, &list, &arena);
+    if (status == QN_OK)
+        status = qn_list_slots(s->trainer, &arena, &list);
+    if (status == QN_OK)
+        status = write_tensors(s, QN_OPTIMIZER_FILE, &list, &arena);
+    qn_arena_free(&arena);
+    return status;
+}
+
+static qn_status read_counters(const struct saving *s, struct qn_counters *counters)
+{
+    struct qn_control control;
+    QN_TRY(qn_trainer_read_value(s->trainer, s->trainer->plan->persist.control, 0, &control,
+                                 sizeof control));
+    *counters = (struct qn_counters){control.loss_scale, control.good_updates, control.applied};
+    return QN_OK;
+}
+
+static qn_status write_json(struct saving *s)
+{
+    char path[QN_PATH_BYTES];
+    struct qn_counters counters;
+    QN_TRY(read_counters(s, &counters));
+    char *json = qn_train_json(s->trainer, s->params, &counters);
+    if (!json)
+        return out_of_memory(s);
+    snprintf(path, sizeof path, "%s/%s", s->folder, QN_TRAIN_FILE);
+    qn_status status = qn_file_write(path, json, strlen(json), &s->trainer->log);
+    free(json);
+    uint32_t crc;
+    int64_t bytes;
+    if (status == QN_OK)
+        status = qn_file_crc32(path, &crc, &bytes, &s->trainer->log);
+    if (status == QN_OK)
+        add_checksum(s, QN_TRAIN_FILE, crc, bytes);
+    return status;
+}
+
+static qn_status write_checksums(struct saving *s)
+{
+    char path[QN_PATH_BYTES];
+    char *text = qn_text_take(&s->checksums);
+    if (!text)
+        return out_of_memory(s);
+    snprintf(path, sizeof path, "%s/%s", s->folder, QN_CHECKSUM_FILE);
+    qn_status status = qn_file_write(path, text, strlen(text), &s->trainer->log);
+    free(text);
+    return status;
+}
+
+static qn_status write_folder(struct saving *s)
+{
+    QN_TRY(write_both(s));
+    QN_TRY(write_json(s));
+    return write_checksums(s);
+}
+
+/* --- links, and folders that no link names any more --- */
+
+static bool link_names(const char *dir, const char *link, const char *folder)
+{
+    char path[QN_PATH_BYTES], target[256];
+    snprintf(path, sizeof path, "%s/%s", dir, link);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0)
+        return false;
+    target[length] = 0;
+    return strcmp(target, folder) == 0;
+}
+
+static qn_status prune(const char *dir, const struct qn_log *log)
+{
+    DIR *open = opendir(dir);
+    if (!open)
+        return qn_fail(log, QN_ERR_IO, "%s: cannot be listed", dir);
+    qn_status status = QN_OK;
+    for (struct dirent *entry; status == QN_OK && (entry = readdir(open));) {
+        char path[QN_PATH_BYTES];
+        if (strncmp(entry->d_name, FOLDER_PREFIX, sizeof FOLDER_PREFIX - 1) != 0 ||
+            link_names(dir, "last", entry->d_name) || link_names(dir, "best", entry->d_name))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        status = qn_tree_remove(path, log);
+    }
+    closedir(open);
+    return status;
+}
+
+static qn_status set_links(const char *dir, const char *name, bool best, const struct qn_log *log)
+{
+    QN_TRY(qn_link_replace(dir, "last", name, log));
+    if (best)
+        QN_TRY(qn_link_replace(dir, "best", name, log));
+    QN_TRY(prune(dir, log));
+    return qn_leftovers_remove(dir, NULL, log);
+}
+
+static qn_status save(struct qn_trainer *trainer, const char *dir,
+                      const struct qn_save_params *params)
+{
+    const struct qn_log *log = &trainer->log;
+    struct qn_folder folder = {0};
+    char name[64];
+    QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
+    QN_TRY(qn_folder_make(dir, log));
+    snprintf(name, sizeof name, "%s%08" PRId64, FOLDER_PREFIX, trainer->updates);
+    QN_TRY(qn_folder_create(&folder, dir, name, log));
+    struct saving s = {.trainer = trainer, .params = params, .folder = folder.temp};
+    qn_status status = write_folder(&s);
+    qn_text_free(&s.checksums);
+    if (status != QN_OK) {
+        qn_folder_discard(&folder);
+        return status;
+    }
+    QN_TRY(qn_folder_commit(&folder));
+    return set_links(dir, name, params->best, log);
+}
+
+qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir, const qn_save_params *params)
+{
+    const qn_save_params none = {0};
+    if (!trainer)
+        return QN_ERR_ARGUMENT;
+    if (trainer->failed)
+        return trainer->failed;
+    QN_REQUIRE(&trainer->log, dir && *dir && strlen(dir) < QN_PATH_BYTES - 512);
+    return save(trainer, dir, params ? params : &none);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * train.json: what a checkpoint knows besides tensors. Numbers are written so that they read back
+ * to the same bits.
+ */
+#include "base/log.h"
+#include "base/text.h"
+#include "run/checkpoint.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- tables: one line per number --- */
+
+enum kind { WHOLE, REAL, FLAG, INTEGER };
+
+struct field {
+    const char *name;
+    size_t offset;
+    enum kind kind;
+};
+
+#define FACT(name, kind)                                                                           \
+    {                                                                                              \
+#name, offsetof(struct qn_facts, name), kind                                               \
+    }
+static const struct field fact_fields[] = {
+    FACT(cpu, FLAG),
+    FACT(vector_width, INTEGER),
+    FACT(compute_units, INTEGER),
+    FACT(max_work_group, INTEGER),
+    FACT(local_bytes, WHOLE),
+    FACT(global_bytes, WHOLE),
+    FACT(max_alloc_bytes, WHOLE),
+    FACT(alignment, WHOLE),
+    FACT(blas, FLAG),
+    FACT(flops, REAL),
+    FACT(bytes_per_second, REAL),
+    FACT(launch_seconds, REAL),
+};
+
+#define PLAN(name, kind)                                                                           \
+    {                                                                                              \
+#name, offsetof(struct qn_plan_params, name), kind                                         \
+    }
+static const struct field plan_fields[] = {
+    PLAN(budget, WHOLE),
+    {"micro_batch", offsetof(struct qn_plan_params, micro_batch), WHOLE},
+    PLAN(recompute, INTEGER),
+    {"optimizer", offsetof(struct qn_plan_params, optimizer.kind), INTEGER},
+    {"momentum", offsetof(struct qn_plan_params, optimizer.momentum), REAL},
+    {"nesterov", offsetof(struct qn_plan_params, optimizer.nesterov), FLAG},
+    {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL},
+    {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL},
+    {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL},
+    PLAN(without_seeds, INTEGER),
+};
+
+#define TRAIN(name, kind)                                                                          \
+    {                                                                                              \
+#name, offsetof(struct qn_trainer_params, name), kind                                      \
+    }
+static const struct field train_fields[] = {TRAIN(weight_decay, REAL), TRAIN(clip, REAL),
+                                            TRAIN(poison, FLAG)};
+
+enum {
+    N_FACTS = sizeof fact_fields / sizeof *fact_fields,
+    N_PLAN = sizeof plan_fields / sizeof *plan_fields,
+    N_TRAIN = sizeof train_fields / sizeof *train_fields,
+};
+
+/* --- writing --- */
+
+static void add_fields(struct qn_text *text, const struct field *fields, int count,
+                       const void *from)
+{
+    for (int i = 0; i < count; i++) {
+        const char *at = (const char *)from + fields[i].offset;
+        qn_text_add(text, "%s\"%s\": ", i ? ", " : "", fields[i].name);
+        switch (fields[i].kind) {
+        case WHOLE:
+            qn_text_add(text, "%" PRId64, *(const int64_t *)at);
+            break;
+        case REAL:
+            qn_text_add(text, "%.17g", *(const double *)at);
+            break;
+        case FLAG:
+            qn_text_add(text, "%s", *(const bool *)at ? "true" : "false");
+            break;
+        case INTEGER:
+            qn_text_add(text, "%d", *(const int *)at);
+            break;
+        }
+    }
+}
+
+static void add_text(struct qn_text *text, const char *key, const char *value)
+{
+    qn_text_add(text, ", \"%s\": ", key);
+    qn_text_json(text, value ? value : "");
+}
+
+static void add_plan(struct qn_text *text, const struct qn_trainer *trainer)
+{
+    struct qn_plan_params params = trainer->plan->params;
+    params.micro_batch = trainer->plan->info.micro_batch;
+    qn_text_add(text, ",\n\"plan_params\": {");
+    add_fields(text, plan_fields, N_PLAN, &params);
+    add_text(text, "chosen", params.chosen);
+    add_text(text, "variants", params.variants);
+    qn_text_add(text, ", \"batch\": [");
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params.batch[i]; i++)
+        qn_text_add(text, "%s%" PRId64, i ? ", " : "", params.batch[i]);
+    qn_text_add(text, "]},\n\"plan_hash\": \"%016" PRIx64 "\"", trainer->plan->info.hash);
+}
+
+static void add_tables(struct qn_text *text, const struct qn_plan *plan)
+{
+    char *json = qn_plan_json(plan), *variants = qn_plan_variants_json(plan);
+    if (json && variants)
+        qn_text_add(text, ",\n\"plan\": %s,\n\"variants\": %s\n}\n", json, variants);
+    else
+        text->failed = true;
+    free(json);
+    free(variants);
+}
+
+char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_params *params,
+                    const struct qn_counters *counters)
+{
+    struct qn_text text = {0};
+    qn_text_add(&text,
+                "{\"quern_checkpoint\": %d,\n\"update\": %" PRId64 ", \"position\": %" PRId64
+                ", \"seed\": \"%" PRIu64 "\",\n\"loss_scale\": %.9g, \"good_updates\": %" PRIu32
+                ", \"applied\": %" PRIu32 ",\n\"trainer\": {",
+                QN_CHECKPOINT_VERSION, trainer->updates, params->position, trainer->params.seed,
+                counters->loss_scale, counters->good_updates, counters->applied);
+    add_fields(&text, train_fields, N_TRAIN, &trainer->params);
+    qn_text_add(&text, "},\n\"facts\": {");
+    add_fields(&text, fact_fields, N_FACTS, &trainer->plan->facts);
+    add_text(&text, "name", trainer->plan->facts.name);
+    qn_text_add(&text, "}");
+    add_plan(&text, trainer);
+    qn_text_add(&text, ",\n\"note\": ");
+    qn_text_json(&text, params->note ? params->note : "");
+    add_tables(&text, trainer->plan);
+    return qn_text_take(&text);
+}
+
+/* --- reading --- */
+
+struct reading {
+    struct qn_checkpoint *checkpoint;
+    const char *path;
+};
+
+static qn_status wrong(const struct reading *r, const char *key)
+{
+    return qn_fail(&r->checkpoint->log, QN_ERR_FORMAT, "%s: %s: is missing or not of its type",
+                   r->path, key);
+}
+
+static qn_status read_number(const struct reading *r, const cJSON *from, const char *key,
+                             double *value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    if (!cJSON_IsNumber(item))
+        return wrong(r, key);
+    *value = item->valuedouble;
+    return QN_OK;
+}
+
+static qn_status read_field(const struct reading *r, const cJSON *from, const struct field *field,
+                            void *to)
+{
+    char *at = (char *)to + field->offset;
+    if (field->kind == FLAG) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, field->name);
+        if (!cJSON_IsBool(item))
+            return wrong(r, field->name);
+        *(bool *)at = cJSON_IsTrue(item);
+        return QN_OK;
+    }
+    double value = 0;
+    QN_TRY(read_number(r, from, field->name, &value));
+    if (field->kind != REAL && !(value >= -0x1p53 && value <= 0x1p53))
+        return wrong(r, field->name);
+    if (field->kind == WHOLE)
+        *(int64_t *)at = (int64_t)value;
+    else if (field->kind == REAL)
+        *(double *)at = value;
+    else if (value >= INT32_MIN && value <= INT32_MAX)
+        *(int *)at = (int)value;
+    else
+        return wrong(r, field->name);
+    return QN_OK;
+}
+
+static qn_status read_fields(const struct reading *r, const cJSON *root, const char *section,
+                             const struct field *fields, int count, void *to)
+{
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(root, section);
+    if (!cJSON_IsObject(from))
+        return wrong(r, section);
+    for (int i = 0; i < count; i++)
+        QN_TRY(read_field(r, from, &fields[i], to));
+    return QN_OK;
+}
+
+static qn_status read_text(const struct reading *r, const cJSON *from, const char *key,
+                           const char **text)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    if (!cJSON_IsString(item))
+        return wrong(r, key);
+    *text = qn_arena_strdup(&r->checkpoint->arena, item->valuestring);
+    return *text ? QN_OK : QN_ERR_MEMORY;
+}
+
+static qn_status read_batches(const struct reading *r, const cJSON *params, int64_t *batch)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(params, "batch");
+    int count = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || count < 1 || count > QN_MAX_BATCH_SIZES)
+        return wrong(r, "batch");
+    for (int i = 0; i < count; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsNumber(item) || item->valuedouble < 1 || item->valuedouble > 0x1p53)
+            return wrong(r, "batch");
+        batch[i] = (int64_t)item->valuedouble;
+    }
+    return QN_OK;
+}
+
+static qn_status read_counters(const struct reading *r, const cJSON *root)
+{
+    double update = 0, position = 0, scale = 0, good = 0, applied = 0;
+    QN_TRY(read_number(r, root, "update", &update));
+    QN_TRY(read_number(r, root, "position", &position));
+    QN_TRY(read_number(r, root, "loss_scale", &scale));
+    QN_TRY(read_number(r, root, "good_updates", &good));
+    QN_TRY(read_number(r, root, "applied", &applied));
+    bool sane = update >= 0 && update <= 0x1p53 && position >= 0 && position <= 0x1p53 &&
+                good >= 0 && good <= UINT32_MAX && applied >= 0 && applied <= UINT32_MAX;
+    if (!sane)
+        return wrong(r, "update");
+    r->checkpoint->info.update = (int64_t)update;
+    r->checkpoint->info.position = (int64_t)position;
+    r->checkpoint->counters = (struct qn_counters){(float)scale, (uint32_t)good, (uint32_t)applied};
+    return QN_OK;
+}
+
+static qn_status read_words(const struct reading *r, const cJSON *root)
+{
+    struct qn_checkpoint_info *info = &r->checkpoint->info;
+    const cJSON *params = cJSON_GetObjectItemCaseSensitive(root, "plan_params");
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(root, "facts");
+    const char *seed = "", *hash = "", *name = "";
+    QN_TRY(read_text(r, root, "seed", &seed));
+    QN_TRY(read_text(r, root, "plan_hash", &hash));
+    QN_TRY(read_text(r, root, "note", &info->note));
+    QN_TRY(read_text(r, params, "chosen", &info->plan.chosen));
+    QN_TRY(read_text(r, params, "variants", &info->plan.variants));
+    QN_TRY(read_text(r, facts, "name", &name));
+    QN_TRY(read_batches(r, params, info->plan.batch));
+    info->trainer.seed = strtoull(seed, NULL, 10);
+    info->plan_hash = strtoull(hash, NULL, 16);
+    strncpy(info->facts.name, name, sizeof info->facts.name - 1);
+    return QN_OK;
+}
+
+static qn_status check_ranges(const struct reading *r)
+{
+    const struct qn_checkpoint_info *info = &r->checkpoint->info;
+    if ((int)info->plan.recompute < 0 || info->plan.recompute > QN_RECOMPUTE_CHOSEN)
+        return wrong(r, "recompute");
+    if ((int)info->plan.optimizer.kind < 0 || info->plan.optimizer.kind > QN_ADAMW)
+        return wrong(r, "optimizer");
+    if (info->facts.alignment < 1 || info->facts.max_alloc_bytes < 1)
+        return wrong(r, "facts");
+    return QN_OK;
+}
+
+static qn_status read_all(const struct reading *r, const cJSON *root)
+{
+    struct qn_checkpoint_info *info = &r->checkpoint->info;
+    double version = 0;
+    QN_TRY(read_number(r, root, "quern_checkpoint", &version));
+    if (version != QN_CHECKPOINT_VERSION)
+        return qn_fail(&r->checkpoint->log, QN_ERR_FORMAT,
+                       "%s: quern_checkpoint: version %g, not %d", r->path, version,
+                       QN_CHECKPOINT_VERSION);
+    QN_TRY(read_counters(r, root));
+    QN_TRY(read_fields(r, root, "trainer", train_fields, N_TRAIN, &info->trainer));
+    QN_TRY(read_fields(r, root, "facts", fact_fields, N_FACTS, &info->facts));
+    QN_TRY(read_fields(r, root, "plan_params", plan_fields, N_PLAN, &info->plan));
+    QN_TRY(read_words(r, root));
+    return check_ranges(r);
+}
+
+qn_status qn_train_parse(struct qn_checkpoint *checkpoint, const char *path, const char *text)
+{
+    const struct reading r = {checkpoint, path};
+    cJSON *root = cJSON_Parse(text);
+    if (!root)
+        return qn_fail(&checkpoint->log, QN_ERR_FORMAT, "%s: is not JSON", path);
+    qn_status status = read_all(&r, root);
+    cJSON_Delete(root);
+    return status;
+}

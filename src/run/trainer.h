@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The inside of a trainer, shared by the files of run/.
+ */
+#ifndef QN_RUN_TRAINER_H
+#define QN_RUN_TRAINER_H
+
+#include "cl/device.h"
+#include "cl/recording.h"
+#include "cl/slab.h"
+#include "op/control.h"
+#include "plan/plan.h"
+#include <quern/train.h>
+
+enum { QN_STAGES = 2 };
+
+/* Host memory for one micro-step's transfers, reused in turn: the device may still read one while
+ * the next is filled. */
+struct qn_stage {
+    unsigned char *rows; /* of every input, at trainer->input_at */
+    uint32_t sample;
+    struct qn_transfer
+        *transfers; /* from here, not yet waited for: one for each input and one more */
+    int n_transfers;
+};
+
+/* Host side of one update: what is written to the control block and what is read back. */
+struct qn_update_slot {
+    struct qn_control out, in;
+    struct qn_transfer write, read;
+    struct qn_metrics metrics; /* what the host knows of it already */
+    double weight[QN_MAX_LOSSES];
+    bool pending; /* enqueued and not yet collected */
+};
+
+/* The launches of one phase. */
+struct qn_phase_recording {
+    struct qn_recording *recording;
+    int *first_launch; /* by step; one more than there are steps */
+};
+
+struct qn_trainer {
+    qn_device *device;
+    const struct qn_plan *plan;
+    struct qn_log log;
+    struct qn_trainer_params params;
+    struct qn_slab *slab;
+    int blas_buffer; /* index in the slab; -1 */
+    struct qn_phase_recording phases[QN_MAX_PHASES];
+    struct qn_stage stages[QN_STAGES];
+    const char **tensor_names; /* of qn_trainer_tensor */
+    int64_t *input_at;         /* by node: offset of an input's rows in a stage */
+    int64_t stage_bytes;
+    unsigned char *results; /* host memory of one evaluation output */
+    struct qn_update_slot slots[QN_STAGES];
+    int64_t updates;
+    int next_stage;
+    qn_status failed; /* a device error sticks */
+    struct qn_arena arena;
+};
+
+/* Where a value lies: buffer and byte offset. */
+struct qn_place_of {
+    int buffer;
+    int64_t offset;
+};
+struct qn_place_of qn_trainer_place(const struct qn_trainer *trainer, int value);
+
+/* Records every phase of the plan. */
+qn_status qn_trainer_record(struct qn_trainer *trainer);
+
+/* Runs a phase with input rows from `fetch` for samples first .. first + count - 1 of the cycle;
+ * rows beyond `count` repeat the last. Evaluation results go to `result`. */
+struct qn_feed {
+    qn_fetch_fn fetch;
+    qn_result_fn result;
+    void *user;
+    int64_t first, count;
+};
+qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed);
+
+/* Waits until the device has read all that a stage holds. */
+qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage);
+
+/* Draws parameters, writes constants, tables and initial state. */
+qn_status qn_trainer_initialise(struct qn_trainer *trainer);
+
+/* Sums of the weights of every loss over the cycle, from the host's data, in double. */
+qn_status qn_trainer_weigh(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                           double weight[QN_MAX_LOSSES]);
+
+/* Passes a status on and remembers a device error. */
+qn_status qn_trainer_check(struct qn_trainer *trainer, qn_status status);
+
+/* A tensor that has a name: a parameter, a moving average, or an optimizer's slot. */
+struct qn_named {
+    const char *name;
+    int value;
+    struct qn_shape shape;
+};
+/* Entry `index` of parameters and state, in the order of the graph; false past the last. The name
+ * of a state is made in `text`. */
+bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128],
+                      struct qn_named *named);
+
+/* Reads or writes f32 elements at a value; waits. */
+qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                void *host, int64_t bytes);
+qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                 const void *host, int64_t bytes);
+
+#endif

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""bad_input.py PROGRAM [CLCOUNT]: whatever is wrong gives one line that names it, the right exit
+code, and leaves nothing behind. CLCOUNT is the library that can refuse buffers."""
+import pathlib
+import re
+import shutil
+import sys
+
+from support import Bench, idx
+
+# (arguments, exit code, what the line matches)
+COMMAND_LINE = [
+    ('frobnicate', 2, r'frobnicate: no such command'),
+    ('train', 2, r'train: needs a RECIPE'),
+    ('train r.ini more', 2, r'more: one argument too many'),
+    ('devices r.ini', 2, r'r\.ini: one argument too many'),
+    ('train r.ini --bogus', 2, r'train: --bogus: unknown option'),
+    ('train r.ini --js', 2, r'--js: unknown option'),
+    ('train r.ini --budget', 2, r'--budget: needs a value \(SIZE\)'),
+    ('train r.ini --quiet=1', 2, r'--quiet takes no value'),
+    ('train r.ini --steps 1 --epochs 1', 2, r'--steps and --epochs exclude each other'),
+    ('train r.ini --budget 0', 2, r'--budget: memory\.budget: .0. is no size above nothing'),
+    ('train r.ini --budget -1MiB', 2, r'memory\.budget: .-1MiB. is no size above nothing'),
+    ('train r.ini --budget much', 2, r'memory\.budget: .much. is not a size'),
+    ('train r.ini --budget=', 2, r'memory\.budget: has no value'),
+    ('train r.ini --batch 0', 2, r'--batch: train\.batch: .0. is too small'),
+    ('train r.ini --batch 1x', 2, r'train\.batch: .1x. is not a whole number'),
+    ('train r.ini --micro-batch 0', 2, r'memory\.micro_batch: .0. is too small'),
+    ('train r.ini --steps 0', 2, r'train\.steps: .0. is too small'),
+    ('train r.ini --seed -1', 2, r'train\.seed: .-1. is too small'),
+    ('train r.ini --storage f64', 2, r'memory\.storage: .f64. is not one of them: f32, f16, bf16'),
+    ('train r.ini --recompute some', 2, r'no node is called some'),
+    ('train r.ini --set lr=1', 2, r'--set: .lr. is not section\.key'),
+    ('train r.ini --set train.lr', 2, r'--set: .train\.lr. is not section\.key=value'),
+    ('train r.ini --set train.rate=1', 2, r'--set: train\.rate: unknown key'),
+    ('train r.ini --set trains.lr=1', 2, r'--set: trains\.lr: unknown section'),
+    ('train r.ini --set train.lr=fast', 2, r'train\.lr: .fast. is not a number'),
+    ('train r.ini --set model.name=gpt9', 2, r'--set: model\.name: .gpt9. is no model'),
+    ('train r.ini --set model.depth=1', 2, r'--set: model\.depth: no such key'),
+    ('train r.ini --set model.hidden1=-1', 2, r'--set: model\.hidden1: .-1. is not'),
+    ('train r.ini --set data.classes=2', 2, r'data\.classes: 2 classes, but the labels reach 2'),
+    ('train r.ini --set data.shape=1,9,8', 2, r'data\.shape: the images are 1,8,8'),
+    ('train r.ini --set data.mean=0.1,0.2', 2, r'data\.mean: 2 values, but .* 1 channel'),
+    ('train r.ini --device nonesuch', 4, r'--device: .*nonesuch'),
+    ('train nonesuch', 2, r'nonesuch: recipe: no file of that name, and none that ships'),
+    ('train ./nonesuch.ini', 2, r'\./nonesuch\.ini: No such file'),
+    ('train data', 2, r'data: Is a directory'),
+    ('train r.ini --set data.path=nowhere', 1, r'nowhere/train-images-idx3-ubyte: missing'),
+    ('train r.ini --out r.ini', 1, r'r\.ini: '),
+    ('train r.ini --metrics nowhere/m.json', 1, r'nowhere/m\.json: metrics: No such file'),
+    ('train cnn.ini --micro-batch 24', 2, r'micro-batch 24 is not a multiple of batch norm.s'),
+    ('train r.ini --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
+    ('plan r.ini --facts nowhere.json', 1, r'nowhere\.json: No such file'),
+    ('plan r.ini --facts r.ini', 1, r'r\.ini: facts: not JSON'),
+    ('plan r.ini --svg nowhere/p.svg', 1, r'nowhere/p\.svg.*: No such file'),
+    ('eval r.ini', 2, r'eval: --weights: missing'),
+    ('eval r.ini --weights nowhere', 1, r'nowhere: '),
+    ('eval r.ini --weights r.ini', 1, r'r\.ini: '),
+    ('eval cnn.ini --weights run/last/weights.safetensors', 1,
+     r'weights\.safetensors: tensor \S+: '),
+    ('eval r.ini --weights run/last/weights.safetensors --set model.hidden1=17', 1,
+     r'weights\.safetensors: tensor \S+: '),
+    ('eval run --weights run/last', 2, r'eval: --weights: run has its own'),
+    ('resume nowhere', 1, r'nowhere: '),
+    ('resume data', 1, r'data: holds no checkpoint'),
+    ('resume run --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
+    ('resume run --set train.lr=1', 2, r'resume: --set: unknown option'),
+    ('train r.ini --out run', 2, r'--out: run: holds a training already'),
+    ('check --op nonesuch', 2, r'--op: .*nonesuch'),
+    ('check --device nonesuch', 4, r'--device: .*nonesuch'),
+]
+
+
+def check(bench, args, code, pattern, **env):
+    before = sorted(bench.folder.rglob('*'))
+    got, _, error = bench.run(*args.split(), **env)
+    lines = error.splitlines()
+    name = f'quern {args}: {got}: {error.strip()}'
+    bench.expect(got == code, f'{name}: not {code}')
+    bench.expect(len(lines) == 1 and lines[0].startswith('quern: '), f'{name}: not one line')
+    bench.expect(re.search(pattern, error), f'{name}: not {pattern}')
+    left = [str(path) for path in sorted(bench.folder.rglob('*')) if path not in before]
+    bench.expect(not left, f'{name}: leaves {left}')
+
+
+def check_data(bench):
+    """Each file of the data damaged in turn."""
+    images = bench.folder / 'data/train-images-idx3-ubyte'
+    labels = bench.folder / 'data/t10k-labels-idx1-ubyte'
+    whole, names = images.read_bytes(), labels.read_bytes()
+    for bad in (b'', whole[:10], whole[:-1], whole + b'x', b'\1' + whole[1:], b'\x1f\x8b' + whole):
+        images.write_bytes(bad)
+        check(bench, 'train r.ini', 1, r'train-images-idx3-ubyte: ')
+    images.write_bytes(idx(8, (200, 4, 16), whole[16:]))
+    check(bench, 'train r.ini', 1, r'the test images are 1,8,8, those of training 1,4,16')
+    images.write_bytes(whole)
+    labels.write_bytes(names[:8] + b'\7' + names[9:])
+    check(bench, 'train r.ini', 1, r'the test labels reach 7, but there are 3 classes')
+    labels.write_bytes(names[:-1])
+    check(bench, 'train r.ini', 1, r't10k-labels-idx1-ubyte: ')
+    labels.unlink()
+    check(bench, 'train r.ini', 1, r't10k-labels-idx1-ubyte: missing')
+    labels.write_bytes(names)
+
+
+def check_checkpoint(bench):
+    """Each file of a checkpoint damaged in turn."""
+    folder = (bench.folder / 'run/last').resolve()
+    for path in sorted(folder.iterdir()):
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1:]
+        for bad in (b'', whole[:-2], flipped):
+            path.write_bytes(bad)
+            check(bench, 'resume run', 1, rf'run/\S+: ')
+            check(bench, 'eval run', 1, rf'run/\S+: ')
+        path.unlink()
+        check(bench, 'resume run', 1, rf'run\S*: ')
+        path.write_bytes(whole)
+
+
+def check_files_kept(bench):
+    """A run that never starts keeps the figures of the one before."""
+    metrics = bench.folder / 'old.json'
+    metrics.write_text('{"old": 1}\n')
+    for args in ('r.ini --budget 0', 'r.ini --set model.depth=1', 'r.ini --device nonesuch',
+                 'r.ini --set data.path=nowhere'):
+        bench.run('train', *args.split(), '--metrics', 'old.json')
+        bench.expect(metrics.read_text() == '{"old": 1}\n', f'{args}: the metrics are gone')
+
+
+def check_refusal(bench, clcount):
+    """A device that refuses memory although the plan fits."""
+    for limit in ({'CLCOUNT_FAIL_AT': '1'}, {'CLCOUNT_LIMIT': '4096'}):
+        check(bench, 'train r.ini --quiet --out refused', 1,
+              r'the device refused memory: \d+ bytes asked .* \d+ obtained', LD_PRELOAD=clcount,
+              CLCOUNT_FILE='/dev/null', **limit)
+
+
+def main():
+    with Bench(sys.argv[1]) as bench:
+        bench.recipe('cnn.ini', **{'name = mlp': 'name = cnn\nwidth = 2',
+                                   'hidden1 = 64': 'group = 16', 'hidden2 = 0\n': '',
+                                   'batch = 24': 'batch = 64'})
+        bench.good('train', 'r.ini', '--quiet', '--out', 'run')
+        for args, code, pattern in COMMAND_LINE:
+            check(bench, args, code, pattern)
+        check(bench, 'train r.ini', 4, r'no OpenCL device', OCL_ICD_VENDORS='/nonesuch',
+              OCL_ICD_FILENAMES='')
+        check_data(bench)
+        check_checkpoint(bench)
+        check_files_kept(bench)
+        if len(sys.argv) > 2:
+            check_refusal(bench, str(pathlib.Path(sys.argv[2]).resolve()))
+        bench.good('resume', 'run', '--quiet')
+        shutil.rmtree(bench.folder / 'run')
+        bench.end()
+
+
+if __name__ == '__main__':
+    main()

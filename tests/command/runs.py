@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""runs.py PROGRAM: training, stopping, going on, evaluating and planning, seen from outside."""
+import hashlib
+import json
+import random
+import re
+import signal
+import sys
+import time
+
+from support import TEST, TRAIN, Bench
+
+UPDATES = -(-2 * TRAIN // 24)
+SUMMARY = ['peak_bytes_planned', 'peak_bytes_allocated', 'budget_bytes', 'micro_batch',
+           'micro_steps', 'recomputed_steps', 'plan_hash', 'test_accuracy', 'test_loss']
+
+
+def lines(bench, name):
+    return [json.loads(line) for line in (bench.folder / name).read_text().splitlines()]
+
+
+def digest(bench, out):
+    folder = bench.folder / out / 'last'
+    return [hashlib.sha256((folder / f'{name}.safetensors').read_bytes()).hexdigest()
+            for name in ('weights', 'optimizer')]
+
+
+def check_metrics(bench):
+    out = bench.good('train', 'r.ini', '--metrics', 'm.json', '--out', 'whole')
+    bench.expect('budget: 4 MiB (of the recipe)' in out, 'the budget is not named')
+    bench.expect('planned peak' in out and 'test accuracy' in out, 'the plan is not printed')
+    plan, *updates, summary = lines(bench, 'm.json')
+    bench.expect(list(plan) == ['plan'] and list(summary) == ['summary'], 'first and last line')
+    bench.expect([u['step'] for u in updates] == list(range(UPDATES)), 'steps')
+    bench.expect(all(list(u) == ['step', 'loss', 'lr', 'grad_norm', 'samples', 'seconds']
+                     and u['samples'] == 24 for u in updates), 'keys of an update')
+    bench.expect(updates[-1]['loss'] < 0.5 * updates[0]['loss'], 'the loss does not fall')
+    summary = summary['summary']
+    bench.expect(all(key in summary for key in SUMMARY), f'keys of the summary: {summary}')
+    bench.expect(summary['peak_bytes_planned'] == summary['peak_bytes_allocated']
+                 <= summary['budget_bytes'] == 4 << 20, f'bytes: {summary}')
+    bench.expect(summary['test_accuracy'] > 0.9 and not summary['interrupted'], f'{summary}')
+    evaluation = json.loads(bench.good('eval', 'whole', '--json'))
+    bench.expect(evaluation['test_samples'] == TEST, 'samples of the evaluation')
+    for key in ('test_accuracy', 'test_loss'):
+        bench.expect(evaluation[key] == summary[key], f'eval gives another {key}')
+    for weights in ('whole/last', 'whole/last/weights.safetensors'):
+        again = json.loads(bench.good('eval', 'r.ini', '--weights', weights, '--json'))
+        bench.expect(again == evaluation, f'eval with {weights} differs')
+    bench.expect(not bench.good('train', 'r.ini', '--quiet', '--steps', 2), '--quiet prints')
+
+
+def resume_until_done(bench, out, metrics):
+    """Kills again and again; gives how often."""
+    kills = 0
+    while True:
+        process = bench.start('resume', out, '--metrics', metrics, '--quiet')
+        if kills < 4:
+            time.sleep(random.uniform(0.02, 0.6))
+            process.kill()
+            process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        else:
+            process.communicate()
+        if process.returncode == 0:
+            return kills
+
+
+def check_kill(bench):
+    process = bench.start('train', 'r.ini', '--quiet', '--out', 'killed', '--metrics', 'k.json')
+    while not (bench.folder / 'killed/last').exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    kills = resume_until_done(bench, 'killed', 'k.json')
+    bench.expect(kills > 0, 'nothing was killed')
+    bench.expect(digest(bench, 'killed') == digest(bench, 'whole'), 'other weights after kill -9')
+    seen = {}
+    for line in lines(bench, 'k.json'):
+        if 'step' in line:
+            values = (line['loss'], line['lr'], line['grad_norm'])
+            bench.expect(seen.setdefault(line['step'], values) == values, 'a figure changed')
+    bench.expect(sorted(seen) == list(range(UPDATES)), 'figures are missing')
+
+
+def check_signal(bench, number):
+    name = f'signal{number}'
+    process = bench.start('train', 'r.ini', '--quiet', '--out', name, '--metrics', f'{name}.json',
+                          '--epochs', 100000)
+    path = bench.folder / f'{name}.json'
+    while (not path.exists() or '"step":7,' not in path.read_text()) and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, error = process.communicate()
+    summary = lines(bench, f'{name}.json')[-1]['summary']
+    bench.expect(process.returncode == 0 and not error, f'{number}: {process.returncode} {error}')
+    bench.expect(summary['interrupted'] and summary['updates'] >= 8, f'{number}: {summary}')
+    last = (bench.folder / name / 'last').resolve().name
+    bench.expect(last == f'update-{summary["updates"]:08d}', f'{last} is not the last update')
+
+
+def check_interrupted(bench):
+    """A run stopped by a signal goes on to the same end."""
+    process = bench.start('train', 'r.ini', '--quiet', '--out', 'stopped', '--metrics', 's.json')
+    path = bench.folder / 's.json'
+    while (not path.exists() or '"step":2,' not in path.read_text()) and process.poll() is None:
+        time.sleep(0.0005)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    bench.expect(process.returncode == 0, 'SIGINT')
+    bench.good('resume', 'stopped', '--quiet', '--metrics', 's.json')
+    bench.expect(digest(bench, 'stopped') == digest(bench, 'whole'), 'other weights after SIGINT')
+    bench.good('resume', 'stopped/last', '--quiet')
+    bench.good('resume', 'stopped', '--quiet', '--replan', '--budget', '3MiB', '--epochs', 3)
+    bench.good('train', 'r.ini', '--quiet', '--out', 'three', '--epochs', 3)
+    best = (bench.folder / 'stopped/best').resolve()
+    bench.expect(best.parent.name == 'stopped' and best.is_dir(), 'there is no best')
+
+
+def check_budget(bench):
+    code, out, error = bench.run('plan', 'r.ini', '--json', '--budget', '1KiB')
+    smallest = json.loads(out)['smallest_budget_bytes']
+    bench.expect(code == 3 and str(smallest) in error, f'{code}: {error}')
+    code, _, error = bench.run('train', 'r.ini', '--budget', smallest - 1, '--metrics', 'b.json')
+    bench.expect(code == 3 and str(smallest) in error, f'one byte less: {code}: {error}')
+    bench.expect(lines(bench, 'b.json')[-1]['summary']['smallest_budget_bytes'] == smallest,
+                 'smallest_budget_bytes in the metrics')
+    bench.good('train', 'r.ini', '--quiet', '--budget', smallest, '--metrics', 'b.json')
+    summary = lines(bench, 'b.json')[-1]['summary']
+    bench.expect(summary['peak_bytes_allocated'] == smallest, f'{summary}')
+
+
+def check_plan(bench):
+    plan = json.loads(bench.good('plan', 'r.ini', '--json', '--svg', 'p.svg'))
+    bench.expect(plan['budget_bytes'] == 4 << 20, 'the budget of the plan')
+    bench.expect((bench.folder / 'p.svg').read_text().lstrip().startswith('<'), 'no picture')
+    devices = bench.good('devices', '--json')
+    bench.expect('facts' in json.loads(devices)['devices'][0], 'devices have no facts')
+    (bench.folder / 'facts.json').write_text(devices)
+    elsewhere = json.loads(bench.good('plan', 'r.ini', '--json', '--facts', 'facts.json',
+                                      OCL_ICD_VENDORS='/nonesuch', OCL_ICD_FILENAMES=''))
+    bench.expect(elsewhere['device'] == plan['device'], 'the facts name another device')
+    code, out, error = bench.run('plan', 'r.ini', OCL_ICD_VENDORS='/nonesuch',
+                                 OCL_ICD_FILENAMES='')
+    bench.expect(code == 0 and 'planned peak' in out and 'default facts' in error, error)
+    code, _, error = bench.run('plan', 'fashion-mnist', QN_DATA_DIR='/nonesuch')
+    bench.expect(code == 0, f'a recipe with its shape needs no data: {error}')
+    for recompute in ('none', 'all', 'auto'):
+        bench.good('plan', 'r.ini', '--recompute', recompute)
+
+
+def check_schedules(bench):
+    bench.good('train', 'r.ini', '--quiet', '--metrics', 'g.json', '--steps', 6, '--set',
+               'train.batch_schedule=0:8,2:16,4:24', '--set', 'train.schedule=one-cycle',
+               '--set', 'train.eval_every=2 updates', '--set', 'train.optimizer=adamw')
+    updates = lines(bench, 'g.json')[1:-1]
+    bench.expect([u['samples'] for u in updates] == [8, 8, 16, 16, 24, 24], f'{updates}')
+    rates = [u['lr'] for u in updates]
+    bench.expect(abs(max(rates) - 0.1) < 0.02 and rates[-1] < 1e-6, f'{rates}')
+    out = bench.good('train', 'r.ini', '--steps', 6, '--set', 'train.eval_every=2 updates')
+    bench.expect(len(re.findall('test accuracy', out)) == 3, out)
+
+
+def check_help(bench):
+    for command in ('devices', 'train', 'resume', 'eval', 'plan', 'check'):
+        out = bench.good(command, '--help')
+        bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)
+        bench.expect(f'  {command} ' in bench.good('--help'), f'{command} is not in --help')
+    bench.expect(re.fullmatch(r'quern \d+\.\d+\.\d+\n', bench.good('--version')), '--version')
+    bench.expect(' 0 failed' in bench.good('check', '--op', 'relu', '--small'), 'check')
+    report = json.loads(bench.good('check', '--op', 'relu', '--small', '--json'))
+    bench.expect(report['operators'][0]['op'] == 'relu' and not report['failures'], f'{report}')
+
+
+def main():
+    random.seed(1)
+    with Bench(sys.argv[1]) as bench:
+        check_metrics(bench)
+        check_kill(bench)
+        check_signal(bench, signal.SIGTERM)
+        check_signal(bench, signal.SIGINT)
+        check_interrupted(bench)
+        check_budget(bench)
+        check_plan(bench)
+        check_schedules(bench)
+        check_help(bench)
+        bench.end()
+
+
+if __name__ == '__main__':
+    main()

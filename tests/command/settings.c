@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recipes: what they mean, what is refused and where, overriding, and writing them out again.
+ */
+#include "settings.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD "[model]\nname = mlp\n[data]\nname = fashion-mnist\n[train]\n"
+
+static struct recipe recipe;
+static struct settings settings;
+
+static void accept(const char *text)
+{
+    struct failure failure = FAILURE_NONE;
+    assert_int_equal(recipe_parse(&recipe, text, "r.ini", &failure), CODE_DONE);
+    assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
+    assert_string_equal(failure.text, "");
+}
+
+static void refuse(const char *text, const char *message)
+{
+    struct failure failure = FAILURE_NONE;
+    if (recipe_parse(&recipe, text, "r.ini", &failure) == CODE_DONE)
+        settings_read(&settings, &recipe, &failure);
+    assert_int_equal(failure.code, CODE_USAGE);
+    assert_string_equal(failure.text, message);
+}
+
+static void override(const char *name, const char *value)
+{
+    struct failure failure = FAILURE_NONE;
+    assert_int_equal(settings_override(&recipe, name, value, "--set", &failure), CODE_DONE);
+    assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
+}
+
+static void shipped(void **state)
+{
+    (void)state;
+    for (int i = 0; recipe_shipped(i); i++) {
+        struct failure failure = FAILURE_NONE;
+        assert_int_equal(recipe_read(&recipe, recipe_shipped(i), &failure), CODE_DONE);
+        assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
+    }
+}
+
+static void everything(void **state)
+{
+    (void)state;
+    accept("; comment\n[model]\nname=cnn ; inline\n  width = 8\n# other\ngroup=4\n"
+           "[data]\nimages = a\nlabels = b\nmean = 0.5, 0.25\ndeviation = 2\nshape=2,8,9\n"
+           "classes = 7\n"
+           "[train]\nbatch_schedule = 0:64,100:128,200:64\nsteps = 300\nseed = 0\n"
+           "optimizer = adamw\nlr = 1e-2\nbeta1 = 0.8\nschedule = one-cycle\nwarmup = 0.25\n"
+           "save_every = 10\neval_every = 20 updates\nclip = 1\n"
+           "[memory]\nbudget = 1.5GiB\nmicro_batch = auto\nrecompute = conv1,bn1\n"
+           "storage = bf16\nvariants = linear=cpu\n");
+    assert_string_equal(settings.model, "cnn");
+    assert_int_equal(settings.n_options, 2);
+    assert_string_equal(settings.options[0].key, "width");
+    assert_string_equal(settings.options[0].value, "8");
+    assert_int_equal(settings.data.mean.count, 2);
+    assert_true(settings.data.mean.value[1] == 0.25f);
+    assert_int_equal(settings.data.shape[2], 9);
+    assert_int_equal(settings.train.seed, 0);
+    assert_int_equal(settings.train.optimizer.kind, QN_ADAMW);
+    assert_int_equal(settings.train.schedule.kind, SCHEDULE_ONE_CYCLE);
+    assert_false(settings.train.eval_every.epochs);
+    assert_int_equal(settings.train.eval_every.count, 20);
+    assert_int_equal(settings.memory.budget, INT64_C(3) << 29);
+    assert_int_equal(settings.memory.recompute, QN_RECOMPUTE_CHOSEN);
+    assert_string_equal(settings.memory.chosen, "conv1,bn1");
+    assert_int_equal(settings.memory.storage, QN_BF16);
+    qn_plan_params plan = settings_plan(&settings);
+    assert_int_equal(plan.batch[0], 128);
+    assert_int_equal(plan.batch[1], 64);
+    assert_int_equal(plan.batch[2], 0);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    refuse("name = x\n", "r.ini:1: .name: no such section");
+    refuse("[modle]\nname = x\n", "r.ini:2: modle.name: unknown section");
+    refuse(HEAD "stepz = 1\n", "r.ini:6: train.stepz: unknown key");
+    refuse(HEAD "steps = 1\nsteps = 2\n", "r.ini:7: train.steps: given twice, first in line 6");
+    refuse(HEAD "steps\n", "r.ini:6: neither a [section] nor a key = value nor a comment");
+    refuse(HEAD "[train\n", "r.ini:6: neither a [section] nor a key = value nor a comment");
+    refuse(HEAD "steps =\n", "r.ini:6: train.steps: has no value");
+    refuse(HEAD "steps = 0\n", "r.ini:6: train.steps: '0' is too small");
+    refuse(HEAD "steps = 1\nepochs = 2\n",
+           "r.ini:6: train.steps: and train.epochs exclude each other");
+    refuse(HEAD "optimizer = rmsprop\n",
+           "r.ini:6: train.optimizer: 'rmsprop' is not one of them: sgd, adam, adamw");
+    refuse(HEAD "lr = 0\n", "r.ini:6: train.lr: '0' is not above 0");
+    refuse(HEAD "momentum = 1\n", "r.ini:6: train.momentum: '1' is too large");
+    refuse(HEAD "warmup = 1.5\n", "r.ini:6: train.warmup: '1.5' is neither a fraction below 1 nor "
+                                  "a whole number of updates");
+    refuse(HEAD "batch_schedule = 1:64\n",
+           "r.ini:6: train.batch_schedule: '1:64' is not update:batch,update:batch, updates "
+           "rising from 0");
+    refuse(HEAD "steps = 1\nnesterov = yes\n", "r.ini: train.nesterov: needs train.momentum");
+    refuse(HEAD "seed = 1\n", "r.ini: train.epochs: missing, and train.steps too");
+    refuse(HEAD "steps = 1\n[memory]\nbudget = 0\n",
+           "r.ini:8: memory.budget: '0' is no size above nothing");
+    refuse(HEAD "steps = 1\n[resume]\nbest_accuracy = 1\n",
+           "r.ini:8: resume.best_accuracy: unknown section");
+    refuse("[train]\nsteps = 1\n", "r.ini: model.name: missing");
+    refuse("", "r.ini: model.name: missing");
+    refuse("[model]\nname = mlp\n[data]\nimages = a\n[train]\nsteps = 1\n",
+           "r.ini: data.images: goes with data.labels");
+    refuse("[model]\nname = mlp\n[data]\ndeviation = 0\n",
+           "r.ini:4: data.deviation: '0' has a number that is not above 0");
+}
+
+static void long_line(void **state)
+{
+    char text[512] = HEAD "variants = ";
+    size_t length = strlen(text);
+    (void)state;
+    memset(text + length, 'x', 300);
+    strcpy(text + length + 300, "\n");
+    refuse(text, "r.ini:6: the line is longer than 198 characters");
+}
+
+static void overriding(void **state)
+{
+    struct failure failure = FAILURE_NONE;
+    (void)state;
+    accept(HEAD "epochs = 3\nbatch = 10\n");
+    assert_int_equal(settings_total(&settings.train, 99), 30);
+    override("train.steps", "7");
+    assert_int_equal(settings_total(&settings.train, 99), 7);
+    override("train.epochs", "1");
+    assert_int_equal(settings_total(&settings.train, 99), 10);
+    override("train.batch_schedule", "0:10,5:20");
+    assert_int_equal(settings_batch(&settings.train, 4), 10);
+    assert_int_equal(settings_batch(&settings.train, 5), 20);
+    assert_int_equal(settings_total(&settings.train, 50), 5);
+    assert_int_equal(settings_total(&settings.train, 99), 8);
+    assert_int_equal(settings_total(&settings.train, 51), 6);
+    assert_int_equal(settings_override(&recipe, "steps", "7", "--set", &failure), CODE_USAGE);
+    assert_string_equal(failure.text, "--set: 'steps' is not section.key");
+}
+
+/* What is written reads back the same, twice. */
+static void round_trip(void **state)
+{
+    (void)state;
+    accept(HEAD "epochs = 3\nlr = 0.25\n[memory]\nbudget = 3MiB\n");
+    override("train.batch", "12");
+    override("model.hidden1", "99");
+    char *first = recipe_text(&recipe);
+    accept(first);
+    assert_int_equal(settings.train.batch, 12);
+    assert_int_equal(settings.memory.budget, 3 << 20);
+    assert_true(settings.train.schedule.lr == 0.25);
+    assert_string_equal(settings.options[0].value, "99");
+    char *second = recipe_text(&recipe);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+}
+
+static void unwritable(void **state)
+{
+    static const char *const values[] = {"a\nb", "a ; b", ""};
+    (void)state;
+    accept(HEAD "epochs = 3\n");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct failure failure = FAILURE_NONE;
+        assert_int_equal(settings_override(&recipe, "data.path", values[i], "--set", &failure),
+                         CODE_USAGE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shipped),    cmocka_unit_test(everything), cmocka_unit_test(refusals),
+        cmocka_unit_test(long_line),  cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
+        cmocka_unit_test(unwritable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "value.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes; /* 0: none */
+    } cases[] = {
+        {"1", 1},
+        {"8388608", 8388608},
+        {"8KiB", 8192},
+        {"32MiB", 32 << 20},
+        {"32 MiB", 32 << 20},
+        {"1.5GiB", INT64_C(3) << 29},
+        {"1.3MiB", 1363148},
+        {"", 0},
+        {"0", 0},
+        {"0.5", 0},
+        {"0GiB", 0},
+        {"-5MiB", 0},
+        {"MiB", 0},
+        {"32MB", 0},
+        {"32mib", 0},
+        {"32MiBs", 0},
+        {"32  MiB", 0},
+        {"text", 0},
+        {"nan", 0},
+        {"inf", 0},
+        {"1e300", 0},
+        {"99999999999GiB", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t bytes = -1;
+        const char *reason = value_size(cases[i].text, &bytes);
+        if (cases[i].bytes) {
+            assert_null(reason);
+            assert_int_equal(bytes, cases[i].bytes);
+        } else {
+            assert_non_null(reason);
+            assert_int_equal(bytes, -1);
+        }
+    }
+}
+
+static void counts(void **state)
+{
+    int64_t value = -1;
+    (void)state;
+    assert_null(value_count("12", 1, 20, &value));
+    assert_int_equal(value, 12);
+    assert_string_equal(value_count("0", 1, 20, &value), "is too small");
+    assert_string_equal(value_count("21", 1, 20, &value), "is too large");
+    assert_string_equal(value_count("99999999999999999999", 1, 20, &value), "is too large");
+    assert_string_equal(value_count("", 1, 20, &value), "is not a whole number");
+    assert_string_equal(value_count("1.5", 1, 20, &value), "is not a whole number");
+    assert_string_equal(value_count("3x", 1, 20, &value), "is not a whole number");
+    assert_int_equal(value, 12);
+}
+
+static void others(void **state)
+{
+    static const char *const words[] = {"red", "green", NULL};
+    float reals[2];
+    double real;
+    bool on = false;
+    int word, count;
+    (void)state;
+    assert_null(value_real("-1e-3", &real));
+    assert_true(real == -1e-3);
+    assert_non_null(value_real("inf", &real));
+    assert_non_null(value_real("", &real));
+    assert_null(value_switch("yes", &on));
+    assert_true(on);
+    assert_null(value_switch("0", &on));
+    assert_false(on);
+    assert_non_null(value_switch("maybe", &on));
+    assert_null(value_word("green", words, &word));
+    assert_int_equal(word, 1);
+    assert_non_null(value_word("blue", words, &word));
+    assert_null(value_reals("0.5, 0.25", reals, 2, &count));
+    assert_int_equal(count, 2);
+    assert_true(reals[0] == 0.5f && reals[1] == 0.25f);
+    assert_non_null(value_reals("1,2,3", reals, 2, &count));
+    assert_non_null(value_reals("1,", reals, 2, &count));
+    assert_non_null(value_reals("1 2", reals, 2, &count));
+    assert_non_null(value_reals("", reals, 2, &count));
+}
+
+static void size_texts(void **state)
+{
+    char text[SIZE_TEXT_BYTES];
+    (void)state;
+    assert_string_equal(size_text(512, text), "512 bytes");
+    assert_string_equal(size_text(32 << 20, text), "32 MiB");
+    assert_string_equal(size_text(3 << 9, text), "1.50 KiB");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(others),
+        cmocka_unit_test(size_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a fuzz program defines: built with clang -fsanitize=fuzzer, or linked with main.c. Any input
+ * is a success unless the program crashes, a sanitizer speaks, or it runs out of memory or time.
+ */
+#ifndef QN_TESTS_FUZZ_FUZZ_H
+#define QN_TESTS_FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "graph/graph.h"
+#include <quern/ops.h>
+
+#include <string.h>
+
+static qn_graph *new_graph(void)
+{
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    return graph;
+}
+
+static qn_tensor image(qn_graph *graph)
+{
+    return qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, 3, 8, 8});
+}
+
+static void shapes_follow_the_batch(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_tensor w = qn_parameter(graph, "w", 4, (int64_t[]){5, 3, 3, 3}, NULL);
+    qn_tensor y = qn_conv2d(graph, x, w, (qn_tensor){0}, NULL);
+    qn_tensor flat = qn_flatten(graph, y);
+    qn_shape shape = qn_shape_of(graph, y);
+    assert_int_equal(shape.rank, 4);
+    assert_int_equal(shape.dim[0], QN_BATCH);
+    assert_int_equal(shape.dim[1], 5);
+    assert_int_equal(shape.dim[2], 6);
+    assert_int_equal(qn_shape_of(graph, flat).dim[1], 180);
+    assert_int_equal(qn_graph_root(graph, flat.id), y.id);
+    struct qn_arena arena = {0};
+    struct qn_shapes shapes;
+    assert_int_equal(qn_graph_shapes(graph, 7, &arena, &shapes), QN_OK);
+    assert_int_equal(shapes.tensors[flat.id].shape.dim[0], 7);
+    qn_arena_free(&arena);
+    qn_graph_destroy(&graph);
+    assert_null(graph);
+}
+
+static void the_first_error_sticks(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_tensor w = qn_parameter(graph, "w", 4, (int64_t[]){5, 4, 3, 3}, NULL);
+    qn_tensor y = qn_conv2d(graph, x, w, (qn_tensor){0}, NULL);
+    assert_int_equal(y.id, 0);
+    assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+    char first[256];
+    strcpy(first, qn_graph_error(graph));
+    assert_int_equal(qn_relu(graph, y).id, 0);
+    assert_int_equal(qn_parameter(graph, "v", 1, (int64_t[]){2}, NULL).id, 0);
+    assert_string_equal(qn_graph_error(graph), first);
+    qn_graph_destroy(&graph);
+}
+
+static void bad_leaves_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t fixed[] = {4, 3}, batch[] = {QN_BATCH, 3}, empty[] = {0};
+    for (int i = 0; i < 5; i++) {
+        qn_graph *graph = new_graph();
+        qn_input(graph, "x", QN_F32, 2, batch);
+        if (i == 0)
+            qn_input(graph, "y", QN_F32, 2, fixed);
+        if (i == 1)
+            qn_parameter(graph, "p", 2, batch, NULL);
+        if (i == 2)
+            qn_parameter(graph, "x", 2, fixed, NULL);
+        if (i == 3)
+            qn_parameter(graph, "p", 1, empty, NULL);
+        if (i == 4)
+            qn_input(graph, "", QN_F32, 2, batch);
+        assert_int_not_equal(qn_graph_status(graph), QN_OK);
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void tensors_of_nobody_are_refused(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_relu(graph, (qn_tensor){12345});
+    assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+    qn_graph_destroy(&graph);
+    qn_graph_destroy(&graph);
+    assert_int_equal(qn_graph_status(NULL), QN_ERR_ARGUMENT);
+}
+
+static void gradients_reach_what_can_learn(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor a = qn_parameter(graph, "a", 2, (int64_t[]){4, 4}, NULL);
+    qn_tensor b = qn_parameter(graph, "b", 2, (int64_t[]){4, 4}, NULL);
+    qn_freeze(graph, a);
+    qn_tensor h = qn_relu(graph, qn_linear(graph, x, a, (qn_tensor){0}));
+    qn_tensor y = qn_linear(graph, h, b, (qn_tensor){0});
+    qn_loss(graph, y, "sum", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    bool wanted[64] = {0};
+    qn_graph_mark_gradients(graph, wanted);
+    assert_false(wanted[x.id]);
+    assert_false(wanted[a.id]);
+    assert_false(wanted[h.id]);
+    assert_true(wanted[b.id]);
+    assert_true(wanted[y.id]);
+    qn_graph_destroy(&graph);
+}
+
+static void a_clone_shares_nothing(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_tensor y = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                                &(qn_batch_norm_params){.group = 6});
+    qn_name(graph, y, "norm");
+    qn_output(graph, y, "y");
+    qn_graph *clone = qn_graph_clone(graph);
+    assert_non_null(clone);
+    qn_graph_destroy(&graph);
+    assert_int_equal(qn_graph_batch_group(clone), 6);
+    assert_string_equal(clone->nodes[clone->tensors[y.id].node].name, "norm");
+    assert_string_equal(clone->outputs[0].name, "y");
+    qn_graph_destroy(&clone);
+}
+
+static void groups_have_a_common_multiple(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                      &(qn_batch_norm_params){.group = 6});
+    qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 4});
+    assert_int_equal(qn_graph_batch_group(graph), 12);
+    qn_graph_destroy(&graph);
+}
+
+static void names_are_unique(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_name(graph, qn_relu(graph, x), "first");
+    qn_name(graph, qn_relu(graph, x), "first");
+    assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+    qn_graph_destroy(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_follow_the_batch),
+        cmocka_unit_test(the_first_error_sticks),
+        cmocka_unit_test(bad_leaves_are_refused),
+        cmocka_unit_test(tensors_of_nobody_are_refused),
+        cmocka_unit_test(gradients_reach_what_can_learn),
+        cmocka_unit_test(a_clone_shares_nothing),
+        cmocka_unit_test(groups_have_a_common_multiple),
+        cmocka_unit_test(names_are_unique),
+    };
+    return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
+}

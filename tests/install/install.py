@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""install.py ROOT BUILD [subproject]: installs into an empty folder and uses the library as anybody
+would: the example and the program of the README, built through pkg-config and run, shared and
+static. With `subproject`, through Meson from another project instead."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
+PUBLIC = {'check', 'data', 'device', 'graph', 'io', 'log', 'model', 'ops', 'plan', 'quern',
+          'status', 'tensor', 'train'}
+OUTSIDE = """project('outside', 'c', default_options: ['c_std=c11'])
+quern = dependency('quern', fallback: 'quern')
+executable('outside', 'main.c', dependencies: quern)
+"""
+
+
+class Place:
+    def __init__(self, root, build):
+        self.root, self.build = pathlib.Path(root), build
+        self.keeper = tempfile.TemporaryDirectory(prefix='quern-install-')
+        self.folder = pathlib.Path(self.keeper.name)
+        self.dest = self.folder / 'dest'
+        self.passed = self.failed = 0
+
+    def run(self, what, command, **env):
+        done = subprocess.run(list(map(str, command)), cwd=self.folder, text=True,
+                              env={**os.environ, **env}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        self.expect(done.returncode == 0, f'{what}: {done.returncode}\n{done.stdout[-3000:]}')
+        return done.stdout
+
+    def expect(self, condition, text):
+        self.passed += bool(condition)
+        self.failed += not condition
+        if not condition:
+            print('FAILED', text)
+
+    def flags(self, *what):
+        pc = next(self.dest.rglob('quern.pc'))
+        prefix = self.dest / re.search(r'^prefix=/(.*)$', pc.read_text(), re.MULTILINE)[1]
+        out = subprocess.run(['pkg-config', f'--define-variable=prefix={prefix}', *what], text=True,
+                             env={**os.environ, 'PKG_CONFIG_PATH': str(pc.parent)}, check=True,
+                             stdout=subprocess.PIPE).stdout
+        return out.split(), pc.parent.parent
+
+    def readme_program(self):
+        text = (self.root / 'README.md').read_text()
+        path = self.folder / 'first.c'
+        path.write_text(re.search(r'```c\n(.*?)```', text, re.DOTALL)[1])
+        return path
+
+
+def check_files(place):
+    headers = {path.stem for path in place.dest.rglob('include/quern/*.h')}
+    place.expect(headers == PUBLIC, f'headers: {headers}')
+    names = {path.name for path in place.dest.rglob('*')}
+    for name in ('libquern.so', 'libquern.a', 'quern.pc', 'quern', 'fashion-mnist.ini'):
+        place.expect(name in names, f'{name} is not installed')
+
+
+def check_program(place, name, source, expected):
+    shared, libdir = place.flags('--cflags', '--libs', 'quern', 'OpenCL')
+    static, _ = place.flags('--static', '--libs', 'quern')
+    static = [str(libdir / 'libquern.a') if flag == '-lquern' else flag for flag in static]
+    cflags, _ = place.flags('--cflags', 'quern')
+    place.run(f'{name}, shared', ['cc', *STRICT, source, '-o', name, *shared, '-lm'])
+    out = place.run(f'{name} runs', [place.folder / name], LD_LIBRARY_PATH=str(libdir))
+    place.expect(re.search(expected, out), f'{name} says: {out}')
+    place.run(f'{name}, static', ['cc', *STRICT, source, '-o', f'{name}-static', *cflags, *static,
+                                  '-lOpenCL', '-lm'])
+    out = place.run(f'{name} runs, static', [place.folder / f'{name}-static'])
+    place.expect(re.search(expected, out), f'{name}, static, says: {out}')
+
+
+def check_command(place):
+    program = next(place.dest.rglob('bin/quern'))
+    _, libdir = place.flags('--libs', 'quern')
+    out = place.run('quern plan', [program, 'plan', 'fashion-mnist', '--budget', '16MiB'],
+                    LD_LIBRARY_PATH=str(libdir))
+    place.expect('planned peak' in out, f'quern plan says: {out}')
+
+
+def check_subproject(place):
+    """Another project with a copy of this one, without its tests."""
+    inner = place.folder / 'subprojects'
+    inner.mkdir()
+    (inner / 'quern').symlink_to(place.root)
+    (place.folder / 'meson.build').write_text(OUTSIDE)
+    place.readme_program().rename(place.folder / 'main.c')
+    place.run('meson setup', ['meson', 'setup', 'b', '.'])
+    place.run('meson compile', ['ninja', '-C', 'b', 'outside'])
+    place.expect('done: 3.000' in place.run('outside', ['b/outside']), 'other weights')
+
+
+def main():
+    place = Place(*sys.argv[1:3])
+    if 'subproject' in sys.argv:
+        check_subproject(place)
+    else:
+        place.run('meson install', ['meson', 'install', '-C', place.build, '--no-rebuild'],
+                  DESTDIR=str(place.dest))
+        check_files(place)
+        check_program(place, 'embed', place.root / 'examples/embed.c', r'51\d of 512 points right')
+        check_program(place, 'first', place.readme_program(), r'^done: 3\.000$')
+        check_command(place)
+    print(f'{place.passed} passed, {place.failed} failed')
+    return 1 if place.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Prints every kernel program with its options that the operators ask for, one "STEM OPTIONS" a
+ * line: each case of the harness, with each storage type, shape of kernels and variant, in every
+ * phase. No device is used: the linker puts the functions below in the place of those that record
+ * launches (--wrap).
+ */
+#include "base/log.h"
+#include "check/subject.h"
+
+#include <stdio.h>
+#include <string.h>
+
+qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch);
+qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm);
+
+qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch)
+{
+    (void)emit;
+    printf("%s %s\n", launch->program, launch->options);
+    return QN_OK;
+}
+
+qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm)
+{
+    (void)emit;
+    (void)gemm;
+    return QN_OK;
+}
+
+static bool is_float(const struct qn_operand *operand)
+{
+    return operand->dtype == QN_F32 || operand->dtype == QN_F16 || operand->dtype == QN_BF16;
+}
+
+static void add_gradients(const struct qn_check_case *item, struct qn_call *call)
+{
+    for (int i = 0; i < call->op->n_in; i++) {
+        if (!is_float(&call->in[i]) || (call->op->no_gradient & 1u << i))
+            continue;
+        call->din[i] = call->in[i];
+        if (item->in[i].role == QN_ROLE_PARAMETER)
+            call->din[i].dtype = QN_F32;
+    }
+    for (int i = 0; i < call->op->n_out; i++)
+        if (is_float(&call->out[i]))
+            call->dout[i] = call->out[i];
+}
+
+static qn_status emit(const struct qn_variant *variant, const struct qn_call *call)
+{
+    const char *why = "";
+    struct qn_cost cost = {0};
+    if (variant->fits && !variant->fits(call, &why))
+        return QN_OK;
+    struct qn_call scratched = *call;
+    variant->cost(call, &cost);
+    scratched.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
+    scratched.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
+    return variant->emit(NULL, &scratched);
+}
+
+static struct qn_call without(const struct qn_call *call, struct qn_ref ref)
+{
+    struct qn_call less = *call;
+    *qn_call_operand(&less, ref) = (struct qn_operand){0};
+    return less;
+}
+
+static bool evaluation_reads(const struct qn_op *op, struct qn_ref ref)
+{
+    for (const struct qn_group *g = op->groups; g < op->groups + QN_MAX_GROUPS && g->name; g++)
+        for (int r = 0; (g->phase & QN_PHASE_EVAL) && r < QN_MAX_READS; r++)
+            if (memcmp(&g->read[r].ref, &ref, sizeof ref) == 0)
+                return true;
+    return false;
+}
+
+/* Without what the forward pass of an evaluation lacks. */
+static qn_status emit_evaluation(const struct qn_variant *variant, const struct qn_call *call)
+{
+    struct qn_call less = *call;
+    memset(less.gather, 0, sizeof less.gather);
+    for (uint8_t i = 0; i < QN_MAX_SAVED; i++)
+        if (!evaluation_reads(call->op, (struct qn_ref)QN_SAVED(i)))
+            less.saved[i] = (struct qn_operand){0};
+    return emit(variant, &less);
+}
+
+/* With everything there, then without either side of each alternative, and without each gradient of
+ * those that the group makes together. */
+static qn_status emit_choices(const struct qn_group *group, const struct qn_variant *variant,
+                              const struct qn_call *call)
+{
+    QN_TRY(emit(variant, call));
+    for (int r = 0; r < QN_MAX_READS && group->read[r].ref.kind != QN_REF_NONE; r++) {
+        if (group->read[r].or_.kind == QN_REF_NONE)
+            continue;
+        struct qn_call first = without(call, group->read[r].or_);
+        struct qn_call second = without(call, group->read[r].ref);
+        QN_TRY(emit(variant, &first));
+        QN_TRY(emit(variant, &second));
+    }
+    for (int w = 0; w < QN_MAX_WRITES && group->write[1].ref.kind != QN_REF_NONE; w++) {
+        if (group->write[w].ref.kind != QN_REF_DIN)
+            continue;
+        struct qn_call less = without(call, group->write[w].ref);
+        QN_TRY(emit(variant, &less));
+    }
+    return group->phase & QN_PHASE_EVAL ? emit_evaluation(variant, call) : QN_OK;
+}
+
+static qn_status emit_case(const struct qn_check_op *check, const struct qn_check_case *item,
+                           qn_dtype storage, bool parameters, bool cpu)
+{
+    char reason[160];
+    struct qn_facts facts;
+    qn_facts_default(&facts, cpu);
+    struct qn_call call = {
+        .op = check->op, .attr = item->attr, .name = item->name, .facts = &facts};
+    QN_TRY(qn_subject_shapes(check->op, item, storage, parameters, &call, reason));
+    add_gradients(item, &call);
+    for (const struct qn_group *g = check->op->groups;
+         g < check->op->groups + QN_MAX_GROUPS && g->name; g++)
+        for (const struct qn_variant *v = g->variant; v < g->variant + QN_MAX_VARIANTS && v->name;
+             v++)
+            QN_TRY(emit_choices(g, v, &call));
+    return QN_OK;
+}
+
+static qn_status emit_operator(const struct qn_check_op *check)
+{
+    static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
+    for (const struct qn_check_case *item = check->cases; item->name; item++)
+        for (int t = 0; t < 3; t++)
+            for (int cpu = 0; cpu < 2; cpu++) {
+                QN_TRY(emit_case(check, item, types[t], false, cpu));
+                QN_TRY(emit_case(check, item, types[t], true, cpu));
+            }
+    return QN_OK;
+}
+
+int main(void)
+{
+    for (const struct qn_check_op *const *check = qn_check_all(); *check; check++) {
+        qn_status status = emit_operator(*check);
+        if (status != QN_OK) {
+            fprintf(stderr, "%s: %s\n", (*check)->op->name, qn_status_text(status));
+            return 1;
+        }
+    }
+    return 0;
+}

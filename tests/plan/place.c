@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Placement alone: random lifetimes never overlap, pools hold, the bound is known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "plan/program.h"
+
+enum { COUNT = 120, LENGTH = 60 };
+
+static int draw(uint64_t seed, uint64_t index, int below)
+{
+    return (int)(qn_random_bits(seed, 7, index) % (uint64_t)below);
+}
+
+static void fill(struct qn_storage *storages, uint64_t seed)
+{
+    for (int i = 0; i < COUNT; i++) {
+        int start = draw(seed, 3 * (uint64_t)i, LENGTH);
+        int end = start + draw(seed, 3 * (uint64_t)i + 1, LENGTH - start);
+        storages[i] = (struct qn_storage){.start = start,
+                                          .end = end,
+                                          .pool = -1,
+                                          .bytes = 512 * draw(seed, 3 * (uint64_t)i + 2, 40)};
+    }
+}
+
+static int64_t live_bound(const struct qn_storage *storages)
+{
+    int64_t most = 0;
+    for (int t = 0; t < LENGTH; t++) {
+        int64_t live = 0;
+        for (int i = 0; i < COUNT; i++)
+            if (storages[i].start <= t && storages[i].end >= t)
+                live += storages[i].bytes;
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+static bool collide(const struct qn_storage *a, const struct qn_storage *b)
+{
+    return a->bytes && b->bytes && a->pool == b->pool && a->start <= b->end && b->start <= a->end &&
+           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static void check(const struct qn_storage *storages, const struct qn_placement *placement,
+                  int64_t capacity)
+{
+    int64_t total = 0;
+    for (int p = 0; p < placement->n_pools; p++) {
+        assert_true(placement->pool_bytes[p] <= capacity);
+        total += placement->pool_bytes[p];
+    }
+    assert_int_equal(total, placement->total);
+    for (int i = 0; i < COUNT; i++) {
+        if (storages[i].bytes)
+            assert_true(storages[i].offset + storages[i].bytes <=
+                        placement->pool_bytes[storages[i].pool]);
+        for (int j = 0; j < i; j++)
+            assert_false(collide(&storages[i], &storages[j]));
+    }
+}
+
+static void random_lifetimes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct qn_arena arena = {0};
+        struct qn_storage storages[COUNT];
+        struct qn_placement placement;
+        fill(storages, seed);
+        int64_t bound = live_bound(storages);
+        assert_true(qn_place(storages, COUNT, INT64_C(1) << 40, &arena, &placement));
+        check(storages, &placement, INT64_C(1) << 40);
+        assert_true(placement.total >= bound);
+        assert_true(placement.total <= bound * 3 / 2);
+        assert_true(qn_place(storages, COUNT, bound / 4, &arena, &placement));
+        check(storages, &placement, bound / 4);
+        qn_arena_free(&arena);
+    }
+}
+
+static void what_no_pool_holds(void **state)
+{
+    (void)state;
+    struct qn_arena arena = {0};
+    struct qn_placement placement;
+    struct qn_storage storage = {.bytes = 1024, .start = 0, .end = 1};
+    assert_false(qn_place(&storage, 1, 512, &arena, &placement));
+    assert_true(qn_place(&storage, 1, 1024, &arena, &placement));
+    assert_int_equal(placement.total, 1024);
+    qn_arena_free(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_lifetimes),
+        cmocka_unit_test(what_no_pool_holds),
+    };
+    return cmocka_run_group_tests_name("place", tests, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The planner's promises, without a device.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((int64_t)1 << 20)
+
+static const qn_optimizer adamw = {.kind = QN_ADAMW};
+
+static void every_budget_keeps_the_invariants(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const int64_t budgets[] = {8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 96, 400};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        const qn_plan_params params = {
+            .budget = budgets[i] * MIB, .batch = {256}, .optimizer = adamw};
+        qn_plan *plan = test_plan(graph, &params);
+        test_invariants(plan);
+        test_interpret(plan);
+        qn_plan_destroy(&plan);
+    }
+    qn_graph_destroy(&graph);
+}
+
+static void more_budget_is_never_slower(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    double before = 1e9;
+    for (int64_t budget = 6 * MIB; budget < 300 * MIB; budget += budget / 9) {
+        const qn_plan_params params = {.budget = budget, .batch = {256}, .optimizer = adamw};
+        struct qn_facts facts = test_facts();
+        qn_plan *plan;
+        if (qn_plan_create(&plan, graph, &facts, &params, NULL) != QN_OK)
+            continue;
+        assert_true(plan->info.seconds <= before);
+        before = plan->info.seconds;
+        qn_plan_destroy(&plan);
+    }
+    assert_true(before < 1e9);
+    qn_graph_destroy(&graph);
+}
+
+static void smallest_budget_is_exact(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const int64_t micro_batches[] = {0, 16, 64, 256};
+    for (int i = 0; i < 4; i++) {
+        qn_plan_params params = {
+            .budget = 1, .batch = {256}, .optimizer = adamw, .micro_batch = micro_batches[i]};
+        struct qn_facts facts = test_facts();
+        qn_plan *plan;
+        int64_t smallest = 0;
+        assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, &smallest), QN_ERR_BUDGET);
+        assert_null(plan);
+        params.budget = smallest - 1;
+        assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_ERR_BUDGET);
+        params.budget = smallest;
+        plan = test_plan(graph, &params);
+        assert_int_equal(plan->info.peak_bytes, smallest);
+        assert_int_equal(plan->info.smallest_budget, smallest);
+        qn_plan_destroy(&plan);
+    }
+    qn_graph_destroy(&graph);
+}
+
+static void less_budget_recomputes_more(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {
+        .budget = 1000 * MIB, .batch = {256}, .micro_batch = 64, .optimizer = adamw};
+    qn_plan *keep = test_plan(graph, &params);
+    assert_int_equal(keep->info.recomputed_steps, 0);
+    params.budget = keep->info.peak_bytes / 4 * 3;
+    qn_plan *some = test_plan(graph, &params);
+    params.budget = keep->info.smallest_budget;
+    qn_plan *most = test_plan(graph, &params);
+    assert_true(some->info.recomputed_steps > 0);
+    assert_true(most->info.recomputed_steps > some->info.recomputed_steps);
+    assert_true(some->info.seconds > keep->info.seconds);
+    qn_plan_destroy(&keep);
+    qn_plan_destroy(&some);
+    qn_plan_destroy(&most);
+    qn_graph_destroy(&graph);
+}
+
+static void same_input_same_plan(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 12 * MIB, .batch = {250}, .optimizer = adamw};
+    qn_plan *a = test_plan(graph, &params), *b = test_plan(graph, &params);
+    assert_true(a->info.hash == b->info.hash);
+    params.micro_batch = a->info.micro_batch;
+    qn_plan *again = test_plan(graph, &params);
+    assert_true(a->info.hash == again->info.hash);
+    params.budget = 11 * MIB;
+    params.micro_batch = 0;
+    qn_plan *other = test_plan(graph, &params);
+    assert_true(a->info.hash != other->info.hash);
+    qn_plan_destroy(&a);
+    qn_plan_destroy(&b);
+    qn_plan_destroy(&again);
+    qn_plan_destroy(&other);
+    qn_graph_destroy(&graph);
+}
+
+static void ragged_batches_and_schedules(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const qn_plan_params params = {
+        .budget = 16 * MIB, .batch = {100, 7, 256, 250}, .optimizer = adamw};
+    qn_plan *plan = test_plan(graph, &params);
+    assert_int_equal(plan->program.n_cycles, 4);
+    for (int i = 0; i < 4; i++) {
+        const struct qn_cycle_plan *cycle = &plan->program.cycles[i];
+        assert_int_equal(cycle->micro_steps * plan->info.micro_batch + cycle->remainder,
+                         cycle->batch);
+        assert_int_equal(cycle->rest >= 0, cycle->remainder > 0);
+        if (cycle->micro_steps == 0)
+            assert_true(plan->program.phases[cycle->rest].first);
+    }
+    test_invariants(plan);
+    test_interpret(plan);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void several_pools(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    struct qn_facts facts = test_facts();
+    facts.max_alloc_bytes = 4 * MIB;
+    const qn_plan_params params = {.budget = 24 * MIB, .batch = {256}, .optimizer = adamw};
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_OK);
+    assert_true(plan->info.pools > 2);
+    for (int p = 0; p < plan->info.pools; p++)
+        assert_true(plan->placement.pool_bytes[p] <= facts.max_alloc_bytes);
+    test_invariants(plan);
+    test_interpret(plan);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void parameters_in_several_blocks(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(8, 256);
+    struct qn_facts facts = test_facts();
+    facts.max_alloc_bytes = MIB;
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {64}, .optimizer = adamw};
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_OK);
+    assert_true(plan->persist.n_blocks > 1);
+    test_invariants(plan);
+    test_interpret(plan);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void refuses_by_name(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(2, 1024);
+    struct qn_facts facts = test_facts();
+    facts.max_alloc_bytes = MIB;
+    qn_plan *plan;
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {64}};
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_ERR_MEMORY);
+    qn_graph_destroy(&graph);
+    graph = test_model("cnn", NULL, 0);
+    facts = test_facts();
+    const qn_plan_params odd = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 24};
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &odd, NULL), QN_ERR_ARGUMENT);
+    const qn_plan_params nobody = {.budget = 400 * MIB, .batch = {256}, .chosen = "conv1,conv9"};
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &nobody, NULL), QN_ERR_ARGUMENT);
+    static const char *const wrong[] = {"linear", "linear=fast", "lineal=cpu", "linear=cpu,=",
+                                        "linear=cpu,conv2d"};
+    for (int i = 0; i < 5; i++) {
+        const qn_plan_params wish = {.budget = 400 * MIB, .batch = {256}, .variants = wrong[i]};
+        assert_int_equal(qn_plan_create(&plan, graph, &facts, &wish, NULL), QN_ERR_ARGUMENT);
+    }
+    const qn_plan_params nothing = {.budget = 400 * MIB};
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &nothing, NULL), QN_ERR_ARGUMENT);
+    qn_graph_destroy(&graph);
+}
+
+/* --- each seed wins somewhere, and is missed when it is left out --- */
+
+enum { KEEP_ALL = 1, CHEAP = 2, SEGMENTS = 4 };
+
+static double seconds_of(const qn_graph *graph, qn_plan_params params, unsigned without)
+{
+    struct qn_facts facts = test_facts();
+    qn_plan *plan;
+    params.without_seeds = without;
+    if (qn_plan_create(&plan, graph, &facts, &params, NULL) != QN_OK)
+        return 1e9;
+    double seconds = plan->info.seconds;
+    qn_plan_destroy(&plan);
+    return seconds;
+}
+
+static void assert_wins(const qn_graph *graph, const qn_plan_params *params, unsigned seed)
+{
+    double best = seconds_of(graph, *params, 0);
+    assert_true(best < 1e9);
+    assert_true(seconds_of(graph, *params, seed) > best);
+    assert_true(seconds_of(graph, *params, (KEEP_ALL | CHEAP | SEGMENTS) & ~seed) == best);
+}
+
+static void keep_all_wins_with_room(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 256};
+    assert_wins(graph, &params, KEEP_ALL);
+    qn_graph_destroy(&graph);
+}
+
+static void cheap_ones_win_with_little_less(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 64};
+    qn_plan *all = test_plan(graph, &params);
+    params.budget = all->info.peak_bytes * 9 / 10;
+    qn_plan_destroy(&all);
+    assert_wins(graph, &params, CHEAP);
+    qn_graph_destroy(&graph);
+}
+
+static void segments_win_on_a_chain(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(36, 32);
+    qn_plan_params params = {.budget = 800 * MIB, .batch = {16384}, .micro_batch = 16384};
+    qn_plan *all = test_plan(graph, &params);
+    params.budget = all->info.peak_bytes * 2 / 5;
+    qn_plan_destroy(&all);
+    assert_wins(graph, &params, SEGMENTS);
+    qn_graph_destroy(&graph);
+}
+
+static void modes_do_what_they_say(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 64};
+    params.recompute = QN_RECOMPUTE_NONE;
+    qn_plan *none = test_plan(graph, &params);
+    params.recompute = QN_RECOMPUTE_ALL;
+    qn_plan *all = test_plan(graph, &params);
+    params.recompute = QN_RECOMPUTE_CHOSEN;
+    params.chosen = "conv1,conv2";
+    qn_plan *chosen = test_plan(graph, &params);
+    assert_int_equal(none->info.recomputed_steps, 0);
+    assert_true(all->info.recomputed_steps > chosen->info.recomputed_steps);
+    assert_true(chosen->info.recomputed_steps > 0);
+    test_interpret(all);
+    test_interpret(chosen);
+    qn_plan_destroy(&none);
+    qn_plan_destroy(&all);
+    qn_plan_destroy(&chosen);
+    qn_graph_destroy(&graph);
+}
+
+static void prints(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const qn_plan_params params = {.budget = 16 * MIB, .batch = {256}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *texts[] = {qn_plan_text(plan), qn_plan_json(plan), qn_plan_svg(plan),
+                     qn_plan_variants_json(plan)};
+    const char *const wanted[] = {"planned peak", "\"peak_bytes_planned\"", "</svg>", "conv2d"};
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(texts[i]);
+        assert_non_null(strstr(texts[i], wanted[i]));
+        free(texts[i]);
+    }
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_budget_keeps_the_invariants),
+        cmocka_unit_test(more_budget_is_never_slower),
+        cmocka_unit_test(smallest_budget_is_exact),
+        cmocka_unit_test(less_budget_recomputes_more),
+        cmocka_unit_test(same_input_same_plan),
+        cmocka_unit_test(ragged_batches_and_schedules),
+        cmocka_unit_test(several_pools),
+        cmocka_unit_test(parameters_in_several_blocks),
+        cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(keep_all_wins_with_room),
+        cmocka_unit_test(cheap_ones_win_with_little_less),
+        cmocka_unit_test(segments_win_on_a_chain),
+        cmocka_unit_test(modes_do_what_they_say),
+        cmocka_unit_test(prints),
+    };
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_log(void *user, qn_log_level level, const char *text)
+{
+    (void)user;
+    (void)level;
+    print_message("  log: %s\n", text);
+}
+
+struct qn_facts test_facts(void)
+{
+    struct qn_facts facts;
+    qn_facts_default(&facts, true);
+    facts.flops = 1e11;
+    facts.bytes_per_second = 1e10;
+    facts.launch_seconds = 1e-5;
+    facts.max_alloc_bytes = 1 << 30;
+    facts.global_bytes = (int64_t)4 << 30;
+    return facts;
+}
+
+static qn_graph *new_graph(void)
+{
+    qn_graph *graph;
+    const qn_graph_params params = {.log = {print_log, NULL, QN_LOG_WARNING}};
+    assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
+    return graph;
+}
+
+qn_graph *test_model(const char *name, const qn_model_option *options, int n_options)
+{
+    const qn_model_data data = {.channels = 1, .height = 28, .width = 28, .classes = 10};
+    qn_graph *graph = new_graph();
+    assert_int_equal(qn_model_build(graph, name, &data, options, n_options), QN_OK);
+    return graph;
+}
+
+qn_graph *test_chain(int length, int64_t width)
+{
+    qn_graph *graph = new_graph();
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, width});
+    for (int i = 0; i < length; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "w%d", i);
+        qn_tensor weight = qn_parameter(graph, name, 2, (int64_t[]){width, width}, NULL);
+        x = qn_sigmoid(graph, qn_linear(graph, x, weight, (qn_tensor){0}));
+    }
+    qn_loss(graph, x, "mean", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params)
+{
+    qn_plan *plan;
+    struct qn_facts facts = test_facts();
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, params, NULL), QN_OK);
+    return plan;
+}
+
+/* --- invariants --- */
+
+static bool overlap(const struct qn_storage *a, const struct qn_storage *b)
+{
+    return a->pool == b->pool && a->start <= b->end && b->start <= a->end &&
+           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static void check_storages(const qn_plan *plan)
+{
+    const struct qn_program *program = &plan->program;
+    for (int i = 0; i < program->n_storages; i++) {
+        const struct qn_storage *s = &program->storages[i];
+        assert_true(s->start <= s->end && s->end < program->length);
+        assert_true(s->offset % plan->facts.alignment == 0);
+        assert_true(s->pool >= 0 && s->pool < plan->placement.n_pools);
+        assert_true(s->offset + s->bytes <= plan->placement.pool_bytes[s->pool]);
+        for (int j = 0; j < i; j++)
+            assert_false(overlap(s, &program->storages[j]));
+    }
+}
+
+static void check_live(const qn_plan *plan)
+{
+    const struct qn_program *program = &plan->program;
+    int64_t peak = 0;
+    for (int t = 0; t < program->length; t++) {
+        int64_t live = 0;
+        for (int i = 0; i < program->n_storages; i++)
+            if (program->storages[i].start <= t && program->storages[i].end >= t)
+                live += program->storages[i].bytes;
+        assert_int_equal(live, program->live[t]);
+        peak = live > peak ? live : peak;
+    }
+    assert_int_equal(peak, program->live_peak);
+}
+
+static void check_alive(const qn_plan *plan, int storage, int at)
+{
+    assert_true(storage >= 0 && storage < plan->program.n_storages);
+    assert_true(plan->program.storages[storage].start <= at);
+    assert_true(plan->program.storages[storage].end >= at);
+}
+
+static void check_steps(const qn_plan *plan)
+{
+    for (int p = 0; p < plan->program.n_phases; p++) {
+        const struct qn_phase_run *phase = &plan->program.phases[p];
+        for (int i = 0; i < phase->n_steps; i++) {
+            const struct qn_step *step = &phase->steps[i];
+            const struct qn_task *task = &phase->problem->tasks[step->task];
+            for (int r = 0; r < task->n_reads; r++)
+                check_alive(plan, step->read[r], phase->start + i);
+            for (int w = 0; w < task->n_writes; w++)
+                check_alive(plan, step->write[w], phase->start + i);
+            if (step->scratch >= 0)
+                check_alive(plan, step->scratch, phase->start + i);
+        }
+    }
+}
+
+static void check_tags(const qn_plan *plan)
+{
+    int64_t sum = 0;
+    for (int tag = 0; tag < QN_TAG_COUNT; tag++)
+        sum += plan->info.bytes_by_tag[tag];
+    assert_int_equal(sum, plan->info.live_bytes);
+    assert_true(plan->info.live_bytes <= plan->info.peak_bytes);
+    assert_true(plan->info.peak_bytes <= plan->info.budget_bytes);
+    assert_true(plan->info.smallest_budget <= plan->info.peak_bytes);
+}
+
+void test_invariants(const qn_plan *plan)
+{
+    check_storages(plan);
+    check_live(plan);
+    check_steps(plan);
+    check_tags(plan);
+}
+
+/* --- the interpreter --- */
+
+struct memory {
+    const qn_plan *plan;
+    int *pool[QN_MAX_POOLS]; /* the value kept at each unit of memory; -1: poison */
+};
+
+static void store(struct memory *m, int storage, int value)
+{
+    const struct qn_storage *s = &m->plan->program.storages[storage];
+    int64_t unit = m->plan->facts.alignment;
+    for (int64_t at = s->offset / unit; at < (s->offset + s->bytes) / unit; at++)
+        m->pool[s->pool][at] = value;
+}
+
+static void expect(const struct memory *m, int storage, int value)
+{
+    const struct qn_storage *s = &m->plan->program.storages[storage];
+    int64_t unit = m->plan->facts.alignment;
+    for (int64_t at = s->offset / unit; at < (s->offset + s->bytes) / unit; at++)
+        assert_int_equal(m->pool[s->pool][at], value);
+}
+
+static void poison_after(struct memory *m, int at)
+{
+    const struct qn_program *program = &m->plan->program;
+    for (int i = 0; i < program->n_storages; i++)
+        if (program->storages[i].end == at && at + 1 < program->length)
+            store(m, i, -1);
+}
+
+/* Persistent values are the same number in every phase; others are numbered by the phase's problem.
+ */
+static int number_of(const struct qn_phase_run *phase, int phase_number, int value)
+{
+    int root = qn_value_root(phase->problem, value);
+    return phase->problem->values[root].life == QN_LIFE_MICRO ? (phase_number + 1) * 100000 + root
+                                                              : root;
+}
+
+static void run_step(struct memory *m, int p, int i)
+{
+    const struct qn_phase_run *phase = &m->plan->program.phases[p];
+    const struct qn_step *step = &phase->steps[i];
+    const struct qn_task *task = &phase->problem->tasks[step->task];
+    for (int r = 0; r < task->n_reads; r++)
+        expect(m, step->read[r], number_of(phase, p, task->reads[r].value));
+    for (int w = 0; w < task->n_writes; w++) {
+        int number = number_of(phase, p, task->writes[w].value);
+        if (task->writes[w].accumulates)
+            expect(m, step->write[w], number);
+        store(m, step->write[w], number);
+    }
+    if (step->scratch >= 0)
+        store(m, step->scratch, -2);
+    poison_after(m, phase->start + i);
+}
+
+void test_interpret(const qn_plan *plan)
+{
+    struct memory m = {.plan = plan};
+    for (int p = 0; p < plan->placement.n_pools; p++) {
+        size_t units = (size_t)(plan->placement.pool_bytes[p] / plan->facts.alignment);
+        m.pool[p] = malloc((units + 1) * sizeof(int));
+        memset(m.pool[p], 0xff, (units + 1) * sizeof(int));
+    }
+    for (int v = 0; v < plan->persist.n_values; v++)
+        if (plan->persist.values[v].life == QN_LIFE_RUN && plan->program.persistent[v] >= 0)
+            store(&m, plan->program.persistent[v], v);
+    for (int p = 0; p < plan->program.n_phases; p++)
+        for (int i = 0; i < plan->program.phases[p].n_steps; i++)
+            run_step(&m, p, i);
+    for (int p = 0; p < plan->placement.n_pools; p++)
+        free(m.pool[p]);
+}

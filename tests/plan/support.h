@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Graphs for planner tests, and the invariants that every plan must keep.
+ */
+#ifndef QN_TESTS_PLAN_SUPPORT_H
+#define QN_TESTS_PLAN_SUPPORT_H
+
+#include "plan/plan.h"
+#include <quern/model.h>
+
+/* The device of planner tests: numbers that no machine changes. */
+struct qn_facts test_facts(void);
+
+/* A model that ships, for 28 x 28 images; aborts the test on failure. */
+qn_graph *test_model(const char *name, const qn_model_option *options, int n_options);
+
+/* A chain of `length` matrix products and sigmoids of `width` features. */
+qn_graph *test_chain(int length, int64_t width);
+
+/* Plans or aborts the test. */
+qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params);
+
+/* Storages alive together never overlap and stay inside their pools; every step reads storages that
+ * are alive; the sum of live bytes is what the program says; the peak is within the budget. */
+void test_invariants(const qn_plan *plan);
+
+/* Runs the step lists on poisoned memory: each value is one number kept at every unit of its bytes;
+ * a read of anything but the value meant aborts the test. */
+void test_interpret(const qn_plan *plan);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Accumulation: the gradient of the whole effective batch, however it is split.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WIDTH = 21, SAMPLES = 256 };
+
+static qn_device *device;
+
+static void splits_agree(const qn_graph *graph, int64_t samples, const int64_t *splits,
+                         int n_splits, double tolerance)
+{
+    struct test_data data;
+    float *whole = NULL;
+    test_data_make(&data, samples, WIDTH);
+    for (int i = 0; i < n_splits; i++) {
+        const qn_plan_params params = {
+            .budget = 64 << 20, .batch = {samples}, .micro_batch = splits[i]};
+        struct test_run run = test_open(device, graph, &params, NULL);
+        float *gradient;
+        int64_t count = test_gradients(run.trainer, &data, samples, &gradient);
+        if (whole) {
+            double distance = test_distance(gradient, whole, count);
+            print_message("  micro-batch %d: %.3g\n", (int)splits[i], distance);
+            assert_true(distance < tolerance);
+            free(gradient);
+        } else {
+            whole = gradient;
+        }
+        test_close(&run);
+    }
+    free(whole);
+    test_data_free(&data);
+}
+
+static void any_split_with_ignored_labels(void **state)
+{
+    (void)state;
+    static const int64_t splits[] = {256, 64, 37, 1};
+    qn_graph *graph = test_mlp(WIDTH, false);
+    splits_agree(graph, SAMPLES, splits, 4, 1e-5);
+    qn_graph_destroy(&graph);
+}
+
+static void any_split_with_class_weights(void **state)
+{
+    (void)state;
+    static const int64_t splits[] = {101, 100, 33, 7};
+    qn_graph *graph = test_mlp(WIDTH, true);
+    splits_agree(graph, 101, splits, 4, 1e-5);
+    qn_graph_destroy(&graph);
+}
+
+/* A weight that two layers share owns one accumulator. */
+static void shared_and_frozen_parameters(void **state)
+{
+    (void)state;
+    static const int64_t splits[] = {50, 13, 1};
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init init = qn_init_fan_in(WIDTH);
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+    qn_tensor frozen = qn_parameter(graph, "frozen", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+    qn_freeze(graph, frozen);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    x = qn_tanh(graph, qn_linear(graph, x, w, (qn_tensor){0}));
+    x = qn_linear(graph, x, frozen, (qn_tensor){0});
+    x = qn_tanh(graph, qn_linear(graph, x, w, (qn_tensor){0}));
+    qn_loss(graph, qn_mean(graph, x, 1), "loss", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    struct test_data data;
+    test_data_make(&data, 50, WIDTH);
+    float *whole = NULL;
+    for (int i = 0; i < 3; i++) {
+        const qn_plan_params params = {.budget = 64 << 20, .batch = {50}, .micro_batch = splits[i]};
+        struct test_run run = test_open(device, graph, &params, NULL);
+        const qn_cycle cycle = {50, 0, test_fetch, &data};
+        float *gradient = malloc(WIDTH * WIDTH * sizeof *gradient);
+        assert_int_equal(qn_trainer_accumulate(run.trainer, &cycle), QN_OK);
+        assert_int_equal(qn_trainer_read_gradient(run.trainer, "w", gradient, WIDTH * WIDTH),
+                         QN_OK);
+        assert_int_not_equal(
+            qn_trainer_read_gradient(run.trainer, "frozen", gradient, WIDTH * WIDTH), QN_OK);
+        if (whole)
+            assert_true(test_distance(gradient, whole, WIDTH * WIDTH) < 1e-5);
+        else
+            whole = gradient;
+        if (whole != gradient)
+            free(gradient);
+        test_close(&run);
+    }
+    free(whole);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+/* --- the classic toy case: y = w * x, mean squared error, six samples --- */
+
+static qn_graph *dot_product(qn_reduction reduction)
+{
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init half = qn_init_constant(0.5);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, 1});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){1, 4}, &half);
+    qn_tensor y = qn_linear(graph, x, w, (qn_tensor){0});
+    const qn_loss_params params = {.reduction = reduction};
+    qn_loss(graph, qn_squared_error(graph, y, target), "loss", &params);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+static void accumulate_dot(struct test_data *data, int64_t first, int64_t samples, int64_t micro,
+                           float gradient[4])
+{
+    qn_graph *graph = dot_product(QN_REDUCE_MEAN);
+    struct test_data part = *data;
+    part.x += first * data->width;
+    part.target += first;
+    part.samples = samples;
+    const qn_plan_params params = {.budget = 1 << 20, .batch = {samples}, .micro_batch = micro};
+    struct test_run run = test_open(device, graph, &params, NULL);
+    const qn_cycle cycle = {samples, 0, test_fetch, &part};
+    assert_int_equal(qn_trainer_accumulate(run.trainer, &cycle), QN_OK);
+    assert_int_equal(qn_trainer_read_gradient(run.trainer, "w", gradient, 4), QN_OK);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+}
+
+static void unnormalised_accumulation_would_give_three_times(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, 6, 4);
+    double exact[4] = {0};
+    for (int i = 0; i < 6; i++) {
+        double y = 0;
+        for (int j = 0; j < 4; j++)
+            y += 0.5 * (double)data.x[4 * i + j];
+        for (int j = 0; j < 4; j++)
+            exact[j] += 2 * (y - (double)data.target[i]) * (double)data.x[4 * i + j] / 6;
+    }
+    float whole[4], three[4], sum[4] = {0};
+    accumulate_dot(&data, 0, 6, 6, whole);
+    accumulate_dot(&data, 0, 6, 2, three);
+    for (int part = 0; part < 3; part++) {
+        float alone[4];
+        accumulate_dot(&data, 2 * part, 2, 2, alone); /* the mean over two samples, by itself */
+        for (int j = 0; j < 4; j++)
+            sum[j] += alone[j];
+    }
+    for (int j = 0; j < 4; j++) {
+        assert_true(fabs((double)whole[j] - exact[j]) < 1e-5);
+        assert_true(fabs((double)three[j] - exact[j]) < 1e-5);
+        assert_true(fabs((double)sum[j] - 3 * exact[j]) < 1e-5);
+    }
+    test_data_free(&data);
+}
+
+/* A sum is a sum: its gradient grows with the batch. */
+static void sums_are_not_divided(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, 6, 4);
+    float mean[4], sum[4];
+    accumulate_dot(&data, 0, 6, 2, mean);
+    qn_graph *graph = dot_product(QN_REDUCE_SUM);
+    const qn_plan_params params = {.budget = 1 << 20, .batch = {6}, .micro_batch = 4};
+    struct test_run run = test_open(device, graph, &params, NULL);
+    const qn_cycle cycle = {6, 0, test_fetch, &data};
+    assert_int_equal(qn_trainer_accumulate(run.trainer, &cycle), QN_OK);
+    assert_int_equal(qn_trainer_read_gradient(run.trainer, "w", sum, 4), QN_OK);
+    for (int j = 0; j < 4; j++)
+        assert_true(fabs((double)sum[j] - 6 * (double)mean[j]) < 1e-4);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* Rows weighed by an input: what weighs nothing counts nothing. */
+static void weights_from_an_input(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, 6, 4);
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init half = qn_init_constant(0.5);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor mask = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, 1});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){1, 4}, &half);
+    const qn_loss_params loss = {.weights = mask};
+    qn_loss(graph, qn_linear(graph, x, w, (qn_tensor){0}), "loss", &loss);
+    double exact[4] = {0}, weight = 0;
+    for (int i = 0; i < 6; i++) {
+        data.target[i] = (float)(i % 3);
+        weight += i % 3;
+        for (int j = 0; j < 4; j++)
+            exact[j] += i % 3 * (double)data.x[4 * i + j];
+    }
+    const qn_plan_params params = {.budget = 1 << 20, .batch = {6}, .micro_batch = 4};
+    struct test_run run = test_open(device, graph, &params, NULL);
+    const qn_cycle cycle = {6, 0, test_fetch, &data};
+    float gradient[4];
+    assert_int_equal(qn_trainer_accumulate(run.trainer, &cycle), QN_OK);
+    assert_int_equal(qn_trainer_read_gradient(run.trainer, "w", gradient, 4), QN_OK);
+    for (int j = 0; j < 4; j++)
+        assert_true(fabs((double)gradient[j] - exact[j] / weight) < 1e-5);
+    for (int i = 0; i < 6; i++)
+        data.target[i] = 0;
+    qn_metrics metrics;
+    assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
+    assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
+    assert_true(metrics.valid && metrics.skipped);
+    float after[4];
+    assert_int_equal(qn_trainer_read(run.trainer, "w", after, 4), QN_OK);
+    assert_true(after[0] == 0.5f && after[3] == 0.5f);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* The effective batch may follow a schedule; each size of the plan trains. */
+static void batch_sizes_follow_a_schedule(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, WIDTH);
+    qn_graph *graph = test_mlp(WIDTH, false);
+    const qn_plan_params params = {.budget = 64 << 20, .batch = {100, 7, 256}, .micro_batch = 64};
+    struct test_run run = test_open(device, graph, &params, NULL);
+    qn_metrics first = test_train(run.trainer, &data, 7, 2);
+    assert_int_equal(first.samples, 7);
+    test_train(run.trainer, &data, 100, 2);
+    qn_metrics last = test_train(run.trainer, &data, 256, 2);
+    assert_int_equal(last.update, 5);
+    assert_true(isfinite(last.loss));
+    const qn_cycle unplanned = {99, 0, test_fetch, &data};
+    assert_int_equal(qn_trainer_step(run.trainer, &unplanned, NULL), QN_ERR_ARGUMENT);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    device = test_device();
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    qn_device_close(&device);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_split_with_ignored_labels),
+        cmocka_unit_test(any_split_with_class_weights),
+        cmocka_unit_test(shared_and_frozen_parameters),
+        cmocka_unit_test(unnormalised_accumulation_would_give_three_times),
+        cmocka_unit_test(sums_are_not_divided),
+        cmocka_unit_test(weights_from_an_input),
+        cmocka_unit_test(batch_sizes_follow_a_schedule),
+    };
+    return cmocka_run_group_tests_name("accumulate", tests, open_device, close_device);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Checkpoints: a restored run goes on bit for bit; whatever is damaged is refused and nothing
+ * changes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "io/tree.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SAMPLES = 40 };
+
+static qn_device *device;
+static char folder[256];
+
+static const qn_plan_params plan_params = {.budget = 64 << 20,
+                                           .batch = {SAMPLES},
+                                           .micro_batch = 16,
+                                           .variants = "",
+                                           .optimizer = {.kind = QN_ADAMW}};
+static const qn_trainer_params trainer_params = {
+    .seed = UINT64_C(0xfedcba9876543210), .weight_decay = 0.01, .clip = 1};
+
+static struct test_run open_run(const qn_graph *graph)
+{
+    return test_open(device, graph, &plan_params, &trainer_params);
+}
+
+static void path_in(char path[512], const char *name)
+{
+    snprintf(path, 512, "%s/%s", folder, name);
+}
+
+static void save(struct test_run *run, bool best)
+{
+    const qn_save_params params = {
+        .position = 123456, .best = best, .note = "[model]\nname = \"x\"\n"};
+    assert_int_equal(qn_checkpoint_save(run->trainer, folder, &params), QN_OK);
+}
+
+static void assert_same_weights(qn_trainer *a, qn_trainer *b)
+{
+    float *x, *y;
+    int64_t count = test_weights(a, &x);
+    assert_int_equal(test_weights(b, &y), count);
+    assert_memory_equal(x, y, (size_t)count * sizeof *x);
+    free(x);
+    free(y);
+}
+
+static void goes_on_bit_for_bit(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run whole = open_run(graph);
+    test_train(whole.trainer, &data, SAMPLES, 3);
+    save(&whole, false);
+    test_train(whole.trainer, &data, SAMPLES, 4);
+
+    qn_checkpoint *checkpoint;
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
+    assert_int_equal(info->update, 3);
+    assert_int_equal(info->position, 123456);
+    assert_string_equal(info->note, "[model]\nname = \"x\"\n");
+    assert_true(info->trainer.seed == trainer_params.seed);
+    assert_true(info->plan_hash == qn_plan_facts(whole.plan)->hash);
+    struct test_run second;
+    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
+    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan, &info->trainer), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    assert_int_equal(qn_trainer_updates(second.trainer), 3);
+    test_train(second.trainer, &data, SAMPLES, 4);
+    assert_same_weights(whole.trainer, second.trainer);
+
+    qn_checkpoint_close(&checkpoint);
+    test_close(&whole);
+    test_close(&second);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+static int folders(void)
+{
+    char command[600], line[32];
+    snprintf(command, sizeof command, "ls -A '%s' | grep -c update-", folder);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(fgets(line, sizeof line, pipe));
+    pclose(pipe);
+    return atoi(line);
+}
+
+static void keeps_last_and_best(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    for (int i = 1; i <= 4; i++) {
+        test_train(run.trainer, &data, SAMPLES, 1);
+        save(&run, i == 2);
+        save(&run, i == 2); /* the same update twice */
+    }
+    assert_int_equal(folders(), 2);
+    char path[512];
+    qn_checkpoint *checkpoint;
+    path_in(path, "best");
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_describe(checkpoint)->update, 2);
+    qn_checkpoint_close(&checkpoint);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_describe(checkpoint)->update, 4);
+    struct test_run other = open_run(graph);
+    assert_int_equal(qn_weights_load(other.trainer, qn_checkpoint_describe(checkpoint)->weights),
+                     QN_OK);
+    assert_same_weights(run.trainer, other.trainer);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    test_close(&other);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* --- damage --- */
+
+static void flip_byte(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+    fputc(byte ^ 0x40, file);
+    fclose(file);
+}
+
+static void refuses_what_is_damaged(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"last/weights.safetensors", "last/optimizer.safetensors",
+                                        "last/train.json", "last/checksums.txt"};
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    for (int f = 0; f < 4; f++)
+        for (int damage = 0; damage < 4; damage++) {
+            char path[512];
+            qn_checkpoint *checkpoint;
+            save(&run, false);
+            path_in(path, files[f]);
+            if (damage == 0)
+                assert_int_equal(unlink(path), 0);
+            if (damage == 1)
+                assert_int_equal(truncate(path, 20), 0);
+            if (damage == 2)
+                flip_byte(path, 3);
+            if (damage == 3)
+                flip_byte(path, -9);
+            assert_int_not_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+            assert_null(checkpoint);
+        }
+    test_close(&run);
+    qn_graph_destroy(&graph);
+}
+
+static void refuses_another_graph(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_cnn(QN_F32), *other = test_mlp(64, false);
+    struct test_run run = open_run(graph), stranger = open_run(other);
+    save(&run, false);
+    qn_checkpoint *checkpoint;
+    qn_plan *plan;
+    float *before, *after;
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_plan(checkpoint, other, device, &plan), QN_ERR_FORMAT);
+    assert_null(plan);
+    int64_t count = test_weights(stranger.trainer, &before);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, stranger.trainer), QN_ERR_FORMAT);
+    test_weights(stranger.trainer, &after);
+    assert_memory_equal(before, after, (size_t)count * sizeof *before);
+    free(before);
+    free(after);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    test_close(&stranger);
+    qn_graph_destroy(&graph);
+    qn_graph_destroy(&other);
+}
+
+static void refuses_what_is_not_there(void **state)
+{
+    (void)state;
+    qn_checkpoint *checkpoint;
+    char path[512];
+    path_in(path, "nothing");
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path, NULL), QN_ERR_IO);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path, NULL), QN_ERR_IO);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, NULL, NULL), QN_ERR_ARGUMENT);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    device = test_device();
+    const char *temp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    qn_device_close(&device);
+    return qn_tree_remove(folder, NULL) != QN_OK;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goes_on_bit_for_bit),       cmocka_unit_test(keeps_last_and_best),
+        cmocka_unit_test(refuses_what_is_damaged),   cmocka_unit_test(refuses_another_graph),
+        cmocka_unit_test(refuses_what_is_not_there),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
+}

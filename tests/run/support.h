@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small networks on made-up data, for tests of the trainer on whatever device there is.
+ */
+#ifndef QN_TESTS_RUN_SUPPORT_H
+#define QN_TESTS_RUN_SUPPORT_H
+
+#include <quern/quern.h>
+
+/* Made-up data: `samples` rows of every input. Labels of 255 are to be ignored. */
+struct test_data {
+    int64_t samples;
+    int64_t width; /* elements of x in a row */
+    float *x;
+    int32_t *labels;
+    float *target;
+    int fetched; /* calls of test_fetch so far */
+};
+
+enum { TEST_CLASSES = 5, TEST_IGNORED = 255 };
+
+void test_data_make(struct test_data *data, int64_t samples, int64_t width);
+void test_data_free(struct test_data *data);
+
+/* qn_fetch_fn over a test_data: inputs "x", "labels" and "target". */
+qn_status test_fetch(void *user, const char *input, int64_t first, int64_t count, void *rows);
+
+qn_device *test_device(void);
+qn_graph *test_graph(qn_dtype storage);
+
+/* Two hidden layers; with class weights and ignored labels if `weighted`. x has `width` elements.
+ */
+qn_graph *test_mlp(int64_t width, bool weighted);
+/* Convolutions, batch norm (groups of 4), dropout, pooling; x is (1, 8, 8). */
+qn_graph *test_cnn(qn_dtype storage);
+
+/* A plan and its trainer; abort the test on failure. */
+struct test_run {
+    qn_plan *plan;
+    qn_trainer *trainer;
+};
+struct test_run test_open(qn_device *device, const qn_graph *graph, const qn_plan_params *plan,
+                          const qn_trainer_params *trainer);
+void test_close(struct test_run *run);
+
+/* `updates` updates of `samples` samples; gives the last metrics. */
+qn_metrics test_train(qn_trainer *trainer, struct test_data *data, int64_t samples, int updates);
+
+/* All parameters and state, one after another, in `values`, which the caller frees; gives how many.
+ */
+int64_t test_weights(qn_trainer *trainer, float **values);
+/* The same of the gradients in the accumulators. */
+int64_t test_read_gradients(qn_trainer *trainer, float **values);
+/* The same after one accumulation. */
+int64_t test_gradients(qn_trainer *trainer, struct test_data *data, int64_t samples,
+                       float **values);
+
+/* |a - b| / |b| in the Euclidean norm. */
+double test_distance(const float *a, const float *b, int64_t count);
+
+#endif

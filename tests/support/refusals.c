@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What happens when memory ends, anywhere: the linker (--wrap) puts the functions below between the
+ * library and malloc, and between it and the OpenCL calls that make objects. In run N the Nth of
+ * these calls is refused; the runs end with the first in which nothing is. Each run opens a device,
+ * builds a graph, plans, trains two updates, saves and closes; it must give a status, or succeed
+ * without what was refused, and a sanitizer sees what it leaves behind.
+ */
+#define _GNU_SOURCE
+#include <CL/cl.h>
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static long calls, refused_call; /* 0: none */
+static char last_error[512];
+
+static bool refuse(void)
+{
+    return ++calls == refused_call;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error);
+cl_kernel __real_clCreateKernel(cl_program program, const char *name, cl_int *error);
+cl_program __real_clCreateProgramWithSource(cl_context context, cl_uint count, const char **text,
+                                            const size_t *sizes, cl_int *error);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error);
+cl_kernel __wrap_clCreateKernel(cl_program program, const char *name, cl_int *error);
+cl_program __wrap_clCreateProgramWithSource(cl_context context, cl_uint count, const char **text,
+                                            const size_t *sizes, cl_int *error);
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return refuse() ? NULL : __real_realloc(old, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return refuse() ? NULL : __real_strdup(text);
+}
+
+static void *no_object(cl_int *error)
+{
+    if (error)
+        *error = CL_OUT_OF_HOST_MEMORY;
+    return NULL;
+}
+
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error)
+{
+    return refuse() ? no_object(error) : __real_clCreateBuffer(context, flags, size, host, error);
+}
+
+cl_kernel __wrap_clCreateKernel(cl_program program, const char *name, cl_int *error)
+{
+    return refuse() ? no_object(error) : __real_clCreateKernel(program, name, error);
+}
+
+cl_program __wrap_clCreateProgramWithSource(cl_context context, cl_uint count, const char **text,
+                                            const size_t *sizes, cl_int *error)
+{
+    return refuse() ? no_object(error)
+                    : __real_clCreateProgramWithSource(context, count, text, sizes, error);
+}
+
+static void keep_message(void *user, qn_log_level level, const char *text)
+{
+    (void)user;
+    if (level == QN_LOG_ERROR)
+        snprintf(last_error, sizeof last_error, "%s", text);
+}
+
+static const qn_log messages = {.fn = keep_message, .level = QN_LOG_ERROR};
+
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    (void)user;
+    size_t size = strcmp(input, "images") == 0 ? 8 * 8 : 4;
+    memset(rows, (int)first % 4, (size_t)count * size);
+    if (size == 4)
+        memset(rows, 0, (size_t)count * size);
+    return QN_OK;
+}
+
+struct objects {
+    qn_device *device;
+    qn_graph *graph;
+    qn_plan *plan;
+    qn_trainer *trainer;
+    qn_checkpoint *checkpoint;
+};
+
+static qn_status plan_it(struct objects *o)
+{
+    const qn_model_data data = {.channels = 1, .height = 8, .width = 8, .classes = 3};
+    const qn_model_option options[] = {{"width", "4"}, {"group", "4"}, {"dropout", "0.5"}};
+    const qn_plan_params params = {
+        .budget = 1 << 20, .batch = {12}, .micro_batch = 8, .optimizer = {.kind = QN_ADAMW}};
+    const qn_device_params device = {.log = messages, .cache_dir = ""};
+    qn_status status = qn_device_open(&o->device, &device);
+    if (status == QN_OK)
+        status = qn_graph_create(&o->graph, &(qn_graph_params){.log = messages});
+    if (status == QN_OK)
+        status = qn_model_build(o->graph, "cnn", &data, options, 3);
+    if (status == QN_OK)
+        status = qn_plan_create(&o->plan, o->graph, qn_device_facts(o->device), &params, NULL);
+    return status;
+}
+
+static qn_status train(struct objects *o, const char *folder)
+{
+    const qn_cycle cycle = {.samples = 12, .lr = 0.01, .fetch = fetch};
+    qn_status status = qn_trainer_open(&o->trainer, o->device, o->plan, NULL);
+    for (int i = 0; i < 2 && status == QN_OK; i++)
+        status = qn_trainer_step(o->trainer, &cycle, NULL);
+    if (status == QN_OK)
+        status = qn_checkpoint_save(o->trainer, folder, &(qn_save_params){.note = "note"});
+    if (status == QN_OK)
+        status = qn_checkpoint_open(&o->checkpoint, folder, &messages);
+    if (status == QN_OK)
+        status = qn_checkpoint_restore(o->checkpoint, o->trainer);
+    return status;
+}
+
+static qn_status run(const char *folder)
+{
+    struct objects o = {0};
+    last_error[0] = 0;
+    qn_status status = plan_it(&o);
+    if (status == QN_OK)
+        status = train(&o, folder);
+    qn_checkpoint_close(&o.checkpoint);
+    qn_trainer_close(&o.trainer);
+    qn_plan_destroy(&o.plan);
+    qn_graph_destroy(&o.graph);
+    qn_device_close(&o.device);
+    return status;
+}
+
+/* The step by which the runs go on: the first run of all counts the calls. */
+static long stride(long total, int argc, char **argv)
+{
+    long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    return runs > 0 && total > runs ? total / runs : 1;
+}
+
+int main(int argc, char **argv)
+{
+    char folder[] = "/tmp/quern-refusals-XXXXXX";
+    char command[64];
+    long passed = 0, failed = 0;
+    if (!mkdtemp(folder) || run(folder) != QN_OK) {
+        printf("nothing is refused, and yet: %s\n0 passed, 1 failed\n", last_error);
+        return 1;
+    }
+    long total = calls, step = stride(total, argc, argv);
+    for (long n = 1; n <= total + step; n += step) {
+        calls = 0;
+        refused_call = n;
+        qn_status status = run(folder);
+        bool good = status == QN_OK || *last_error;
+        if (!good)
+            printf("call %ld refused: %s, without a reason\n", n, qn_status_name(status));
+        passed += good;
+        failed += !good;
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0)
+        failed++;
+    printf("%ld calls, each %ldth refused\n%ld passed, %ld failed\n", total, step, passed, failed);
+    return failed > 0;
+}

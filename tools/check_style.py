@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks the form of the text files of the tree: check_style.py [ROOT]
+
+Blanks, line ends, invisible characters, the licence line, the length of lines and of functions.
+What clang-format would do is not checked: its answer changes from version to version.
+"""
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
+FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "tests", ".ci"]
+TOP = ["meson.build", "meson_options.txt", "README.md", "CHANGELOG.md", "LICENSE", ".clang-format",
+       ".gitignore"]
+CODE = {".c", ".h", ".cl", ".clh"}
+SCRIPT = {".py", ".sh"}
+TEXT = CODE | SCRIPT | {".md", ".build", ".map", ".list", ".ini", ".txt", ".json"}
+SPDX = "SPDX-License-Identifier: MIT"
+WIDTH = 100
+LONGEST_FUNCTION = 80
+# Files whose bytes are data: seeds of the fuzz tests, expected texts.
+DATA = ("tests/fuzz/seeds/", "tests/golden/")
+INVISIBLE = {"Cf", "Co", "Cn", "Cs"}
+
+
+def files(root):
+    for name in TOP:
+        if (root / name).is_file():
+            yield root / name
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            place = path.relative_to(root).as_posix()
+            if "__pycache__" in place or place.startswith(DATA) or not path.is_file():
+                continue
+            if path.suffix in TEXT or (not path.suffix and folder in ("tools", ".ci")):
+                yield path
+
+
+def invisible(character):
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in INVISIBLE | {"Cc", "Zl", "Zp"} \
+        or (unicodedata.category(character) == "Zs" and character != " ")
+
+
+def check_lines(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\t" in line:
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "blanks at the end"
+        if any(map(invisible, line)):
+            yield number, "an invisible character"
+        if path.suffix in CODE and len(line) > WIDTH:
+            yield number, f"{len(line)} columns, at most {WIDTH}"
+
+
+def check_whole(path, text):
+    if not text.endswith("\n") or text.endswith("\n\n"):
+        yield text.count("\n"), "must end with one newline"
+    head = text[:300]
+    if path.suffix in CODE and not head.startswith("/* " + SPDX):
+        yield 1, f'must begin with "/* {SPDX}"'
+    if path.suffix in SCRIPT and SPDX not in head:
+        yield 1, f'"{SPDX}" is missing'
+
+
+def check_functions(path, text):
+    """Functions start at a brace alone in column 0 and end at the next."""
+    start = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            if number - start - 1 > LONGEST_FUNCTION:
+                yield start, f"a function of {number - start - 1} lines"
+            start = None
+
+
+def check(path):
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        return [(1, f"not UTF-8: {error}")]
+    wrong = [*check_lines(path, text), *check_whole(path, text)]
+    if path.suffix in CODE:
+        wrong += check_functions(path, text)
+    return wrong
+
+
+def check_guards(root):
+    """Every header outside include/ has the guard that its path gives."""
+    for path in sorted((root / "src").rglob("*.h")):
+        if path.name == "list.h":
+            continue
+        folder = path.parent.name.upper()
+        guard = f"QN_{folder}_{re.sub(r'[^A-Z0-9]', '_', path.name.upper())}"
+        if f"#ifndef {guard}\n#define {guard}\n" not in path.read_text():
+            yield f"{path.relative_to(root)}: include guard {guard} is missing"
+
+
+def check_version(root):
+    meson = re.search(r"version: '([^']+)'", (root / "meson.build").read_text())[1]
+    header = re.search(r'QN_VERSION "([^"]+)"', (root / "include/quern/quern.h").read_text())[1]
+    if meson != header:
+        yield f"meson.build has version {meson}, include/quern/quern.h {header}"
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    wrong = [f"{path.relative_to(root)}:{number}: {what}"
+             for path in files(root) for number, what in check(path)]
+    wrong += [*check_guards(root), *check_version(root)]
+    print("\n".join(wrong) if wrong else "style: nothing wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <quern/quern.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts of the operator under way, and the report so far as JSON. */
+struct report {
+    bool json;
+    char op[64];
+    int count[3]; /* by outcome */
+    cJSON *operators, *failures;
+};
+
+static void end_operator(struct report *r)
+{
+    const int *count = r->count;
+    if (!r->op[0])
+        return;
+    if (r->json) {
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "op", r->op);
+        cJSON_AddNumberToObject(object, "passed", count[QN_CHECK_PASSED]);
+        cJSON_AddNumberToObject(object, "failed", count[QN_CHECK_FAILED]);
+        cJSON_AddNumberToObject(object, "not_applicable", count[QN_CHECK_NOT_APPLICABLE]);
+        cJSON_AddItemToArray(r->operators, object);
+    } else {
+        printf("%-24s %5d passed  %5d failed  %5d not applicable\n", r->op, count[QN_CHECK_PASSED],
+               count[QN_CHECK_FAILED], count[QN_CHECK_NOT_APPLICABLE]);
+        fflush(stdout);
+    }
+    memset(r->count, 0, sizeof r->count);
+}
+
+static void add_failure(struct report *r, const qn_check_record *record)
+{
+    if (!r->json) {
+        printf("FAILED %s/%s %s %s: %s\n", record->op, record->item, record->storage,
+               record->variant, record->reason);
+        return;
+    }
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "op", record->op);
+    cJSON_AddStringToObject(object, "case", record->item);
+    cJSON_AddStringToObject(object, "storage", record->storage);
+    cJSON_AddStringToObject(object, "variant", record->variant);
+    cJSON_AddStringToObject(object, "reason", record->reason);
+    cJSON_AddItemToArray(r->failures, object);
+}
+
+static void receive(void *user, const qn_check_record *record)
+{
+    struct report *r = user;
+    if (strcmp(r->op, record->op) != 0)
+        end_operator(r);
+    snprintf(r->op, sizeof r->op, "%s", record->op);
+    r->count[record->outcome]++;
+    if (record->outcome == QN_CHECK_FAILED)
+        add_failure(r, record);
+}
+
+static void print_device(const qn_device_info *info)
+{
+    printf("quern     %s\ndevice    %s (%s)\nplatform  %s\nvendor    %s\nversion   %s\n"
+           "driver    %s\n\n",
+           QN_VERSION, info->device, info->type, info->platform, info->vendor, info->version,
+           info->driver);
+}
+
+static int print_json(const struct report *r, const qn_device_info *info,
+                      const qn_check_summary *summary, struct failure *failure)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "quern", QN_VERSION);
+    cJSON_AddStringToObject(root, "device", info->device);
+    cJSON_AddStringToObject(root, "platform", info->platform);
+    cJSON_AddStringToObject(root, "vendor", info->vendor);
+    cJSON_AddStringToObject(root, "version", info->version);
+    cJSON_AddStringToObject(root, "driver", info->driver);
+    cJSON_AddNumberToObject(root, "seed", (double)summary->seed);
+    cJSON_AddNumberToObject(root, "passed", summary->passed);
+    cJSON_AddNumberToObject(root, "failed", summary->failed);
+    cJSON_AddNumberToObject(root, "not_applicable", summary->not_applicable);
+    cJSON_AddItemReferenceToObject(root, "operators", r->operators);
+    cJSON_AddItemReferenceToObject(root, "failures", r->failures);
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    printf("%s\n", text);
+    free(text);
+    return CODE_DONE;
+}
+
+static int check(struct report *r, qn_device *device, const struct arguments *a,
+                 struct failure *failure)
+{
+    const qn_device_info *info = qn_device_describe(device);
+    const qn_check_params params = {.filter = a->value[OPTION_OP],
+                                    .small = a->value[OPTION_SMALL] != NULL,
+                                    .fn = receive,
+                                    .user = r};
+    qn_check_summary summary = {0};
+    if (!r->json)
+        print_device(info);
+    TRY_LIBRARY(failure, params.filter ? "--op" : NULL, qn_check_run(device, &params, &summary));
+    end_operator(r);
+    if (r->json)
+        TRY(print_json(r, info, &summary, failure));
+    else
+        printf("\n%d passed, %d failed, %d not applicable (seed %" PRIu64 ")\n", summary.passed,
+               summary.failed, summary.not_applicable, summary.seed);
+    return summary.failed ? failure_set(failure, CODE_FAILED, "check: %d of %d checks failed",
+                                        summary.failed, summary.passed + summary.failed)
+                          : CODE_DONE;
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    const qn_device_params params = {.log = failure_log(failure), .match = a->value[OPTION_DEVICE]};
+    qn_device *device = NULL;
+    TRY_LIBRARY(failure, params.match ? "--device" : NULL, qn_device_open(&device, &params));
+    struct report report = {.json = a->value[OPTION_JSON] != NULL,
+                            .operators = cJSON_CreateArray(),
+                            .failures = cJSON_CreateArray()};
+    int code = check(&report, device, a, failure);
+    cJSON_Delete(report.operators);
+    cJSON_Delete(report.failures);
+    qn_device_close(&device);
+    return code;
+}
+
+const struct command command_check = {
+    "check",
+    NULL,
+    "whether the kernels compute the right numbers on a device",
+    "Compares every operator, forward and backward, in every storage type and kernel variant,\n"
+    "with a reference in double precision. Prints a report that can be sent with a question.",
+    false,
+    run,
+    {OPTION_DEVICE, OPTION_OP, OPTION_SMALL, OPTION_JSON, OPTION_COUNT},
+};

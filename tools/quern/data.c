@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "data.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_split split,
+                      struct failure *failure)
+{
+    qn_dataset_params params = {
+        .log = failure_log(failure), .name = s->name, .path = s->path, .split = split};
+    if (s->images) {
+        params.images = split == QN_SPLIT_TRAIN ? s->images : s->test_images;
+        params.labels = split == QN_SPLIT_TRAIN ? s->labels : s->test_labels;
+        if (!params.images)
+            return CODE_DONE;
+    }
+    TRY_LIBRARY(failure, NULL, qn_dataset_open(dataset, &params));
+    return CODE_DONE;
+}
+
+static int refuse(const struct recipe *recipe, const char *key, struct failure *failure,
+                  const char *text)
+{
+    const struct recipe_entry *entry = recipe_find(recipe, "data", key);
+    return entry ? recipe_refuse(recipe, entry, failure, "%s", text)
+                 : failure_set(failure, CODE_FAILED, "%s: data: %s", recipe->name, text);
+}
+
+/* --- what the model must know --- */
+
+static int spread(float to[QN_MODEL_MAX_CHANNELS], const struct channel_values *values,
+                  int channels, const char *key, const struct recipe *recipe,
+                  struct failure *failure)
+{
+    char text[96];
+    if (values->count > 1 && values->count != channels) {
+        snprintf(text, sizeof text, "%d values, but the images have %d channel%s", values->count,
+                 channels, channels == 1 ? "" : "s");
+        return refuse(recipe, key, failure, text);
+    }
+    for (int c = 0; c < channels && values->count; c++)
+        to[c] = values->value[values->count == 1 ? 0 : c];
+    return CODE_DONE;
+}
+
+static int describe(struct data *data, const struct settings *s, const struct recipe *recipe,
+                    const int64_t shape[3], int64_t classes, struct failure *failure)
+{
+    qn_model_data *model = &data->model;
+    if (shape[0] > QN_MODEL_MAX_CHANNELS)
+        return failure_set(failure, CODE_USAGE,
+                           "%s: data: images of %" PRId64 " channels; models take %d", recipe->name,
+                           shape[0], QN_MODEL_MAX_CHANNELS);
+    *model = (qn_model_data){.channels = (int)shape[0],
+                             .height = (int)shape[1],
+                             .width = (int)shape[2],
+                             .classes = (int)classes};
+    TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
+    return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
+                  failure);
+}
+
+static int check_shape(const struct settings *s, const struct recipe *recipe,
+                       const qn_dataset_facts *facts, struct failure *failure)
+{
+    char text[96];
+    const int64_t *want = s->data.shape;
+    if (!want[0] ||
+        (want[0] == facts->channels && want[1] == facts->height && want[2] == facts->width))
+        return CODE_DONE;
+    snprintf(text, sizeof text, "the images are %d,%d,%d", facts->channels, facts->height,
+             facts->width);
+    return refuse(recipe, "shape", failure, text);
+}
+
+static int describe_split(struct data *data, const struct settings *s, const struct recipe *recipe,
+                          struct failure *failure)
+{
+    char text[96];
+    const qn_dataset_facts *facts = qn_dataset_describe(data->train);
+    TRY(check_shape(s, recipe, facts, failure));
+    if (s->data.classes && s->data.classes < facts->classes) {
+        snprintf(text, sizeof text, "%" PRId64 " classes, but the labels reach %" PRId64,
+                 s->data.classes, facts->classes - 1);
+        return refuse(recipe, "classes", failure, text);
+    }
+    const int64_t shape[3] = {facts->channels, facts->height, facts->width};
+    return describe(data, s, recipe, shape, s->data.classes ? s->data.classes : facts->classes,
+                    failure);
+}
+
+static int check_test(const struct data *data, const struct recipe *recipe, struct failure *failure)
+{
+    const qn_dataset_facts *test = qn_dataset_describe(data->test);
+    const qn_model_data *model = &data->model;
+    if (test->channels != model->channels || test->height != model->height ||
+        test->width != model->width)
+        return failure_set(failure, CODE_FAILED,
+                           "%s: data: the test images are %d,%d,%d, those of training %d,%d,%d",
+                           recipe->name, test->channels, test->height, test->width, model->channels,
+                           model->height, model->width);
+    if (test->classes > model->classes)
+        return failure_set(failure, CODE_FAILED,
+                           "%s: data: the test labels reach %" PRId64 ", but there are %d classes",
+                           recipe->name, test->classes - 1, model->classes);
+    return CODE_DONE;
+}
+
+int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
+              struct failure *failure)
+{
+    TRY(open_split(&data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    TRY(open_split(&data->test, &s->data, QN_SPLIT_TEST, failure));
+    TRY(describe_split(data, s, recipe, failure));
+    return data->test ? check_test(data, recipe, failure) : CODE_DONE;
+}
+
+int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,
+              struct failure *failure)
+{
+    if (s->data.shape[0] && s->data.classes)
+        return describe(data, s, recipe, s->data.shape, s->data.classes, failure);
+    TRY(open_split(&data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    return describe_split(data, s, recipe, failure);
+}
+
+void data_close(struct data *data)
+{
+    qn_dataset_close(&data->train);
+    qn_dataset_close(&data->test);
+}
+
+qn_status data_fetch(void *user, const char *input, int64_t first, int64_t count, void *to)
+{
+    const struct rows *rows = user;
+    if (strcmp(input, "images") == 0)
+        memcpy(to, rows->images + first * rows->image_bytes, (size_t)(count * rows->image_bytes));
+    else if (strcmp(input, "labels") == 0)
+        memcpy(to, rows->labels + first, (size_t)count * sizeof *rows->labels);
+    else
+        return QN_ERR_ARGUMENT;
+    return QN_OK;
+}

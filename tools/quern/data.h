@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data of a recipe: its two splits, and what a model must know about them.
+ */
+#ifndef QUERN_TOOL_DATA_H
+#define QUERN_TOOL_DATA_H
+
+#include "settings.h"
+
+#include <quern/data.h>
+
+struct data {
+    qn_dataset *train, *test; /* test NULL: the recipe names none */
+    qn_model_data model;
+};
+
+/* Opens both splits and checks that they fit each other and the recipe. */
+int data_open(struct data *data, const struct settings *settings, const struct recipe *recipe,
+              struct failure *failure);
+/* Fills data->model alone, from the recipe if it says all, else from the training split. */
+int data_look(struct data *data, const struct settings *settings, const struct recipe *recipe,
+              struct failure *failure);
+void data_close(struct data *data);
+
+/* Rows of images and labels in host memory. */
+struct rows {
+    const uint8_t *images;
+    const int32_t *labels;
+    int64_t image_bytes;
+};
+
+/* A qn_fetch_fn over struct rows. */
+qn_status data_fetch(void *rows, const char *input, int64_t first, int64_t count, void *to);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+#include "file.h"
+#include "metrics.h"
+
+#include <stdlib.h>
+
+static int print_json(const struct session *s, const struct evaluation *evaluation)
+{
+    cJSON *object = summary_json(s, evaluation);
+    char *text = object ? cJSON_Print(object) : NULL;
+    cJSON_Delete(object);
+    if (!text)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    printf("%s\n", text);
+    free(text);
+    return CODE_DONE;
+}
+
+static int measure(struct session *s, const char *weights, const struct arguments *a)
+{
+    struct evaluation evaluation = {0};
+    const qn_plan_params params = settings_plan(&s->settings);
+    TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
+    if (!s->data.test)
+        return failure_set(s->failure, CODE_USAGE, "%s: data.test_images: missing", s->recipe.name);
+    TRY(session_graph(s));
+    TRY(session_device(s, a));
+    TRY(session_plan(s, qn_device_facts(s->device), &params));
+    TRY(session_trainer(s));
+    TRY_LIBRARY(s->failure, NULL, qn_weights_load(s->trainer, weights));
+    TRY(evaluate(s, &evaluation));
+    if (a->value[OPTION_JSON])
+        return print_json(s, &evaluation);
+    printf("test accuracy %.2f %%  test loss %.4f  (%lld samples)\n", 100 * evaluation.accuracy,
+           evaluation.loss, (long long)evaluation.samples);
+    return CODE_DONE;
+}
+
+/* With the recipe of the checkpoint, unless the operand is one. */
+static int with_checkpoint(struct session *s, const char *path, const char *recipe,
+                           const struct arguments *a)
+{
+    const qn_log log = failure_log(s->failure);
+    qn_checkpoint *checkpoint = NULL;
+    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, path, &log));
+    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
+    int code = recipe ? session_recipe(s, recipe, a) : session_note(s, info, a);
+    if (code == CODE_DONE)
+        code = measure(s, info->weights, a);
+    session_close(s);
+    qn_checkpoint_close(&checkpoint);
+    return code;
+}
+
+static int with_weights(struct session *s, const struct arguments *a)
+{
+    int code = session_recipe(s, a->operand, a);
+    if (code == CODE_DONE)
+        code = measure(s, a->value[OPTION_WEIGHTS], a);
+    session_close(s);
+    return code;
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    const char *weights = a->value[OPTION_WEIGHTS];
+    bool folder = file_is_folder(a->operand);
+    if (!folder && !weights)
+        return failure_set(failure, CODE_USAGE, "eval: --weights: missing; a recipe needs it");
+    if (folder && weights)
+        return failure_set(failure, CODE_USAGE, "eval: --weights: %s has its own", a->operand);
+    struct session *session = calloc(1, sizeof *session);
+    if (!session)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    session->failure = failure;
+    int code = folder                    ? with_checkpoint(session, a->operand, NULL, a)
+               : file_is_folder(weights) ? with_checkpoint(session, weights, a->operand, a)
+                                         : with_weights(session, a);
+    free(session);
+    return code;
+}
+
+const struct command command_eval = {
+    "eval",
+    "RECIPE|DIR",
+    "accuracy and loss of trained weights on the test split",
+    "Evaluates weights on the test split: those of --weights with a RECIPE, or those of a\n"
+    "checkpoint's folder given in its place, which has its own recipe.",
+    true,
+    run,
+    {OPTION_WEIGHTS, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_DEVICE, OPTION_STORAGE,
+     OPTION_SET, OPTION_JSON, OPTION_COUNT},
+};

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail(const struct metrics *metrics, struct failure *failure)
+{
+    return failure_set(failure, CODE_FAILED, "%s: metrics: %s", metrics->path, strerror(errno));
+}
+
+static int write_all(const struct metrics *metrics, const char *bytes, size_t size,
+                     struct failure *failure)
+{
+    while (size) {
+        ssize_t n = write(metrics->descriptor, bytes, size);
+        if (n < 0 && errno != EINTR)
+            return fail(metrics, failure);
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return CODE_DONE;
+}
+
+/* A run that was killed in the middle of a line must not spoil the next one. */
+static int end_line(const struct metrics *metrics, struct failure *failure)
+{
+    char last = '\n';
+    if (lseek(metrics->descriptor, -1, SEEK_END) >= 0 && read(metrics->descriptor, &last, 1) < 0)
+        return fail(metrics, failure);
+    return last == '\n' ? CODE_DONE : write_all(metrics, "\n", 1, failure);
+}
+
+int metrics_open(struct metrics *metrics, const char *path, bool append, struct failure *failure)
+{
+    *metrics = (struct metrics){.path = path, .descriptor = -1};
+    if (!path)
+        return CODE_DONE;
+    int mode = append ? O_RDWR | O_APPEND : O_WRONLY | O_APPEND | O_TRUNC;
+    metrics->descriptor = open(path, mode | O_CREAT | O_CLOEXEC, 0666);
+    if (metrics->descriptor < 0)
+        return fail(metrics, failure);
+    return append ? end_line(metrics, failure) : CODE_DONE;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+    if (metrics->path && metrics->descriptor >= 0)
+        close(metrics->descriptor);
+    metrics->descriptor = -1;
+}
+
+/* Takes `object`. */
+static int write_object(const struct metrics *metrics, cJSON *object, struct failure *failure)
+{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    size_t length = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, length + 2) : NULL;
+    cJSON_Delete(object);
+    if (!line) {
+        free(text);
+        return failure_set(failure, CODE_FAILED, "%s: metrics: out of memory", metrics->path);
+    }
+    memcpy(line + length, "\n", 2);
+    int code = write_all(metrics, line, length + 1, failure);
+    free(line);
+    return code;
+}
+
+/* Takes `object`. */
+static cJSON *wrap(const char *name, cJSON *object)
+{
+    cJSON *outer = cJSON_CreateObject();
+    if (object && cJSON_AddItemToObject(outer, name, object))
+        return outer;
+    cJSON_Delete(object);
+    cJSON_Delete(outer);
+    return NULL;
+}
+
+int metrics_plan(const struct metrics *metrics, const struct session *s)
+{
+    if (!metrics->path)
+        return CODE_DONE;
+    char *text = qn_plan_json(s->plan);
+    cJSON *plan = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    return write_object(metrics, wrap("plan", plan), s->failure);
+}
+
+int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
+                   struct failure *failure)
+{
+    if (!metrics->path)
+        return CODE_DONE;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "step", (double)update->update);
+    cJSON_AddNumberToObject(object, "loss", update->loss);
+    cJSON_AddNumberToObject(object, "lr", update->lr);
+    cJSON_AddNumberToObject(object, "grad_norm", update->grad_norm);
+    cJSON_AddNumberToObject(object, "samples", (double)update->samples);
+    cJSON_AddNumberToObject(object, "seconds", seconds);
+    if (update->skipped)
+        cJSON_AddTrueToObject(object, "skipped");
+    return write_object(metrics, object, failure);
+}
+
+cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
+{
+    const qn_plan_info *plan = qn_plan_facts(s->plan);
+    char hash[32];
+    snprintf(hash, sizeof hash, "%016" PRIx64, plan->hash);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "device", qn_device_facts(s->device)->name);
+    cJSON_AddNumberToObject(object, "peak_bytes_planned", (double)plan->peak_bytes);
+    cJSON_AddNumberToObject(object, "peak_bytes_allocated", (double)qn_trainer_bytes(s->trainer));
+    cJSON_AddNumberToObject(object, "budget_bytes", (double)plan->budget_bytes);
+    cJSON_AddNumberToObject(object, "micro_batch", (double)plan->micro_batch);
+    cJSON_AddNumberToObject(object, "micro_steps", (double)plan->micro_steps);
+    cJSON_AddNumberToObject(object, "recomputed_steps", plan->recomputed_steps);
+    cJSON_AddStringToObject(object, "plan_hash", hash);
+    if (evaluation->samples) {
+        cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
+        cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
+        cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
+    }
+    return object;
+}
+
+int metrics_summary(const struct metrics *metrics, const struct session *s,
+                    const struct evaluation *evaluation, bool interrupted)
+{
+    if (!metrics->path)
+        return CODE_DONE;
+    cJSON *object = summary_json(s, evaluation);
+    cJSON_AddNumberToObject(object, "updates", (double)qn_trainer_updates(s->trainer));
+    cJSON_AddBoolToObject(object, "interrupted", interrupted);
+    return write_object(metrics, wrap("summary", object), s->failure);
+}
+
+cJSON *refusal_json(const struct session *s)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "error", s->failure->text);
+    if (s->settings.memory.budget)
+        cJSON_AddNumberToObject(object, "budget_bytes", (double)s->settings.memory.budget);
+    cJSON_AddNumberToObject(object, "smallest_budget_bytes", (double)s->smallest_budget);
+    return object;
+}
+
+int metrics_refusal(const struct metrics *metrics, const struct session *s)
+{
+    return metrics->path ? write_object(metrics, wrap("summary", refusal_json(s)), s->failure)
+                         : CODE_DONE;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The file of figures: one JSON object a line, each written at once, so that whatever ends the run
+ * leaves whole lines.
+ */
+#ifndef QUERN_TOOL_METRICS_H
+#define QUERN_TOOL_METRICS_H
+
+#include "evaluate.h"
+
+#include <cjson/cJSON.h>
+
+struct metrics {
+    const char *path; /* NULL: none is written */
+    int descriptor;
+};
+
+/* `append` goes on with the file of an earlier run. */
+int metrics_open(struct metrics *metrics, const char *path, bool append, struct failure *failure);
+void metrics_close(struct metrics *metrics);
+
+/* {"plan": {...}} */
+int metrics_plan(const struct metrics *metrics, const struct session *session);
+int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
+                   struct failure *failure);
+/* {"summary": {...}} */
+int metrics_summary(const struct metrics *metrics, const struct session *session,
+                    const struct evaluation *evaluation, bool interrupted);
+/* {"summary": {...}} of a run for which no plan fits. */
+int metrics_refusal(const struct metrics *metrics, const struct session *session);
+
+/* The object that says so; NULL when out of memory. */
+cJSON *refusal_json(const struct session *session);
+/* What both a training and an evaluation say about their plan and what came out. */
+cJSON *summary_json(const struct session *session, const struct evaluation *evaluation);
+
+#endif

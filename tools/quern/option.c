@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "option.h"
+#include "settings.h"
+
+#include <quern/model.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *value; /* what its value is called; NULL: it takes none */
+    const char *key;   /* of the recipe; NULL: the option is the subcommand's own */
+    const char *help;
+} table[OPTION_COUNT] = {
+    [OPTION_BUDGET] = {"--budget", "SIZE", "memory.budget",
+                       "device memory: bytes, or a number with KiB, MiB, GiB"},
+    [OPTION_BATCH] = {"--batch", "N", "train.batch", "effective batch: samples of one update"},
+    [OPTION_MICRO_BATCH] = {"--micro-batch", "N|auto", "memory.micro_batch",
+                            "samples that are on the device at a time"},
+    [OPTION_RECOMPUTE] = {"--recompute", "MODE", "memory.recompute",
+                          "activations made again: auto, none, all, or names of nodes"},
+    [OPTION_STORAGE] = {"--storage", "TYPE", "memory.storage", "of activations: f32, f16, bf16"},
+    [OPTION_STEPS] = {"--steps", "N", "train.steps", "updates in all"},
+    [OPTION_EPOCHS] = {"--epochs", "N", "train.epochs", "epochs in all"},
+    [OPTION_SEED] = {"--seed", "N", "train.seed", "of everything random"},
+    [OPTION_SET] = {"--set", "SECTION.KEY=VALUE", NULL, "any key of the recipe; may be repeated"},
+    [OPTION_DEVICE] = {"--device", "TEXT", NULL,
+                       "text in the name of the platform or device; else QN_DEVICE, else the best"},
+    [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints in this folder"},
+    [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
+    [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors only"},
+    [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
+    [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
+    [OPTION_FACTS] = {"--facts", "FILE", NULL,
+                      "plan for the device of this file (quern devices --json) without having it"},
+    [OPTION_WEIGHTS] = {"--weights", "FILE", NULL, "safetensors file, or a checkpoint's folder"},
+    [OPTION_REPLAN] = {"--replan", NULL, NULL,
+                       "make a new plan rather than the checkpoint's, at its micro-batch"},
+    [OPTION_OP] = {"--op", "NAMES", NULL, "only these operators, separated by commas"},
+    [OPTION_SMALL] = {"--small", NULL, NULL, "only tiny cases, for very slow devices"},
+};
+
+/* --- reading --- */
+
+static int unknown(const struct command *command, const char *text, struct failure *failure)
+{
+    return failure_set(failure, CODE_USAGE, "%s: %s: unknown option; see quern %s --help",
+                       command->name, text, command->name);
+}
+
+static int find_option(const struct command *command, const char *text, size_t length)
+{
+    for (const enum option *o = command->options; *o != OPTION_COUNT; o++)
+        if (strlen(table[*o].name) == length && strncmp(table[*o].name, text, length) == 0)
+            return (int)*o;
+    return OPTION_COUNT;
+}
+
+static int add_override(struct arguments *a, const char *option, const char *name, size_t length,
+                        const char *value, struct failure *failure)
+{
+    if (a->n_overrides == MAX_OVERRIDES)
+        return failure_set(failure, CODE_USAGE, "%s: more than %d keys are set", option,
+                           MAX_OVERRIDES);
+    struct override *to = &a->overrides[a->n_overrides++];
+    if (length >= sizeof to->name)
+        return failure_set(failure, CODE_USAGE, "%s: '%s' is not a key", option, name);
+    *to = (struct override){.option = option, .value = value};
+    memcpy(to->name, name, length);
+    return CODE_DONE;
+}
+
+static int take_set(struct arguments *a, const char *text, struct failure *failure)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        return failure_set(failure, CODE_USAGE, "--set: '%s' is not section.key=value", text);
+    return add_override(a, "--set", text, (size_t)(equals - text), equals + 1, failure);
+}
+
+static int take(struct arguments *a, enum option option, const char *value, struct failure *failure)
+{
+    a->value[option] = value;
+    if (option == OPTION_SET)
+        return take_set(a, value, failure);
+    const char *key = table[option].key;
+    return key ? add_override(a, table[option].name, key, strlen(key), value, failure) : CODE_DONE;
+}
+
+/* Reads the option at argv[0] and gives the number of arguments it used through `used`. */
+static int read_option(struct arguments *a, const struct command *command, char **argv, int *used,
+                       struct failure *failure)
+{
+    const char *text = argv[0], *value = "";
+    size_t length = strcspn(text, "=");
+    int option = find_option(command, text, length);
+    *used = 1;
+    if (option == OPTION_COUNT)
+        return unknown(command, text, failure);
+    if (!table[option].value && text[length])
+        return failure_set(failure, CODE_USAGE, "%s: %s takes no value", command->name,
+                           table[option].name);
+    if (table[option].value && text[length]) {
+        value = text + length + 1;
+    } else if (table[option].value) {
+        value = argv[1];
+        *used = 2;
+    }
+    if (!value)
+        return failure_set(failure, CODE_USAGE, "%s: %s: needs a value (%s)", command->name, text,
+                           table[option].value);
+    return take(a, (enum option)option, value, failure);
+}
+
+static int take_operand(struct arguments *a, const struct command *command, const char *text,
+                        struct failure *failure)
+{
+    if (!command->operand || a->operand)
+        return failure_set(failure, CODE_USAGE,
+                           "%s: %s: one argument too many; see quern %s --help", command->name,
+                           text, command->name);
+    a->operand = text;
+    return CODE_DONE;
+}
+
+static int check(const struct arguments *a, const struct command *command, struct failure *failure)
+{
+    if (command->operand && !a->operand)
+        return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern %s --help",
+                           command->name, command->operand, command->name);
+    if (a->value[OPTION_STEPS] && a->value[OPTION_EPOCHS])
+        return failure_set(failure, CODE_USAGE, "%s: --steps and --epochs exclude each other",
+                           command->name);
+    return CODE_DONE;
+}
+
+int arguments_read(struct arguments *a, const struct command *command, int argc, char **argv,
+                   struct failure *failure)
+{
+    bool options = true;
+    *a = (struct arguments){0};
+    for (int i = 0, used = 1; i < argc; i += used, used = 1) {
+        if (options && strcmp(argv[i], "--") == 0)
+            options = false;
+        else if (options && argv[i][0] == '-' && argv[i][1])
+            TRY(read_option(a, command, argv + i, &used, failure));
+        else
+            TRY(take_operand(a, command, argv[i], failure));
+    }
+    return check(a, command, failure);
+}
+
+int arguments_override(const struct arguments *a, struct recipe *recipe, struct failure *failure)
+{
+    for (int i = 0; i < a->n_overrides; i++)
+        TRY(settings_override(recipe, a->overrides[i].name, a->overrides[i].value,
+                              a->overrides[i].option, failure));
+    return CODE_DONE;
+}
+
+/* --- help --- */
+
+bool arguments_want_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static void print_options(const struct command *command)
+{
+    printf("\nOptions:\n");
+    for (const enum option *o = command->options; *o != OPTION_COUNT; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", table[*o].name, table[*o].value ? " " : "",
+                 table[*o].value ? table[*o].value : "");
+        printf("  %-24s %s\n", left, table[*o].help);
+    }
+    printf("  %-24s %s\n", "--help", "print this");
+}
+
+static void print_lines(const char *text)
+{
+    while (text && *text) {
+        int length = (int)strcspn(text, "\n");
+        printf("    %.*s\n", length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void print_recipes(void)
+{
+    printf("\nRecipes that ship:");
+    for (int i = 0; recipe_shipped(i); i++)
+        printf(" %s", recipe_shipped(i));
+    printf("\n\nA recipe is an INI file (default in brackets):\n");
+    settings_help(stdout);
+    for (int i = 0; qn_model_name(i); i++) {
+        printf("  keys of the model %s\n", qn_model_name(i));
+        print_lines(qn_model_help(qn_model_name(i)));
+    }
+}
+
+void command_help(const struct command *command)
+{
+    printf("Usage: quern %s%s%s [options]\n\n%s\n", command->name, command->operand ? " " : "",
+           command->operand ? command->operand : "", command->details);
+    print_options(command);
+    if (command->recipe)
+        print_recipes();
+    printf("\nExit status: 0 done, 1 failed, 2 usage, 3 no plan fits the budget, 4 no device.\n");
+}

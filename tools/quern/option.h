@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line: all options of all subcommands in one table; each subcommand lists those it
+ * takes. Many only set a key of the recipe.
+ */
+#ifndef QUERN_TOOL_OPTION_H
+#define QUERN_TOOL_OPTION_H
+
+#include "recipe.h"
+
+#include <stdbool.h>
+
+enum option {
+    OPTION_BUDGET,
+    OPTION_BATCH,
+    OPTION_MICRO_BATCH,
+    OPTION_RECOMPUTE,
+    OPTION_STORAGE,
+    OPTION_STEPS,
+    OPTION_EPOCHS,
+    OPTION_SEED,
+    OPTION_SET,
+    OPTION_DEVICE,
+    OPTION_OUT,
+    OPTION_METRICS,
+    OPTION_QUIET,
+    OPTION_JSON,
+    OPTION_SVG,
+    OPTION_FACTS,
+    OPTION_WEIGHTS,
+    OPTION_REPLAN,
+    OPTION_OP,
+    OPTION_SMALL,
+    OPTION_COUNT,
+};
+
+enum { MAX_OVERRIDES = 64 };
+
+/* A key of the recipe that the command line sets. */
+struct override {
+    const char *option; /* as it was written: "--budget", "--set" */
+    char name[64];      /* "memory.budget" */
+    const char *value;
+};
+
+struct arguments {
+    const char *operand;
+    const char *value[OPTION_COUNT]; /* NULL: not given; "" for options without a value */
+    struct override overrides[MAX_OVERRIDES];
+    int n_overrides;
+};
+
+struct command {
+    const char *name;
+    const char *operand; /* "RECIPE"; NULL: takes none */
+    const char *summary; /* half a line */
+    const char *details; /* paragraphs of --help */
+    bool recipe;         /* --help ends with the keys of a recipe */
+    int (*run)(const struct arguments *arguments, struct failure *failure);
+    enum option options[OPTION_COUNT + 1]; /* ended by OPTION_COUNT */
+};
+
+/* Reads what follows the name of the subcommand. */
+int arguments_read(struct arguments *arguments, const struct command *command, int argc,
+                   char **argv, struct failure *failure);
+/* Applies what the command line says about the recipe. */
+int arguments_override(const struct arguments *arguments, struct recipe *recipe,
+                       struct failure *failure);
+/* Whether `--help` is among the arguments. */
+bool arguments_want_help(int argc, char **argv);
+void command_help(const struct command *command);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+#include "facts.h"
+#include "file.h"
+#include "metrics.h"
+#include "value.h"
+
+#include <stdlib.h>
+
+/* Facts from the file, else from the device, else those of a CPU nobody has looked at. */
+static int find_facts(struct session *s, const struct arguments *a, qn_facts *facts)
+{
+    const char *path = a->value[OPTION_FACTS];
+    if (path)
+        return facts_read(facts, path, a->value[OPTION_DEVICE], s->failure);
+    const qn_device_params params = {.log = failure_log(s->failure),
+                                     .match = a->value[OPTION_DEVICE]};
+    failure_clear(s->failure);
+    qn_status status = qn_device_open(&s->device, &params);
+    if (status == QN_OK) {
+        *facts = *qn_device_facts(s->device);
+        return CODE_DONE;
+    }
+    if (status != QN_ERR_NO_DEVICE || params.match || getenv("QN_DEVICE"))
+        return failure_library(s->failure, status, params.match ? "--device" : NULL);
+    say("warning: %s: the plan is for a CPU with default facts", s->failure->logged);
+    qn_facts_default(facts, true);
+    facts->blas = false;
+    return CODE_DONE;
+}
+
+/* Takes `text`. */
+static int print_text(struct session *s, char *text)
+{
+    if (!text)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    printf("%s", text);
+    free(text);
+    return CODE_DONE;
+}
+
+static int print_json(struct session *s)
+{
+    TRY(print_text(s, qn_plan_json(s->plan)));
+    printf("\n");
+    return CODE_DONE;
+}
+
+static int draw(struct session *s, const char *path)
+{
+    char *text = qn_plan_svg(s->plan);
+    int code = text ? file_replace(path, text, s->failure)
+                    : failure_set(s->failure, CODE_FAILED, "out of memory");
+    free(text);
+    return code;
+}
+
+static int print_plan(struct session *s, const struct arguments *a)
+{
+    char size[SIZE_TEXT_BYTES];
+    if (a->value[OPTION_SVG])
+        TRY(draw(s, a->value[OPTION_SVG]));
+    if (a->value[OPTION_JSON])
+        return print_json(s);
+    printf("recipe: %s\nbudget: %s (%s)\n", s->recipe.name,
+           size_text(qn_plan_facts(s->plan)->budget_bytes, size), session_budget_origin(s));
+    return print_text(s, qn_plan_text(s->plan));
+}
+
+static void print_refusal(const struct session *s)
+{
+    cJSON *object = refusal_json(s);
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    if (text)
+        printf("%s\n", text);
+    free(text);
+    cJSON_Delete(object);
+}
+
+static int plan(struct session *s, const struct arguments *a)
+{
+    qn_facts facts;
+    TRY(session_recipe(s, a->operand, a));
+    TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(session_graph(s));
+    TRY(find_facts(s, a, &facts));
+    const qn_plan_params params = settings_plan(&s->settings);
+    int code = session_plan(s, &facts, &params);
+    if (code == CODE_NO_PLAN && a->value[OPTION_JSON])
+        print_refusal(s);
+    return code ? code : print_plan(s, a);
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    struct session *session = calloc(1, sizeof *session);
+    if (!session)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    session->failure = failure;
+    int code = plan(session, a);
+    session_close(session);
+    free(session);
+    return code;
+}
+
+const struct command command_plan = {
+    "plan",
+    "RECIPE",
+    "shows how a training would use the device's memory",
+    "Makes the plan that `quern train` with the same options would run, and prints it. With\n"
+    "--facts it is made for another device, from what `quern devices --json` printed there.",
+    true,
+    run,
+    {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_STEPS, OPTION_EPOCHS,
+     OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_SVG, OPTION_FACTS,
+     OPTION_COUNT},
+};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "recipe.h"
+#include "file.h"
+#include "shipped.h"
+
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of a line that the parser takes whole. */
+enum { LINE_CHARACTERS = 198 };
+
+/* --- entries --- */
+
+static int find(const struct recipe *recipe, const char *section, const char *key)
+{
+    for (int i = 0; i < recipe->count; i++)
+        if (strcmp(recipe->entries[i].section, section) == 0 &&
+            strcmp(recipe->entries[i].key, key) == 0)
+            return i;
+    return -1;
+}
+
+const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *section,
+                                       const char *key)
+{
+    int index = find(recipe, section, key);
+    return index < 0 ? NULL : &recipe->entries[index];
+}
+
+void recipe_remove(struct recipe *recipe, const char *section, const char *key)
+{
+    int index = find(recipe, section, key);
+    if (index < 0)
+        return;
+    recipe->count--;
+    memmove(&recipe->entries[index], &recipe->entries[index + 1],
+            (size_t)(recipe->count - index) * sizeof *recipe->entries);
+}
+
+int recipe_refuse(const struct recipe *recipe, const struct recipe_entry *entry,
+                  struct failure *failure, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!entry->line)
+        return failure_set(failure, CODE_USAGE, "%s: %s.%s: %s", entry->option, entry->section,
+                           entry->key, text);
+    return failure_set(failure, CODE_USAGE, "%s:%d: %s.%s: %s", recipe->name, entry->line,
+                       entry->section, entry->key, text);
+}
+
+/* Whether texts fit an entry and come back the same when it is written and read again. */
+static const char *reason_against(const char *section, const char *key, const char *value)
+{
+    if (!*section || strlen(section) >= sizeof((struct recipe_entry *)0)->section)
+        return "no such section";
+    if (!*key || strlen(key) >= sizeof((struct recipe_entry *)0)->key)
+        return "unknown key";
+    if (!*value)
+        return "has no value";
+    if (strlen(key) + strlen(value) > LINE_CHARACTERS - strlen(" = "))
+        return "its value is too long";
+    if (strpbrk(value, "\r\n") || strstr(value, " ;") || strstr(value, "\t;"))
+        return "its value has a line break or a comment in it";
+    return NULL;
+}
+
+static int add(struct recipe *recipe, const struct recipe_entry *place, const char *section,
+               const char *key, const char *value, struct failure *failure)
+{
+    struct recipe_entry entry = *place;
+    const char *reason = reason_against(section, key, value);
+    snprintf(entry.section, sizeof entry.section, "%s", section);
+    snprintf(entry.key, sizeof entry.key, "%s", key);
+    if (reason)
+        return recipe_refuse(recipe, &entry, failure, "%s", reason);
+    int index = find(recipe, section, key);
+    if (index >= 0 && entry.line)
+        return recipe_refuse(recipe, &entry, failure, "given twice, first in line %d",
+                             recipe->entries[index].line);
+    if (index < 0 && recipe->count == RECIPE_ENTRIES)
+        return recipe_refuse(recipe, &entry, failure, "a recipe has at most %d keys",
+                             RECIPE_ENTRIES);
+    snprintf(entry.value, sizeof entry.value, "%s", value);
+    recipe->entries[index < 0 ? recipe->count++ : index] = entry;
+    return CODE_DONE;
+}
+
+int recipe_put(struct recipe *recipe, const char *section, const char *key, const char *value,
+               const char *option, struct failure *failure)
+{
+    struct recipe_entry place = {0};
+    snprintf(place.option, sizeof place.option, "%s", option);
+    return add(recipe, &place, section, key, value, failure);
+}
+
+/* --- parsing --- */
+
+/* The parser tells neither the line of a key nor that it cut one, so the reader counts and checks.
+ */
+struct reading {
+    struct recipe *recipe;
+    const char *at;
+    int line;
+    struct failure *failure;
+};
+
+static char *read_line(char *line, int size, void *user)
+{
+    struct reading *r = user;
+    if (!*r->at)
+        return NULL;
+    r->line++;
+    /* A line that begins with a blank would continue the value before it. */
+    const char *from = r->at + strspn(r->at, " \t");
+    size_t length = strcspn(from, "\n");
+    r->at = from + length + (from[length] == '\n');
+    if (length + 2 > (size_t)size) {
+        failure_set(r->failure, CODE_USAGE, "%s:%d: the line is longer than %d characters",
+                    r->recipe->name, r->line, size - 2);
+        length = 0;
+    }
+    memcpy(line, from, length);
+    memcpy(line + length, "\n", 2);
+    return line;
+}
+
+static int take(void *user, const char *section, const char *key, const char *value)
+{
+    struct reading *r = user;
+    struct recipe_entry place = {.line = r->line};
+    return add(r->recipe, &place, section, key, value, r->failure) == CODE_DONE;
+}
+
+int recipe_parse(struct recipe *recipe, const char *text, const char *name, struct failure *failure)
+{
+    struct reading reading = {.recipe = recipe, .at = text, .failure = failure};
+    recipe->count = 0;
+    snprintf(recipe->name, sizeof recipe->name, "%s", name);
+    int line = ini_parse_stream(read_line, &reading, take, &reading);
+    if (line > 0)
+        failure_set(failure, CODE_USAGE,
+                    "%s:%d: neither a [section] nor a key = value nor a comment", name, line);
+    return failure->code;
+}
+
+/* --- files --- */
+
+const char *recipe_shipped(int index)
+{
+    return shipped_recipes[index].name;
+}
+
+static const char *find_shipped(const char *name)
+{
+    for (const struct shipped_recipe *r = shipped_recipes; r->name; r++)
+        if (strcmp(r->name, name) == 0)
+            return r->text;
+    return NULL;
+}
+
+static int refuse_name(const char *name, struct failure *failure)
+{
+    char names[256] = "";
+    for (const struct shipped_recipe *r = shipped_recipes; r->name; r++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                 r == shipped_recipes ? "" : ", ", r->name);
+    return failure_set(failure, CODE_USAGE,
+                       "%s: recipe: no file of that name, and none that ships (%s)", name, names);
+}
+
+int recipe_read(struct recipe *recipe, const char *name, struct failure *failure)
+{
+    const char *shipped = find_shipped(name);
+    if (shipped)
+        return recipe_parse(recipe, shipped, name, failure);
+    if (!strchr(name, '/') && access(name, F_OK) != 0)
+        return refuse_name(name, failure);
+    char *text;
+    if (file_read(&text, name, failure))
+        return failure->code = CODE_USAGE;
+    int code = recipe_parse(recipe, text, name, failure);
+    free(text);
+    return code;
+}
+
+/* --- writing --- */
+
+static bool is_first_of_section(const struct recipe *recipe, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (strcmp(recipe->entries[i].section, recipe->entries[index].section) == 0)
+            return false;
+    return true;
+}
+
+static void write_section(const struct recipe *recipe, const char *section, FILE *out)
+{
+    fprintf(out, "[%s]\n", section);
+    for (int i = 0; i < recipe->count; i++)
+        if (strcmp(recipe->entries[i].section, section) == 0)
+            fprintf(out, "%s = %s\n", recipe->entries[i].key, recipe->entries[i].value);
+}
+
+char *recipe_text(const struct recipe *recipe)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return NULL;
+    for (int i = 0; i < recipe->count; i++)
+        if (is_first_of_section(recipe, i))
+            write_section(recipe, recipe->entries[i].section, out);
+    bool failed = ferror(out);
+    if (fclose(out) || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

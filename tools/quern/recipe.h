@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A recipe as text: keys and values of an INI file with the place where each was written. What the
+ * keys mean is the business of settings.h.
+ */
+#ifndef QUERN_TOOL_RECIPE_H
+#define QUERN_TOOL_RECIPE_H
+
+#include "failure.h"
+
+#include <stdbool.h>
+
+enum { RECIPE_ENTRIES = 128, RECIPE_VALUE_BYTES = 200 };
+
+struct recipe_entry {
+    char section[16], key[32], value[RECIPE_VALUE_BYTES];
+    int line;        /* in the recipe; 0: from the command line */
+    char option[48]; /* "--budget", "--set" */
+};
+
+struct recipe {
+    char name[4096]; /* of its file, or under which it ships; begins every message */
+    bool resumed;    /* the note of a checkpoint, which has a section of its own */
+    int count;
+    struct recipe_entry entries[RECIPE_ENTRIES];
+};
+
+/* Reads a recipe that ships, or a file: `name` is one of them. */
+int recipe_read(struct recipe *recipe, const char *name, struct failure *failure);
+/* The same from text; `name` is for messages. */
+int recipe_parse(struct recipe *recipe, const char *text, const char *name,
+                 struct failure *failure);
+
+/* NULL when the recipe does not have it. */
+const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *section,
+                                       const char *key);
+/* Adds or replaces a value that came from the command line. */
+int recipe_put(struct recipe *recipe, const char *section, const char *key, const char *value,
+               const char *option, struct failure *failure);
+void recipe_remove(struct recipe *recipe, const char *section, const char *key);
+
+/* CODE_USAGE with the place, section and key of an entry before the text. */
+__attribute__((format(printf, 4, 5))) int recipe_refuse(const struct recipe *recipe,
+                                                        const struct recipe_entry *entry,
+                                                        struct failure *failure, const char *format,
+                                                        ...);
+
+/* The whole as an INI text that recipe_parse takes; freed by the caller. NULL: out of memory. */
+char *recipe_text(const struct recipe *recipe);
+
+/* Names of the recipes that ship; NULL past the last. */
+const char *recipe_shipped(int index);
+
+#endif

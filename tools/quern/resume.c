@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+#include "training.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The folder of the checkpoints, of which the operand may be one. */
+static const char *out_of(const struct arguments *a, const qn_checkpoint_info *info, char *folder,
+                          size_t capacity)
+{
+    if (a->value[OPTION_OUT])
+        return a->value[OPTION_OUT];
+    snprintf(folder, capacity, "%s", info->path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = 0;
+    return slash ? folder : ".";
+}
+
+/* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
+static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
+{
+    if (!a->value[OPTION_REPLAN] && !a->value[OPTION_BUDGET]) {
+        TRY_LIBRARY(s->failure, NULL,
+                    qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan));
+        return CODE_DONE;
+    }
+    qn_plan_params params = qn_checkpoint_describe(checkpoint)->plan;
+    if (a->value[OPTION_BUDGET])
+        params.budget = s->settings.memory.budget;
+    return session_plan(s, qn_device_facts(s->device), &params);
+}
+
+static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
+                 const struct arguments *a)
+{
+    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
+    char folder[4096];
+    TRY(session_note(s, info, a));
+    TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(session_graph(s));
+    TRY(session_device(s, a));
+    TRY(make_plan(s, checkpoint, a));
+    TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], true, s->failure));
+    TRY(metrics_plan(&training->metrics, s));
+    if (!training->quiet)
+        training_announce(s);
+    TRY(session_trainer(s));
+    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, s->trainer));
+    training->position = info->position;
+    training->saved = !a->value[OPTION_OUT];
+    training->out = out_of(a, info, folder, sizeof folder);
+    return training_run(training);
+}
+
+static int resume(struct session *s, const struct arguments *a)
+{
+    struct training training = {
+        .session = s, .quiet = a->value[OPTION_QUIET] != NULL, .metrics = {.descriptor = -1}};
+    const qn_log log = failure_log(s->failure);
+    qn_checkpoint *checkpoint = NULL;
+    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
+    int code = go_on(s, &training, checkpoint, a);
+    metrics_close(&training.metrics);
+    session_close(s);
+    qn_checkpoint_close(&checkpoint);
+    return code;
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    struct session *session = calloc(1, sizeof *session);
+    if (!session)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    session->failure = failure;
+    training_catch_signals();
+    int code = resume(session, a);
+    free(session);
+    return code;
+}
+
+const struct command command_resume = {
+    "resume",
+    "DIR",
+    "goes on with a training that was saved",
+    "Goes on from the newest checkpoint of DIR (or from DIR, if it is a checkpoint) as if the\n"
+    "training had never been stopped: the same plan, the same order of samples, the same bits.\n"
+    "The recipe lies in the checkpoint. --steps and --epochs move its end, which also moves the\n"
+    "learning rate where the schedule depends on it. --replan and --budget make a new plan of the\n"
+    "same micro-batch. Figures are appended to the file of --metrics.",
+    false,
+    run,
+    {OPTION_STEPS, OPTION_EPOCHS, OPTION_DEVICE, OPTION_BUDGET, OPTION_REPLAN, OPTION_OUT,
+     OPTION_METRICS, OPTION_QUIET, OPTION_COUNT},
+};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A checkpoint's recipe must mean the same in every folder. */
+static int make_paths_absolute(struct session *s)
+{
+    static const char *const keys[] = {"path", "images", "labels", "test_images", "test_labels"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
+        char *path = entry ? realpath(entry->value, NULL) : NULL;
+        int code = CODE_DONE;
+        if (path && strlen(path) < RECIPE_VALUE_BYTES - 16)
+            memcpy(s->recipe.entries[entry - s->recipe.entries].value, path, strlen(path) + 1);
+        else if (path)
+            code = recipe_refuse(&s->recipe, entry, s->failure, "its value is too long");
+        free(path);
+        TRY(code);
+    }
+    return CODE_DONE;
+}
+
+static int finish_recipe(struct session *s, const struct arguments *arguments)
+{
+    TRY(arguments_override(arguments, &s->recipe, s->failure));
+    TRY(make_paths_absolute(s));
+    return settings_read(&s->settings, &s->recipe, s->failure);
+}
+
+int session_recipe(struct session *s, const char *name, const struct arguments *arguments)
+{
+    TRY(recipe_read(&s->recipe, name, s->failure));
+    return finish_recipe(s, arguments);
+}
+
+int session_note(struct session *s, const qn_checkpoint_info *info,
+                 const struct arguments *arguments)
+{
+    s->recipe.resumed = true;
+    if (!info->note || !*info->note)
+        return failure_set(s->failure, CODE_FAILED, "%s: recipe: the checkpoint has none",
+                           info->path);
+    if (recipe_parse(&s->recipe, info->note, info->path, s->failure))
+        return s->failure->code;
+    return finish_recipe(s, arguments);
+}
+
+/* What the graph says begins with "model.KEY: " where a key of the recipe is to blame. */
+static int refuse_model(struct session *s, const char *text)
+{
+    char key[sizeof s->recipe.entries->key];
+    int length = 0;
+    const struct recipe_entry *entry = NULL;
+    if (sscanf(text, "model.%31[^:]: %n", key, &length) == 1 && length)
+        entry = recipe_find(&s->recipe, "model", key);
+    return entry ? recipe_refuse(&s->recipe, entry, s->failure, "%s", text + length)
+                 : failure_set(s->failure, CODE_USAGE, "%s: %s", s->recipe.name, text);
+}
+
+int session_graph(struct session *s)
+{
+    const qn_graph_params params = {.log = failure_log(s->failure),
+                                    .storage = s->settings.memory.storage};
+    TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(&s->graph, &params));
+    qn_status status = qn_model_build(s->graph, s->settings.model, &s->data.model,
+                                      s->settings.options, s->settings.n_options);
+    if (status == QN_ERR_MEMORY)
+        return failure_library(s->failure, status, s->recipe.name);
+    return status == QN_OK ? CODE_DONE : refuse_model(s, qn_graph_error(s->graph));
+}
+
+int session_device(struct session *s, const struct arguments *arguments)
+{
+    const qn_device_params params = {.log = failure_log(s->failure),
+                                     .match = arguments->value[OPTION_DEVICE]};
+    TRY_LIBRARY(s->failure, params.match ? "--device" : NULL, qn_device_open(&s->device, &params));
+    return CODE_DONE;
+}
+
+int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
+{
+    TRY_LIBRARY(s->failure, s->recipe.name,
+                qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget));
+    return CODE_DONE;
+}
+
+int session_trainer(struct session *s)
+{
+    const qn_trainer_params params = {.seed = (uint64_t)s->settings.train.seed,
+                                      .weight_decay = s->settings.train.weight_decay,
+                                      .clip = s->settings.train.clip};
+    TRY_LIBRARY(s->failure, NULL, qn_trainer_open(&s->trainer, s->device, s->plan, &params));
+    return CODE_DONE;
+}
+
+void session_close(struct session *s)
+{
+    qn_trainer_close(&s->trainer);
+    qn_plan_destroy(&s->plan);
+    qn_device_close(&s->device);
+    qn_graph_destroy(&s->graph);
+    data_close(&s->data);
+}
+
+const char *session_budget_origin(const struct session *s)
+{
+    const struct recipe_entry *entry = recipe_find(&s->recipe, "memory", "budget");
+    if (!entry)
+        return "three quarters of the device's memory";
+    return entry->line ? "of the recipe" : entry->option;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All that a command opens on the way from a recipe to a trainer, in the order in which it is
+ * opened.
+ */
+#ifndef QUERN_TOOL_SESSION_H
+#define QUERN_TOOL_SESSION_H
+
+#include "data.h"
+#include "option.h"
+#include "settings.h"
+
+#include <quern/quern.h>
+
+struct session {
+    struct failure *failure;
+    struct recipe recipe;
+    struct settings settings;
+    struct data data;
+    qn_graph *graph;
+    qn_device *device;
+    qn_plan *plan;
+    qn_trainer *trainer;
+    int64_t smallest_budget; /* when no plan fits */
+};
+
+/* Reads the recipe that `name` names and what the command line changes in it. */
+int session_recipe(struct session *session, const char *name, const struct arguments *arguments);
+/* The same from the note of a checkpoint. */
+int session_note(struct session *session, const qn_checkpoint_info *info,
+                 const struct arguments *arguments);
+int session_graph(struct session *session);
+int session_device(struct session *session, const struct arguments *arguments);
+int session_plan(struct session *session, const qn_facts *facts, const qn_plan_params *params);
+int session_trainer(struct session *session);
+void session_close(struct session *session);
+
+/* Where the budget comes from: "of the recipe". */
+const char *session_budget_origin(const struct session *session);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+#include "settings.h"
+#include "value.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t most_updates = INT64_C(1) << 40;
+
+struct key {
+    const char *section, *name;
+    /* Reads a value into the settings; gives NULL or a reason. */
+    const char *(*read)(const struct key *key, const char *text, void *to);
+    size_t offset;
+    double least, most;
+    const char *const *words;
+    const char *help;
+};
+
+/* --- kinds of values --- */
+
+static const char *read_text(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    *(const char **)to = text;
+    return NULL;
+}
+
+static const char *read_count(const struct key *key, const char *text, void *to)
+{
+    return value_count(text, (int64_t)key->least, (int64_t)key->most, to);
+}
+
+static const char *read_size(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    return value_size(text, to);
+}
+
+static const char *read_switch(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    return value_switch(text, to);
+}
+
+/* A number in [least, most). */
+static const char *read_real(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = value_real(text, &value);
+    if (reason)
+        return reason;
+    if (value < key->least)
+        return "is too small";
+    if (value >= key->most)
+        return "is too large";
+    *(double *)to = value;
+    return NULL;
+}
+
+/* A number above 0 and below most. */
+static const char *read_positive(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = read_real(key, text, &value);
+    if (reason)
+        return reason;
+    if (value <= 0)
+        return "is not above 0";
+    *(double *)to = value;
+    return NULL;
+}
+
+static const char *read_warmup(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = read_real(key, text, &value);
+    if (reason)
+        return reason;
+    if (value > 1 && value != (double)(int64_t)value)
+        return "is neither a fraction below 1 nor a whole number of updates";
+    *(double *)to = value;
+    return NULL;
+}
+
+/* Indices of words are the values of the enum, which is as large as an int. */
+static const char *read_word(const struct key *key, const char *text, void *to)
+{
+    return value_word(text, key->words, to);
+}
+
+static const char *read_channels(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    struct channel_values *values = to;
+    return value_reals(text, values->value, QN_MODEL_MAX_CHANNELS, &values->count);
+}
+
+static const char *read_deviation(const struct key *key, const char *text, void *to)
+{
+    struct channel_values values;
+    const char *reason = read_channels(key, text, &values);
+    if (reason)
+        return reason;
+    for (int i = 0; i < values.count; i++)
+        if (values.value[i] <= 0)
+            return "has a number that is not above 0";
+    *(struct channel_values *)to = values;
+    return NULL;
+}
+
+static const char *read_shape(const struct key *key, const char *text, void *to)
+{
+    float values[3];
+    int count;
+    if (value_reals(text, values, 3, &count) || count != 3)
+        return "is not channels,height,width";
+    for (int i = 0; i < 3; i++)
+        if (values[i] != (float)(int)values[i] || values[i] < key->least || values[i] > key->most)
+            return "is not channels,height,width";
+    for (int i = 0; i < 3; i++)
+        ((int64_t *)to)[i] = (int64_t)values[i];
+    return NULL;
+}
+
+static const char *read_batches(const struct key *key, const char *text, void *to)
+{
+    static const char *const form = "is not update:batch,update:batch, updates rising from 0";
+    struct batch_steps read = {0};
+    for (const char *at = text;; at++) {
+        char *end;
+        struct batch_step step = {.update = strtoll(at, &end, 10)};
+        if (end == at || *end != ':' || step.update >= most_updates)
+            return form;
+        const char *number = end + 1;
+        step.batch = strtoll(number, &end, 10);
+        if (end == number || step.batch < key->least || step.batch > key->most)
+            return form;
+        if (read.count ? step.update <= read.step[read.count - 1].update : step.update != 0)
+            return form;
+        if (read.count == QN_MAX_BATCH_SIZES)
+            return "has more steps than a plan has sizes";
+        read.step[read.count++] = step;
+        at = end;
+        if (!*at)
+            break;
+        if (*at != ',')
+            return form;
+    }
+    *(struct batch_steps *)to = read;
+    return NULL;
+}
+
+static const char *read_interval(const struct key *key, const char *text, void *to)
+{
+    static const char *const units[] = {"", "epoch", "epochs", "update", "updates", NULL};
+    int unit;
+    char *end;
+    long long count = strtoll(text, &end, 10);
+    if (end == text || value_word(end + strspn(end, " "), units, &unit))
+        return "is not a number of epochs or updates";
+    if (count < (int64_t)key->least || count > (int64_t)key->most)
+        return "is out of range";
+    *(struct interval *)to = (struct interval){.count = count, .epochs = unit < 3};
+    return NULL;
+}
+
+static const char *read_micro_batch(const struct key *key, const char *text, void *to)
+{
+    if (strcmp(text, "auto") != 0)
+        return read_count(key, text, to);
+    *(int64_t *)to = 0;
+    return NULL;
+}
+
+static const char *read_recompute(const struct key *key, const char *text, void *to)
+{
+    struct memory_settings *memory = to;
+    int mode;
+    memory->chosen = NULL;
+    memory->recompute = QN_RECOMPUTE_CHOSEN;
+    if (!value_word(text, key->words, &mode))
+        memory->recompute = (qn_recompute_mode)mode;
+    else
+        memory->chosen = text;
+    return NULL;
+}
+
+static const char *read_storage(const struct key *key, const char *text, void *to)
+{
+    int word;
+    const char *reason = value_word(text, key->words, &word);
+    if (!reason)
+        *(qn_dtype *)to = (qn_dtype)(QN_F32 + word);
+    return reason;
+}
+
+/* --- the table --- */
+
+/* In the order of the enums. */
+static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
+static const char *const recomputes[] = {"auto", "none", "all", NULL};
+static const char *const storages[] = {"f32", "f16", "bf16", NULL};
+
+#define AT(member) offsetof(struct settings, member)
+static const struct key keys[] = {
+    {"model", "name", read_text, AT(model), .help = "the model; other keys are the model's own"},
+    {"data", "name", read_text, AT(data.name), .help = "fashion-mnist, from its package"},
+    {"data", "path", read_text, AT(data.path), .help = "folder of IDX files under the usual names"},
+    {"data", "images", read_text, AT(data.images), .help = "IDX file, for training"},
+    {"data", "labels", read_text, AT(data.labels), .help = "IDX file, for training"},
+    {"data", "test_images", read_text, AT(data.test_images), .help = "IDX file, for evaluation"},
+    {"data", "test_labels", read_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
+    {"data", "mean", read_channels, AT(data.mean),
+     .help = "of pixels in [0, 1]; one, or one a channel (0)"},
+    {"data", "deviation", read_deviation, AT(data.deviation), .help = "the same (1)"},
+    {"data", "shape", read_shape, AT(data.shape), 1, 1 << 20,
+     .help = "channels,height,width: with classes, plans need no data"},
+    {"data", "classes", read_count, AT(data.classes), 1, 1 << 24, .help = "(largest label + 1)"},
+    {"train", "batch", read_count, AT(train.batch), 1, 1 << 24, .help = "effective batch (64)"},
+    {"train", "batch_schedule", read_batches, AT(train.batches), 1, 1 << 24,
+     .help = "instead: update:batch,update:batch from update 0 on"},
+    {"train", "epochs", read_count, AT(train.epochs), 1, 1 << 24, .help = "length of training, or"},
+    {"train", "steps", read_count, AT(train.steps), 1, 0x1p40, .help = "the same in updates"},
+    {"train", "seed", read_count, AT(train.seed), 0, 0x1p62, .help = "of everything random (1)"},
+    {"train", "optimizer", read_word, AT(train.optimizer.kind), .words = optimizers,
+     .help = "sgd, adam or adamw (sgd)"},
+    {"train", "lr", read_positive, AT(train.schedule.lr), 0, 1e6, .help = "learning rate (0.001)"},
+    {"train", "momentum", read_real, AT(train.optimizer.momentum), 0, 1, .help = "of sgd (0)"},
+    {"train", "nesterov", read_switch, AT(train.optimizer.nesterov), .help = "of sgd (no)"},
+    {"train", "beta1", read_positive, AT(train.optimizer.beta1), 0, 1, .help = "of adam (0.9)"},
+    {"train", "beta2", read_positive, AT(train.optimizer.beta2), 0, 1, .help = "of adam (0.999)"},
+    {"train", "eps", read_positive, AT(train.optimizer.eps), 0, 1, .help = "of adam (1e-8)"},
+    {"train", "weight_decay", read_real, AT(train.weight_decay), 0, 1e6, .help = "(0)"},
+    {"train", "clip", read_real, AT(train.clip), 0, 1e30,
+     .help = "largest norm of the gradient; 0: none"},
+    {"train", "schedule", read_word, AT(train.schedule.kind), .words = schedules,
+     .help = "constant, step, cosine, linear or one-cycle"},
+    {"train", "warmup", read_warmup, AT(train.schedule.warmup), 0, 0x1p40,
+     .help = "updates, or a fraction of all below 1"},
+    {"train", "step_every", read_count, AT(train.schedule.every), 1, 0x1p40,
+     .help = "of the schedule step: updates (1000)"},
+    {"train", "step_factor", read_positive, AT(train.schedule.factor), 0, 1e6,
+     .help = "of the schedule step (0.1)"},
+    {"train", "lr_end", read_real, AT(train.schedule.end), 0, 1e6,
+     .help = "last learning rate of cosine, linear (0), one-cycle (lr / 250000)"},
+    {"train", "save_every", read_count, AT(train.save_every), 0, 0x1p40,
+     .help = "updates; 0: at the ends of epochs"},
+    {"train", "eval_every", read_interval, AT(train.eval_every), 0, 0x1p40,
+     .help = "N epochs or N updates; 0: at the end (1 epoch)"},
+    {"memory", "budget", read_size, AT(memory.budget), .help = "bytes, KiB, MiB or GiB"},
+    {"memory", "micro_batch", read_micro_batch, AT(memory.micro_batch), 1, 1 << 24,
+     .help = "samples at a time, or auto (auto)"},
+    {"memory", "recompute", read_recompute, AT(memory), .words = recomputes,
+     .help = "auto, none, all, or names of nodes (auto)"},
+    {"memory", "storage", read_storage, AT(memory.storage), .words = storages,
+     .help = "of activations: f32, f16 or bf16 (f32)"},
+    {"memory", "variants", read_text, AT(memory.variants),
+     .help = "kernels to prefer: linear=clblast,..."},
+};
+#undef AT
+enum { N_KEYS = sizeof keys / sizeof *keys };
+
+/* What a checkpoint's recipe has besides. */
+static const struct key resumed = {
+    "resume", "best_accuracy", read_real, offsetof(struct settings, best_accuracy), -1, 2};
+
+/* Keys of which one takes the place of the other. */
+static const char *const rivals[][2] = {
+    {"train.epochs", "train.steps"},
+    {"train.batch", "train.batch_schedule"},
+};
+enum { N_RIVALS = sizeof rivals / sizeof *rivals };
+
+static const struct key *find_key(const struct recipe *recipe, const char *section,
+                                  const char *name)
+{
+    for (int i = 0; i < N_KEYS; i++)
+        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    bool own = recipe->resumed && strcmp(section, resumed.section) == 0;
+    return own && strcmp(name, resumed.name) == 0 ? &resumed : NULL;
+}
+
+static bool is_section(const char *name)
+{
+    for (int i = 0; i < N_KEYS; i++)
+        if (strcmp(keys[i].section, name) == 0)
+            return true;
+    return false;
+}
+
+/* --- reading --- */
+
+static int add_option(struct settings *s, const struct recipe *recipe,
+                      const struct recipe_entry *entry, struct failure *failure)
+{
+    if (s->n_options == MAX_MODEL_OPTIONS)
+        return recipe_refuse(recipe, entry, failure, "a model has at most %d keys",
+                             MAX_MODEL_OPTIONS);
+    s->options[s->n_options++] = (qn_model_option){entry->key, entry->value};
+    return CODE_DONE;
+}
+
+static int refuse_value(const struct key *key, const struct recipe *recipe,
+                        const struct recipe_entry *entry, const char *reason,
+                        struct failure *failure)
+{
+    char words[128] = "";
+    for (int i = 0; key->words && key->words[i]; i++)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", i ? ", " : ": ",
+                 key->words[i]);
+    return recipe_refuse(recipe, entry, failure, "'%s' %s%s", entry->value, reason, words);
+}
+
+static int read_entry(struct settings *s, const struct recipe *recipe,
+                      const struct recipe_entry *entry, struct failure *failure)
+{
+    const struct key *key = find_key(recipe, entry->section, entry->key);
+    if (!key && strcmp(entry->section, "model") == 0)
+        return add_option(s, recipe, entry, failure);
+    if (!key)
+        return recipe_refuse(recipe, entry, failure,
+                             is_section(entry->section) ? "unknown key" : "unknown section");
+    const char *reason = key->read(key, entry->value, (char *)s + key->offset);
+    return reason ? refuse_value(key, recipe, entry, reason, failure) : CODE_DONE;
+}
+
+static int check_rivals(const struct recipe *recipe, struct failure *failure)
+{
+    for (int i = 0; i < N_RIVALS; i++) {
+        const char *first = strchr(rivals[i][0], '.') + 1, *second = strchr(rivals[i][1], '.') + 1;
+        const struct recipe_entry *entry = recipe_find(recipe, "train", second);
+        if (entry && recipe_find(recipe, "train", first))
+            return recipe_refuse(recipe, entry, failure, "and train.%s exclude each other", first);
+    }
+    return CODE_DONE;
+}
+
+static int need(const struct recipe *recipe, bool there, const char *what, struct failure *failure)
+{
+    return there ? CODE_DONE : failure_set(failure, CODE_USAGE, "%s: %s", recipe->name, what);
+}
+
+static int check_whole(const struct settings *s, const struct recipe *recipe,
+                       struct failure *failure)
+{
+    const struct data_settings *data = &s->data;
+    TRY(check_rivals(recipe, failure));
+    TRY(need(recipe, s->model, "model.name: missing", failure));
+    TRY(need(recipe, data->name || data->path || data->images,
+             "data.name: missing, and neither data.path nor data.images is there", failure));
+    TRY(need(recipe, !data->images == !data->labels, "data.images: goes with data.labels",
+             failure));
+    TRY(need(recipe, !data->test_images == !data->test_labels,
+             "data.test_images: goes with data.test_labels", failure));
+    TRY(need(recipe, !data->test_images || data->images, "data.images: missing", failure));
+    TRY(need(recipe, s->train.epochs || s->train.steps,
+             "train.epochs: missing, and train.steps too", failure));
+    return need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,
+                "train.nesterov: needs train.momentum", failure);
+}
+
+int settings_read(struct settings *s, const struct recipe *recipe, struct failure *failure)
+{
+    *s = (struct settings){
+        .train = {.seed = 1,
+                  .eval_every = {1, true},
+                  .schedule = {.lr = 1e-3, .end = -1, .warmup = -1, .factor = 0.1, .every = 1000}},
+        .memory = {.storage = QN_F32},
+        .best_accuracy = -1,
+    };
+    for (int i = 0; i < recipe->count; i++)
+        TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    if (!s->train.batch && !s->train.batches.count)
+        s->train.batch = 64;
+    return check_whole(s, recipe, failure);
+}
+
+/* --- overriding --- */
+
+static void remove_rival(struct recipe *recipe, const char *name)
+{
+    for (int i = 0; i < N_RIVALS; i++)
+        for (int side = 0; side < 2; side++)
+            if (strcmp(rivals[i][side], name) == 0)
+                recipe_remove(recipe, "train", strchr(rivals[i][!side], '.') + 1);
+}
+
+int settings_override(struct recipe *recipe, const char *name, const char *value,
+                      const char *option, struct failure *failure)
+{
+    const char *dot = strchr(name, '.');
+    char section[32] = "";
+    if (!dot || dot == name || dot - name >= (int)sizeof section)
+        return failure_set(failure, CODE_USAGE, "%s: '%s' is not section.key", option, name);
+    memcpy(section, name, (size_t)(dot - name));
+    remove_rival(recipe, name);
+    return recipe_put(recipe, section, dot + 1, value, option, failure);
+}
+
+void settings_help(FILE *out)
+{
+    const char *section = "";
+    for (int i = 0; i < N_KEYS; i++) {
+        if (strcmp(keys[i].section, section) != 0)
+            fprintf(out, "  [%s]\n", section = keys[i].section);
+        fprintf(out, "    %-15s %s\n", keys[i].name, keys[i].help);
+    }
+}
+
+/* --- what follows from them --- */
+
+int64_t settings_batch(const struct train_settings *train, int64_t update)
+{
+    if (train->batch)
+        return train->batch;
+    int i = train->batches.count - 1;
+    while (i > 0 && train->batches.step[i].update > update)
+        i--;
+    return train->batches.step[i].batch;
+}
+
+int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch)
+{
+    if (train->steps)
+        return train->steps;
+    int64_t left = train->epochs * samples_per_epoch, update = 0;
+    for (int i = 0; i + 1 < train->batches.count; i++) {
+        const struct batch_step *step = &train->batches.step[i];
+        int64_t length = step[1].update - step->update, whole = left / step->batch;
+        if (whole < length)
+            return update + whole + (left % step->batch != 0);
+        left -= length * step->batch;
+        update += length;
+    }
+    int64_t batch = settings_batch(train, update);
+    return update + left / batch + (left % batch != 0);
+}
+
+/* Adds a size that is not there yet; the largest stays first. */
+static void add_size(int64_t *sizes, int64_t size)
+{
+    int i = 0;
+    while (sizes[i] && sizes[i] != size)
+        i++;
+    sizes[i] = size;
+    if (size > sizes[0]) {
+        sizes[i] = sizes[0];
+        sizes[0] = size;
+    }
+}
+
+qn_plan_params settings_plan(const struct settings *s)
+{
+    qn_plan_params params = {
+        .budget = s->memory.budget,
+        .micro_batch = s->memory.micro_batch,
+        .recompute = s->memory.recompute,
+        .chosen = s->memory.chosen,
+        .variants = s->memory.variants,
+        .optimizer = s->train.optimizer,
+    };
+    if (s->train.batch)
+        params.batch[0] = s->train.batch;
+    for (int i = 0; !s->train.batch && i < s->train.batches.count; i++)
+        add_size(params.batch, s->train.batches.step[i].batch);
+    return params;
+}

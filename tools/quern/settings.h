@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a recipe says, read and checked against the table of all keys.
+ */
+#ifndef QUERN_TOOL_SETTINGS_H
+#define QUERN_TOOL_SETTINGS_H
+
+#include "recipe.h"
+#include "schedule.h"
+
+#include <quern/model.h>
+#include <quern/plan.h>
+#include <quern/train.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MAX_MODEL_OPTIONS = 32 };
+
+struct channel_values {
+    float value[QN_MODEL_MAX_CHANNELS];
+    int count; /* 0: not given; 1: the same for all channels */
+};
+
+struct data_settings {
+    const char *name, *path, *images, *labels, *test_images, *test_labels;
+    struct channel_values mean, deviation;
+    int64_t shape[3]; /* channels, height, width; 0: as the data says */
+    int64_t classes;  /* 0: as the data says */
+};
+
+/* The effective batch from an update on. */
+struct batch_step {
+    int64_t update, batch;
+};
+
+struct batch_steps {
+    int count;
+    struct batch_step step[QN_MAX_BATCH_SIZES];
+};
+
+/* How often something is done. */
+struct interval {
+    int64_t count; /* 0: never */
+    bool epochs;   /* else updates */
+};
+
+struct train_settings {
+    int64_t batch; /* 0: as `batches` says */
+    struct batch_steps batches;
+    int64_t steps, epochs; /* one of them is above 0 */
+    int64_t seed;
+    qn_optimizer optimizer;
+    double weight_decay, clip;
+    struct schedule schedule; /* its `total` is not in the recipe */
+    int64_t save_every;       /* updates; 0: at the ends of epochs alone */
+    struct interval eval_every;
+};
+
+struct memory_settings {
+    int64_t budget; /* 0: not given */
+    int64_t micro_batch;
+    qn_recompute_mode recompute;
+    const char *chosen, *variants;
+    qn_dtype storage;
+};
+
+/* Texts are borrowed from the recipe. */
+struct settings {
+    const char *model;
+    qn_model_option options[MAX_MODEL_OPTIONS];
+    int n_options;
+    struct data_settings data;
+    struct train_settings train;
+    struct memory_settings memory;
+    double best_accuracy; /* of the checkpoints so far; below 0: none */
+};
+
+/* Reads and checks all of a recipe. */
+int settings_read(struct settings *settings, const struct recipe *recipe, struct failure *failure);
+
+/* Sets "section.key" of a recipe as the command line wants it; what contradicts it (epochs against
+ * steps) is removed. */
+int settings_override(struct recipe *recipe, const char *name, const char *value,
+                      const char *option, struct failure *failure);
+
+/* All keys with their meanings, for people. */
+void settings_help(FILE *out);
+
+/* The effective batch of an update; samples of all updates before it; the number of updates. */
+int64_t settings_batch(const struct train_settings *train, int64_t update);
+int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);
+
+/* The parameters of the plan. */
+qn_plan_params settings_plan(const struct settings *settings);
+
+#endif

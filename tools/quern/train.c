@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+#include "training.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* A folder that holds a run already is not mixed with another one. */
+static int check_out(const char *out, struct failure *failure)
+{
+    char last[4096];
+    struct stat status;
+    if (!out)
+        return CODE_DONE;
+    if (snprintf(last, sizeof last, "%s/last", out) >= (int)sizeof last)
+        return failure_set(failure, CODE_USAGE, "--out: the path is too long");
+    if (lstat(last, &status) == 0)
+        return failure_set(failure, CODE_USAGE,
+                           "--out: %s: holds a training already; go on with quern resume %s, or "
+                           "name another folder",
+                           out, out);
+    return CODE_DONE;
+}
+
+static int make_plan(struct session *s, struct metrics *metrics, const char *path)
+{
+    const qn_plan_params params = settings_plan(&s->settings);
+    int code = session_plan(s, qn_device_facts(s->device), &params);
+    if (code && code != CODE_NO_PLAN)
+        return code;
+    TRY(metrics_open(metrics, path, false, s->failure));
+    if (code == CODE_NO_PLAN)
+        metrics_refusal(metrics, s);
+    return code ? code : metrics_plan(metrics, s);
+}
+
+static int train(struct session *s, struct training *training, const struct arguments *a)
+{
+    TRY(check_out(training->out, s->failure));
+    TRY(session_recipe(s, a->operand, a));
+    TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(session_graph(s));
+    TRY(session_device(s, a));
+    TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
+    if (!training->quiet)
+        training_announce(s);
+    TRY(session_trainer(s));
+    return training_run(training);
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    struct session *session = calloc(1, sizeof *session);
+    if (!session)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    session->failure = failure;
+    struct training training = {.session = session,
+                                .out = a->value[OPTION_OUT],
+                                .quiet = a->value[OPTION_QUIET] != NULL,
+                                .metrics = {.descriptor = -1}};
+    training_catch_signals();
+    int code = train(session, &training, a);
+    metrics_close(&training.metrics);
+    session_close(session);
+    free(session);
+    return code;
+}
+
+const struct command command_train = {
+    "train",
+    "RECIPE",
+    "trains a model inside a number of bytes of device memory",
+    "Trains the model of a recipe: the name of one that ships, or an INI file. Before the first\n"
+    "kernel runs, a plan is made whose device memory fits the budget (--budget, else the "
+    "recipe's,\n"
+    "else three quarters of the device's), and printed. SIGINT and SIGTERM end the training after\n"
+    "the update under way; with --out it is saved and `quern resume` goes on as if nothing had\n"
+    "happened.\n\n"
+    "--metrics writes first {\"plan\": {...}}, then an object for each update with step, loss, "
+    "lr,\n"
+    "grad_norm, samples and seconds, last {\"summary\": {...}}.",
+    true,
+    run,
+    {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_STEPS, OPTION_EPOCHS,
+     OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_OUT, OPTION_METRICS, OPTION_SET,
+     OPTION_QUIET, OPTION_COUNT},
+};

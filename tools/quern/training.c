@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "training.h"
+#include "value.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct loop {
+    const struct training *training;
+    struct session *session;
+    const struct train_settings *recipe;
+    struct schedule schedule;
+    struct progress progress;
+    qn_loader *loader;
+    int64_t samples_per_epoch;
+    int64_t update, position;     /* done; the last metrics may still be under way */
+    int64_t recorded;             /* samples of all updates whose metrics arrived */
+    int64_t skipped;              /* updates that changed nothing */
+    double mark;                  /* end of the last step, or of what came after it */
+    double spent;                 /* seconds of the update whose metrics are under way */
+    int64_t saved;                /* update of the newest checkpoint; below 0: none */
+    double best;                  /* accuracy; below 0: none */
+    struct evaluation evaluation; /* the newest */
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+void training_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+void training_announce(const struct session *s)
+{
+    char size[SIZE_TEXT_BYTES];
+    char *plan = qn_plan_text(s->plan);
+    printf("recipe: %s\n", s->recipe.name);
+    printf("device: %s\n", qn_device_facts(s->device)->name);
+    printf("budget: %s (%s)\n", size_text(qn_plan_facts(s->plan)->budget_bytes, size),
+           session_budget_origin(s));
+    printf("%s", plan ? plan : "");
+    free(plan);
+    fflush(stdout);
+}
+
+/* --- one update --- */
+
+/* Passes on the metrics of an update that has just finished. */
+static int record(struct loop *l, const qn_metrics *metrics)
+{
+    if (!metrics->valid)
+        return CODE_DONE;
+    l->recorded += metrics->samples;
+    l->skipped += metrics->skipped;
+    progress_update(&l->progress, metrics, l->recorded, l->spent);
+    return metrics_update(&l->training->metrics, metrics, l->spent, l->session->failure);
+}
+
+static double lap(struct loop *l)
+{
+    double before = l->mark;
+    l->mark = clock_now();
+    return l->mark - before;
+}
+
+static int step(struct loop *l)
+{
+    struct failure *failure = l->session->failure;
+    const qn_dataset_facts *facts = qn_dataset_describe(l->session->data.train);
+    qn_batch batch;
+    qn_metrics previous = {0};
+    int64_t samples = settings_batch(l->recipe, l->update);
+    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
+    struct rows rows = {batch.images, batch.labels, facts->image_bytes};
+    const qn_cycle cycle = {.samples = samples,
+                            .lr = schedule_lr(&l->schedule, l->update),
+                            .fetch = data_fetch,
+                            .user = &rows};
+    TRY_LIBRARY(failure, NULL, qn_trainer_step(l->session->trainer, &cycle, &previous));
+    l->update++;
+    l->position += samples;
+    TRY(record(l, &previous));
+    l->spent = lap(l);
+    return CODE_DONE;
+}
+
+/* Waits until the device is idle. */
+static int settle(struct loop *l)
+{
+    qn_metrics last = {0};
+    TRY_LIBRARY(l->session->failure, NULL, qn_trainer_finish(l->session->trainer, &last));
+    l->spent += lap(l);
+    return record(l, &last);
+}
+
+/* --- between updates --- */
+
+static bool is_epoch_end(const struct loop *l)
+{
+    int64_t before = l->position - settings_batch(l->recipe, l->update - 1);
+    return l->position / l->samples_per_epoch != before / l->samples_per_epoch;
+}
+
+static bool evaluation_is_due(const struct loop *l)
+{
+    const struct interval *every = &l->recipe->eval_every;
+    if (!l->session->data.test)
+        return false;
+    if (l->update == l->schedule.total)
+        return true;
+    if (!every->count)
+        return false;
+    return every->epochs ? is_epoch_end(l) && l->position / l->samples_per_epoch % every->count == 0
+                         : l->update % every->count == 0;
+}
+
+static bool saving_is_due(const struct loop *l)
+{
+    int64_t every = l->recipe->save_every;
+    return l->update == l->schedule.total || is_epoch_end(l) || (every && l->update % every == 0);
+}
+
+static int measure(struct loop *l)
+{
+    lap(l);
+    TRY(evaluate(l->session, &l->evaluation));
+    progress_evaluation(&l->progress, l->update, l->position, &l->evaluation, lap(l));
+    return CODE_DONE;
+}
+
+/* The recipe as it stands in a checkpoint. */
+static char *note(struct loop *l)
+{
+    char best[32];
+    snprintf(best, sizeof best, "%.17g", l->best);
+    if (l->best >= 0 && recipe_put(&l->session->recipe, "resume", "best_accuracy", best,
+                                   "best_accuracy", l->session->failure))
+        return NULL;
+    return recipe_text(&l->session->recipe);
+}
+
+static int save(struct loop *l, bool best)
+{
+    char *text = note(l);
+    if (!text)
+        return failure_set(l->session->failure, CODE_FAILED, "%s: out of memory", l->training->out);
+    const qn_save_params params = {.position = l->position, .best = best, .note = text};
+    failure_clear(l->session->failure);
+    qn_status status = qn_checkpoint_save(l->session->trainer, l->training->out, &params);
+    free(text);
+    if (status != QN_OK)
+        return failure_library(l->session->failure, status, NULL);
+    l->saved = l->update;
+    lap(l);
+    return CODE_DONE;
+}
+
+/* Evaluates and saves if it is time. */
+static int look_after(struct loop *l)
+{
+    bool evaluating = evaluation_is_due(l), better = false;
+    bool saving = l->training->out && (evaluating || saving_is_due(l));
+    if (evaluating || saving)
+        TRY(settle(l));
+    if (evaluating) {
+        TRY(measure(l));
+        better = l->evaluation.accuracy > l->best;
+        l->best = better ? l->evaluation.accuracy : l->best;
+    }
+    return saving ? save(l, better) : CODE_DONE;
+}
+
+/* --- the whole --- */
+
+static int open_loader(struct loop *l)
+{
+    const qn_plan_params plan = settings_plan(&l->session->settings);
+    const qn_loader_params params = {.log = failure_log(l->session->failure),
+                                     .seed = (uint64_t)l->session->settings.train.seed,
+                                     .position = l->position,
+                                     .max_samples = plan.batch[0]};
+    TRY_LIBRARY(l->session->failure, NULL,
+                qn_loader_open(&l->loader, l->session->data.train, &params));
+    return CODE_DONE;
+}
+
+/* What is to be said at the end. */
+static void report(struct loop *l, bool whole)
+{
+    const char *out = l->training->out;
+    progress_end(&l->progress);
+    if (l->skipped)
+        say("warning: %" PRId64 " updates changed nothing: their gradient was not finite",
+            l->skipped);
+    if (!whole)
+        progress_say(&l->progress, "stopped by a signal after update %" PRId64 "%s%s", l->update,
+                     out ? "; go on with quern resume " : "", out ? out : "");
+}
+
+static int run(struct loop *l)
+{
+    TRY(open_loader(l));
+    if (l->training->out && l->saved < 0)
+        TRY(save(l, false));
+    lap(l);
+    while (!stopped && l->update < l->schedule.total) {
+        TRY(step(l));
+        TRY(look_after(l));
+    }
+    TRY(settle(l));
+    if (l->training->out && l->saved != l->update)
+        TRY(save(l, false));
+    bool whole = l->update >= l->schedule.total;
+    if (whole && l->session->data.test && !l->evaluation.samples)
+        TRY(measure(l));
+    report(l, whole);
+    return metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole);
+}
+
+int training_run(const struct training *training)
+{
+    struct session *s = training->session;
+    const qn_plan_info *plan = qn_plan_facts(s->plan);
+    int64_t samples = qn_dataset_describe(s->data.train)->count;
+    struct loop loop = {
+        .training = training,
+        .session = s,
+        .recipe = &s->settings.train,
+        .schedule = s->settings.train.schedule,
+        .samples_per_epoch = samples,
+        .update = qn_trainer_updates(s->trainer),
+        .position = training->position,
+        .recorded = training->position,
+        .saved = training->saved ? qn_trainer_updates(s->trainer) : -1,
+        .best = s->settings.best_accuracy,
+    };
+    loop.schedule.total = settings_total(&s->settings.train, samples);
+    loop.progress = (struct progress){.quiet = training->quiet,
+                                      .terminal = isatty(STDOUT_FILENO) == 1,
+                                      .total = loop.schedule.total,
+                                      .samples_per_epoch = samples,
+                                      .bytes = qn_trainer_bytes(s->trainer),
+                                      .budget = plan->budget_bytes};
+    int code = run(&loop);
+    progress_end(&loop.progress);
+    qn_loader_close(&loop.loader);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values written as text in recipes and options. Every function gives NULL and writes the value, or
+ * gives the reason why the text is none and writes nothing.
+ */
+#ifndef QUERN_TOOL_VALUE_H
+#define QUERN_TOOL_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A whole number within [least, most]. */
+const char *value_count(const char *text, int64_t least, int64_t most, int64_t *value);
+/* A finite number. */
+const char *value_real(const char *text, double *value);
+/* Bytes: a number above 0, alone or with KiB, MiB or GiB ("1.5GiB"); parts of a byte are cut off.
+ */
+const char *value_size(const char *text, int64_t *value);
+/* yes, true, on, 1; no, false, off, 0. */
+const char *value_switch(const char *text, bool *value);
+/* One of `words`, a list ended by NULL; gives its index. */
+const char *value_word(const char *text, const char *const *words, int *value);
+/* Numbers separated by commas, at most `capacity`. */
+const char *value_reals(const char *text, float *values, int capacity, int *count);
+
+/* Bytes for people, such as "31.5 MiB". */
+enum { SIZE_TEXT_BYTES = 32 };
+const char *size_text(int64_t bytes, char text[SIZE_TEXT_BYTES]);
+
+#endif
