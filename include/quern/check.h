@@ -38,6 +38,7 @@ typedef struct qn_check_params {
                            one; NULL: all */
     bool small;         /* only the cases marked as tiny, for very slow devices */
     bool stop;          /* at the first failure */
+    bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     uint64_t seed;      /* of all random values; the same seed repeats exactly; 0: 1 */
     qn_check_fn fn;     /* called for each record, in order; NULL: only the summary */
     void *user;
@@ -48,8 +49,8 @@ typedef struct qn_check_summary {
     uint64_t seed; /* that was used */
 } qn_check_summary;
 
-/* Runs the harness. QN_OK when it ran to its end, whatever it found; QN_ERR_ARGUMENT when the
- * filter names nothing. `params` and `summary` may be NULL. Details of failed builds go to the
+/* Runs the harness. QN_OK when it ran to its end, whatever it found; QN_ERR_ARGUMENT when a word of
+ * the filter names nothing. `params` and `summary` may be NULL. Details of failed builds go to the
  * device's log. Thread-safety: Unsafe; uses the device. */
 QN_API qn_status qn_check_run(qn_device *device, const qn_check_params *params,
                               qn_check_summary *summary);

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGNMENT = 512, CONTROL_BYTES = QN_CONTROL_AT + 1024, BLAS_LIMIT = 2048 };
+enum { ALIGNMENT = 512 };
 
 static int64_t place(struct qn_bed *bed, int part, int64_t bytes)
 {
@@ -80,30 +80,20 @@ static bool fill_slots(struct qn_bed *bed)
     return true;
 }
 
-static bool uses_blas(const struct qn_bed *bed)
-{
-    for (int g = 0; g < QN_MAX_GROUPS; g++)
-        if (bed->variant[g] && strcmp(bed->variant[g]->name, "clblast") == 0)
-            return true;
-    return false;
-}
-
-/* Enough for any product whose sides are products of neighbouring dimensions of the operands. */
+/* What the costs say that CLBlast needs; a product that needs more is refused. */
 static int64_t blas_bytes(const struct qn_bed *bed)
 {
-    int64_t side = 1;
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_call call = bed->call;
-        const struct qn_shape *shape = &qn_call_operand(&call, qn_slot_ref(s))->shape;
-        for (int split = 0; split <= shape->rank; split++) {
-            int64_t left = qn_shape_span(shape, 0, split);
-            int64_t right = qn_shape_span(shape, split, shape->rank);
-            side = left > side && left <= BLAS_LIMIT ? left : side;
-            side = right > side && right <= BLAS_LIMIT ? right : side;
-        }
+    int64_t most = 0;
+    for (int g = 0; g < QN_MAX_GROUPS; g++) {
+        struct qn_cost cost = {0};
+        if (bed->variant[g])
+            bed->variant[g]->cost(&bed->call, &cost);
+        if (!cost.blas[0])
+            continue;
+        int64_t bytes = qn_blas_temp_bytes(bed->device, cost.blas[0], cost.blas[1], cost.blas[2]);
+        most = bytes > most ? bytes : most;
     }
-    int64_t bytes = qn_blas_temp_bytes(bed->device, side, side, side);
-    return bytes > 0 ? bytes : 0;
+    return most;
 }
 
 bool qn_bed_open(struct qn_bed *bed)
@@ -113,8 +103,8 @@ bool qn_bed_open(struct qn_bed *bed)
     lay_out(bed);
     if (!fill_slots(bed))
         return qn_verdict_fail(bed->verdict, "out of host memory");
-    int64_t bytes[QN_BED_PARTS + 2] = {bed->size[0], bed->size[1], CONTROL_BYTES,
-                                       uses_blas(bed) ? blas_bytes(bed) : 0};
+    int64_t bytes[QN_BED_PARTS + 2] = {bed->size[0], bed->size[1], QN_CONTROL_BYTES,
+                                       blas_bytes(bed)};
     qn_status status = qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
     if (status != QN_OK)
         return qn_verdict_fail(bed->verdict, "device memory: %s", qn_status_text(status));

@@ -35,6 +35,7 @@ struct qn_bed {
     int64_t poison_at;                 /* room for the largest operand, never declared */
     int64_t scratch_at, scratch_bytes; /* the most that any group asks for */
     struct qn_control control;         /* as the last group left it */
+    struct qn_control kept_control;    /* an earlier one, to compare with */
     struct qn_arena arena;
 };
 
@@ -70,8 +71,9 @@ bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsign
 /* Bytes on either side of every operand that belong to nobody else. */
 enum { QN_GUARD = 2048 };
 
-/* Where the control block lies in its buffer, in bytes: not at the start, as in training. */
-enum { QN_CONTROL_AT = 512 };
+/* Where the control block lies in its buffer, in bytes: not at the start, as in training; the rest
+ * of the buffer is guarded. */
+enum { QN_CONTROL_AT = 512, QN_CONTROL_BYTES = QN_CONTROL_AT + 1024 };
 /* NaN in f32, f16 and bf16. */
 #define QN_NAN_WORD UINT32_C(0x7fc57fc5)
 

@@ -32,15 +32,18 @@ static bool note(struct qn_verdict *verdict, bool ok, const char *format, ...)
 
 static void keep(struct qn_bed *bed)
 {
+    bed->kept_control = bed->control;
     for (int s = 0; s < QN_SLOTS; s++)
         if (bed->slot[s].written)
             memcpy(bed->slot[s].kept, bed->slot[s].value, (size_t)bed->slot[s].bytes);
 }
 
-/* Every operand that the last pass wrote has the bits that were kept. */
+/* Every operand that the last pass wrote, and the control block, have the bits that were kept. */
 static bool same(struct qn_bed *bed)
 {
     char name[32];
+    if (memcmp(&bed->kept_control, &bed->control, sizeof bed->control) != 0)
+        return qn_verdict_fail(bed->verdict, "the control block: other bits");
     for (int s = 0; s < QN_SLOTS; s++) {
         const struct qn_bed_slot *slot = &bed->slot[s];
         if (!slot->written || memcmp(slot->kept, slot->value, (size_t)slot->bytes) == 0)

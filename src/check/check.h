@@ -4,10 +4,11 @@
  * derived. src/check/ops/NAME.c defines `const struct qn_check_op qn_check_NAME`.
  *
  * For each case, storage type and variant that fits, the harness runs the groups of the operator on
- * the device through emit(), as training does, and checks: the shape rule; forward (train and
- * eval); every gradient against central differences of the reference; beta 0 (never reads), 1 and
- * 0.5; alternatives and in-place writes (bit-identical); a second run (bit-identical); guard words
- * around every operand (NaN behind inputs, a number behind outputs); the cost figures.
+ * the device through emit(), as training does, and checks: what the shape rule says of the outputs
+ * against what the operator's own file here says; forward (train and eval); every gradient against
+ * central differences of the reference; beta 0 (never reads), 1 and 0.5; alternatives and in-place
+ * writes (bit-identical); a second run (bit-identical); guard words around every operand (NaN
+ * behind inputs, a number behind outputs); the cost figures.
  *
  * What a group is given: the operands that it declares, at odd places of two buffers. An operand
  * that it does not declare has its type and shape, but lies in NaN. The alternative that is not
@@ -21,6 +22,7 @@
 
 #include "op/control.h"
 #include "op/op.h"
+#include <quern/check.h>
 
 enum qn_fill {
     QN_FILL_NORMAL,   /* a * normal + b; a 0: 1 */
@@ -79,8 +81,17 @@ struct qn_check_op {
     void (*reference)(const struct qn_reference *); /* NULL: a view, of which only the shape rule is
                                                        checked */
     const struct qn_check_case *refused; /* NULL, or cases that the shape rule must refuse */
-    const char *less_traffic; /* NULL, or why cost() may count fewer bytes than the operands have */
+    /* Types and shapes of the outputs, from inputs and attributes alone. They start as one output
+     * like input 0, in the storage type; NULL: that is right. */
+    void (*outputs)(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
+    /* Additions and multiplications of a group, exactly; NULL: any number that is not far from
+     * that of the elements. */
+    double (*flops)(const struct qn_call *call, const char *group);
 };
+
+/* Runs the checks of one operator, which need not be in the list, and adds to the summary. */
+void qn_check_operator(qn_device *device, const struct qn_check_op *check,
+                       const qn_check_params *params, qn_check_summary *summary);
 
 /* All of them, in the order of op/list.h; NULL ends it. */
 const struct qn_check_op *const *qn_check_all(void);

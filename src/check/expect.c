@@ -92,7 +92,8 @@ static bool expect_probes(struct qn_bed *bed, int input, const double *got, int6
         for (int64_t i = 0; i < count; i++)
             dot += got[i] * qn_subject_direction(bed->subject, input, p, i);
         snprintf(name, sizeof name, "gradient of in %d along direction %d", input, p);
-        if (!qn_compare(bed->verdict, name, &dot, g->probe + p, 1, tolerance * sqrt((double)count)))
+        if (!qn_compare(bed->verdict, name, &dot, g->probe + p, 1,
+                        qn_tolerance_of_direction(tolerance, count)))
             return false;
     }
     return true;

@@ -13,6 +13,11 @@
 #include <string.h>
 
 enum { CONTROL = QN_BED_PARTS, BLAS };
+enum { GUARD_BYTE = 0x7f }; /* around the control block */
+
+/* Operations on an element that an operator may have at most; bytes that it may move more often
+ * than its operands have them. */
+static const double MOST_FLOPS = 64, MOST_MOVES = 4;
 
 static const struct qn_group *group_of(const struct qn_bed *bed, int group)
 {
@@ -118,29 +123,63 @@ static void keep_contents(const struct qn_bed *bed, const struct qn_pass *pass,
     }
 }
 
-static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
-                       const char *group, const struct qn_cost *cost)
+/* What the operands of a group hold: bytes of all, elements of the largest. */
+struct load {
+    double bytes, elements;
+};
+
+static struct load load_of(const struct qn_bed *bed, const unsigned use[QN_SLOTS])
 {
-    double bytes = 0;
-    for (int s = 0; s < QN_SLOTS; s++)
-        if (use[s] & (QN_USE_READ | QN_USE_WRITE))
-            bytes += (double)bed->slot[s].bytes;
-    if (!(cost->flops >= 0) || !isfinite(cost->flops) || cost->scratch < 0)
-        return qn_verdict_fail(bed->verdict, "%s: cost: %g operations, %lld bytes of scratch",
-                               group, cost->flops, (long long)cost->scratch);
-    if (!isfinite(cost->bytes) || (cost->bytes < bytes && !bed->subject->check->less_traffic))
-        return qn_verdict_fail(bed->verdict, "%s: cost: %.0f bytes, but its operands have %.0f",
-                               group, cost->bytes, bytes);
-    if (cost->scratch > bed->scratch_bytes)
-        return qn_verdict_fail(bed->verdict,
-                               "%s: cost: %lld bytes of scratch, but %lld with all operands", group,
-                               (long long)cost->scratch, (long long)bed->scratch_bytes);
-    (void)call;
+    struct load load = {0, 0};
+    struct qn_call call = bed->call;
+    for (int s = 0; s < QN_SLOTS; s++) {
+        if (!(use[s] & (QN_USE_READ | QN_USE_WRITE)))
+            continue;
+        double count = (double)qn_operand_count(qn_call_operand(&call, qn_slot_ref(s)));
+        load.bytes += (double)bed->slot[s].bytes;
+        load.elements = count > load.elements ? count : load.elements;
+    }
+    return load;
+}
+
+static bool check_flops(struct qn_bed *bed, const struct qn_call *call, const char *group,
+                        double flops, double elements)
+{
+    const struct qn_check_op *check = bed->subject->check;
+    double least = elements / 2, most = MOST_FLOPS * elements;
+    if (check->flops)
+        least = most = check->flops(call, group);
+    if (!(flops >= least && flops <= most))
+        return qn_verdict_fail(bed->verdict, "%s: cost: %g operations, wanted %g to %g", group,
+                               flops, least, most);
     return true;
 }
 
+static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
+                       const char *group, const struct qn_cost *cost)
+{
+    const struct load load = load_of(bed, use);
+    double most = MOST_MOVES * (load.bytes + (double)cost->scratch);
+    if (cost->scratch < 0 || cost->scratch > bed->scratch_bytes)
+        return qn_verdict_fail(bed->verdict,
+                               "%s: cost: %lld bytes of scratch, but %lld with all operands", group,
+                               (long long)cost->scratch, (long long)bed->scratch_bytes);
+    if (!(cost->bytes >= load.bytes && cost->bytes <= most))
+        return qn_verdict_fail(bed->verdict, "%s: cost: %.0f bytes, wanted %.0f to %.0f", group,
+                               cost->bytes, load.bytes, most);
+    return check_flops(bed, call, group, cost->flops, load.elements);
+}
+
+/* What a group did, to compare with what its cost says. */
+static void count_launches(const struct qn_recording *recording, struct qn_cost *done)
+{
+    done->launches = qn_recording_count(recording);
+    for (int i = 0; i < done->launches; i++)
+        qn_recording_product(recording, i, done->blas);
+}
+
 static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
-                        const struct qn_call *call, int *launches)
+                        const struct qn_call *call, struct qn_cost *done)
 {
     struct qn_recording *recording = NULL;
     qn_status status = qn_recording_open(&recording, bed->slab);
@@ -148,7 +187,7 @@ static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
         return status;
     qn_recording_set_blas_buffer(recording, BLAS);
     status = variant->emit(qn_recording_emit(recording, call->name), call);
-    *launches = qn_recording_count(recording);
+    count_launches(recording, done);
     if (status == QN_OK)
         status = qn_recording_run(recording, 0, -1);
     if (status == QN_OK)
@@ -159,54 +198,57 @@ static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
 
 static qn_status write_memory(struct qn_bed *bed)
 {
-    uint8_t block[sizeof(struct qn_control) + QN_GUARD / 4];
-    _Static_assert(sizeof block <= 1024, "the control block's buffer");
-    memset(block, 0x7f, sizeof block);
-    memcpy(block, &bed->control, sizeof bed->control);
+    uint8_t block[QN_CONTROL_BYTES];
+    memset(block, GUARD_BYTE, sizeof block);
+    memcpy(block + QN_CONTROL_AT, &bed->control, sizeof bed->control);
     for (int part = 0; part < QN_BED_PARTS; part++) {
         qn_status status =
             qn_slab_write(bed->slab, part, 0, bed->image[part], bed->size[part], NULL);
         if (status != QN_OK)
             return status;
     }
-    return qn_slab_write(bed->slab, CONTROL, QN_CONTROL_AT, block, sizeof block, NULL);
+    return qn_slab_write(bed->slab, CONTROL, 0, block, sizeof block, NULL);
 }
 
 static qn_status read_memory(struct qn_bed *bed, bool *guarded)
 {
-    uint8_t block[sizeof(struct qn_control) + QN_GUARD / 4];
+    uint8_t block[QN_CONTROL_BYTES];
     for (int part = 0; part < QN_BED_PARTS; part++) {
         qn_status status =
             qn_slab_read(bed->slab, part, 0, bed->result[part], bed->size[part], NULL);
         if (status != QN_OK)
             return status;
     }
-    qn_status status = qn_slab_read(bed->slab, CONTROL, QN_CONTROL_AT, block, sizeof block, NULL);
+    qn_status status = qn_slab_read(bed->slab, CONTROL, 0, block, sizeof block, NULL);
+    memcpy(&bed->control, block + QN_CONTROL_AT, sizeof bed->control);
+    memset(block + QN_CONTROL_AT, GUARD_BYTE, sizeof bed->control);
     *guarded = true;
-    for (size_t i = sizeof bed->control; i < sizeof block; i++)
-        *guarded = *guarded && block[i] == 0x7f;
-    memcpy(&bed->control, block, sizeof bed->control);
+    for (size_t i = 0; i < sizeof block; i++)
+        *guarded = *guarded && block[i] == GUARD_BYTE;
     return status;
 }
 
 static bool execute(struct qn_bed *bed, const char *name, const struct qn_variant *variant,
-                    const struct qn_call *call, int expected)
+                    const struct qn_call *call, const struct qn_cost *cost)
 {
-    int launches = 0;
+    struct qn_cost done = {0};
     bool guarded = true;
     qn_status status = write_memory(bed);
     if (status == QN_OK)
-        status = launch(bed, variant, call, &launches);
+        status = launch(bed, variant, call, &done);
     if (status == QN_OK)
         status = read_memory(bed, &guarded);
     if (status != QN_OK)
         return qn_verdict_fail(bed->verdict, "%s: %s (%s)", name, qn_status_name(status),
                                qn_status_text(status));
     if (!guarded)
-        return qn_verdict_fail(bed->verdict, "%s: writes behind the control block", name);
-    if (launches != expected)
+        return qn_verdict_fail(bed->verdict, "%s: writes beside the control block", name);
+    if (done.launches != cost->launches)
         return qn_verdict_fail(bed->verdict, "%s: cost: %d launches, but there are %d", name,
-                               expected, launches);
+                               cost->launches, done.launches);
+    if (memcmp(done.blas, cost->blas, sizeof done.blas) != 0)
+        return qn_verdict_fail(bed->verdict, "%s: cost: another CLBlast product than there is",
+                               name);
     return true;
 }
 
@@ -232,8 +274,7 @@ bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
         move_in_place(g, pass->in_place, &call);
     keep_contents(bed, pass, use);
     qn_image_paint(bed, &call, use);
-    return execute(bed, g->name, variant, &call, cost.launches) &&
-           qn_image_check(bed, &call, use, g->name);
+    return execute(bed, g->name, variant, &call, &cost) && qn_image_check(bed, &call, use, g->name);
 }
 
 static void poison(struct qn_bed_slot *slot)

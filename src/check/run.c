@@ -34,13 +34,13 @@ struct run {
     qn_check_params params;
     qn_check_summary summary;
     struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels */
-    int matched;
     /* choices already checked for the running case and storage type */
     struct choice {
         const struct qn_facts *facts;
         const struct qn_variant *variant[QN_MAX_GROUPS];
     } done[2 * QN_MAX_GROUPS * QN_MAX_VARIANTS];
     int n_done;
+    bool ran[QN_MAX_GROUPS][QN_MAX_VARIANTS]; /* of the running operator */
 };
 
 static void report(struct run *run, const qn_check_record *record)
@@ -71,7 +71,7 @@ static bool word_matches(const char *word, size_t length, const char *op, const 
                            strncmp(word + n + 1, item, strlen(item)) == 0);
 }
 
-static bool matches(struct run *run, const char *op, const char *item)
+static bool matches(const struct run *run, const char *op, const char *item)
 {
     const char *word = run->params.filter;
     if (!word)
@@ -79,10 +79,42 @@ static bool matches(struct run *run, const char *op, const char *item)
     while (*word) {
         size_t length = strcspn(word, ",");
         if (word_matches(word, length, op, item))
-            return ++run->matched > 0;
+            return true;
         word += length + (word[length] == ',');
     }
     return false;
+}
+
+static bool word_names_one(const char *word, size_t length, const char *op,
+                           const struct qn_check_case *item)
+{
+    for (; item && item->name; item++)
+        if (word_matches(word, length, op, item->name))
+            return true;
+    return false;
+}
+
+/* Whether a word of the filter names any case. */
+static bool is_known(const char *word, size_t length)
+{
+    for (const struct qn_check_op *const *check = all; *check; check++)
+        if (word_names_one(word, length, (*check)->op->name, (*check)->cases) ||
+            word_names_one(word, length, (*check)->op->name, (*check)->refused))
+            return true;
+    return false;
+}
+
+static qn_status check_filter(const struct run *run)
+{
+    const char *word = run->params.filter;
+    while (word && *word) {
+        int length = (int)strcspn(word, ",");
+        if (!is_known(word, (size_t)length))
+            return qn_fail(qn_device_log(run->device), QN_ERR_ARGUMENT,
+                           "no operator or case is named %.*s", length, word);
+        word += length + (word[length] == ',');
+    }
+    return QN_OK;
 }
 
 /* The variant of that name if it fits, otherwise the first that does. */
@@ -131,6 +163,13 @@ static bool choose_all(const struct qn_subject *subject, const char *name, struc
     return used;
 }
 
+static void note_ran(struct run *run, const struct qn_op *op, const struct choice *choice)
+{
+    for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS; v++)
+            run->ran[g][v] |= choice->variant[g] == &op->groups[g].variant[v];
+}
+
 static void check_cell(struct run *run, const struct qn_subject *subject,
                        const struct choice *choice, qn_check_record record)
 {
@@ -141,6 +180,8 @@ static void check_cell(struct run *run, const struct qn_subject *subject,
         if (!choice->variant[g])
             qn_verdict_fail(&verdict, "no variant of group %s fits",
                             subject->check->op->groups[g].name);
+    if (!verdict.failed)
+        note_ran(run, subject->check->op, choice);
     if (!verdict.failed)
         qn_cell_check(subject, run->device, choice->facts, choice->variant, &verdict);
     report_verdict(run, record, &verdict);
@@ -226,14 +267,25 @@ static void check_storage(struct run *run, const struct qn_check_op *check,
     qn_subject_close(&subject);
 }
 
+/* Whether any operand of a case takes the storage type. */
+static bool is_stored(const struct qn_check_op *check, const struct qn_check_case *item)
+{
+    struct qn_call wide = {0}, narrow = {0};
+    char reason[160];
+    return qn_subject_shapes(check->op, item, QN_F32, false, &wide, reason) != QN_OK ||
+           qn_subject_shapes(check->op, item, QN_F16, false, &narrow, reason) != QN_OK ||
+           memcmp(&wide, &narrow, sizeof wide) != 0;
+}
+
 static void check_case(struct run *run, const struct qn_check_op *check,
                        const struct qn_check_case *item)
 {
     static const qn_dtype storages[] = {QN_F32, QN_F16, QN_BF16};
+    int count = is_stored(check, item) ? 3 : 1;
     bool parameters = false;
     for (int i = 0; i < check->op->n_in; i++)
         parameters = parameters || item->in[i].role == QN_ROLE_PARAMETER;
-    for (int i = 0; i < 3 && !is_over(run); i++) {
+    for (int i = 0; i < count && !is_over(run); i++) {
         check_storage(run, check, item, storages[i], false);
         if (parameters && storages[i] != QN_F32 && !is_over(run))
             check_storage(run, check, item, storages[i], true);
@@ -255,15 +307,29 @@ static void check_refused(struct run *run, const struct qn_check_op *check,
                    &verdict);
 }
 
+static void check_coverage(struct run *run, const struct qn_op *op)
+{
+    for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS && op->groups[g].variant[v].name; v++)
+            if (!run->ran[g][v])
+                report(run, &(qn_check_record){op->name, op->groups[g].name, "all",
+                                               op->groups[g].variant[v].name, QN_CHECK_FAILED,
+                                               "never ran in any case"});
+}
+
 static void check_op(struct run *run, const struct qn_check_op *check)
 {
     const char *name = check->op->name;
+    int before = run->summary.passed + run->summary.failed;
+    memset(run->ran, 0, sizeof run->ran);
     for (const struct qn_check_case *c = check->refused; c && c->name && !is_over(run); c++)
         if (matches(run, name, c->name))
             check_refused(run, check, c);
     for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++)
         if (matches(run, name, c->name) && (c->small || !run->params.small))
             check_case(run, check, c);
+    if (run->params.all_variants && run->summary.passed + run->summary.failed > before)
+        check_coverage(run, check->op);
 }
 
 static struct qn_facts flip(const struct qn_facts *facts)
@@ -274,21 +340,34 @@ static struct qn_facts flip(const struct qn_facts *facts)
     return flipped;
 }
 
-qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_check_summary *summary)
+static struct run open_run(qn_device *device, const qn_check_params *params)
 {
-    struct run run = {.device = device};
-    QN_REQUIRE(NULL, device);
+    struct run run = {.device = device, .facts = *qn_device_facts(device)};
     if (params)
         run.params = *params;
     run.summary.seed = run.params.seed ? run.params.seed : 1;
-    run.facts = *qn_device_facts(device);
     run.flipped = flip(&run.facts);
+    return run;
+}
+
+void qn_check_operator(qn_device *device, const struct qn_check_op *check,
+                       const qn_check_params *params, qn_check_summary *summary)
+{
+    struct run run = open_run(device, params);
+    run.summary = *summary;
+    run.summary.seed = run.params.seed ? run.params.seed : 1;
+    check_op(&run, check);
+    *summary = run.summary;
+}
+
+qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_check_summary *summary)
+{
+    QN_REQUIRE(NULL, device);
+    struct run run = open_run(device, params);
+    QN_TRY(check_filter(&run));
     for (const struct qn_check_op *const *check = all; *check; check++)
         check_op(&run, *check);
     if (summary)
         *summary = run.summary;
-    if (run.params.filter && run.matched == 0)
-        return qn_fail(qn_device_log(device), QN_ERR_ARGUMENT, "no operator or case is named %s",
-                       run.params.filter);
     return QN_OK;
 }

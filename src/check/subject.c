@@ -2,6 +2,7 @@
 #include "check/subject.h"
 
 #include "base/random.h"
+#include "base/shape.h"
 #include "check/number.h"
 
 #include <stdio.h>
@@ -79,6 +80,37 @@ qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *
     memcpy(call->gather, shapes.gather, sizeof call->gather);
     memcpy(reason, shapes.reason, sizeof shapes.reason);
     return status;
+}
+
+/* Whether the shape rule says of the outputs what the check says. */
+static bool check_outputs(const struct qn_subject *s, struct qn_verdict *verdict)
+{
+    char got[96], wanted[96];
+    struct qn_operand want[QN_MAX_OUT] = {{0}};
+    if (s->check->op->n_out > 0)
+        qn_shape_set(&want[0], s->storage, s->call.in[0].shape.rank, s->call.in[0].shape.dim);
+    if (s->check->outputs)
+        s->check->outputs(&s->call, want);
+    for (int i = 0; i < QN_MAX_OUT; i++) {
+        const struct qn_operand *out = &s->call.out[i];
+        if (out->dtype != want[i].dtype || !qn_shape_equal(&out->shape, &want[i].shape))
+            return qn_verdict_fail(
+                verdict, "the shape rule says %s %s of out %d, wanted %s %s",
+                qn_dtype_name(out->dtype), qn_shape_text(&out->shape, got, sizeof got), i,
+                qn_dtype_name(want[i].dtype), qn_shape_text(&want[i].shape, wanted, sizeof wanted));
+    }
+    return true;
+}
+
+/* What runs neither in training nor in an evaluation is an update; what gives something in training
+ * gives it in an evaluation too. */
+static bool check_phases(const struct qn_subject *s, struct qn_verdict *verdict)
+{
+    const struct qn_op *op = s->check->op;
+    bool train = qn_subject_has(s, QN_PHASE_TRAIN), eval = qn_subject_has(s, QN_PHASE_EVAL);
+    bool whole = op->view || (train && (eval || !op->n_out)) ||
+                 (!train && !eval && qn_subject_has(s, QN_PHASE_UPDATE));
+    return whole || qn_verdict_fail(verdict, "its groups leave a phase out");
 }
 
 static bool is_used(const struct qn_op *op, bool write, struct qn_ref ref)
@@ -182,7 +214,9 @@ bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
         qn_subject_shapes(s->check->op, s->item, s->storage, s->store_parameters, &s->call, reason);
     if (status != QN_OK)
         return qn_verdict_fail(verdict, "the shape rule refuses the case: %s", reason);
-    if (qn_subject_has(s, QN_PHASE_BACKWARD) && !add_gradients(s, verdict))
+    if (!check_outputs(s, verdict) || !check_phases(s, verdict))
+        return false;
+    if (qn_subject_has(s, QN_PHASE_TRAIN) && !add_gradients(s, verdict))
         return false;
     if (!s->check->reference)
         return true;

@@ -7,10 +7,12 @@
 
 #include <quern/tensor.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The largest error allowed in an operand whose elements went through `dtype` and whose largest
- * magnitude in the reference is `scale`; `gradient`: it is a gradient or a new state, not an
- * output. */
+ * magnitude is `scale`; `gradient`: it is a gradient or a new state, not an output. */
 double qn_tolerance(const char *op, qn_dtype dtype, double scale, bool gradient);
+/* The same for the derivative along a normal random direction: `count` independent errors. */
+double qn_tolerance_of_direction(double tolerance, int64_t count);
 
 #endif

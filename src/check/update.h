@@ -19,6 +19,9 @@ struct qn_check_element {
 /* Applies `step` to every element of every chunk; an update that is skipped changes nothing. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
 
+/* The new parameters: f32, like the old ones. */
+void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
+
 /* Inputs of a case: parameters, gradients and table. */
 #define QN_CHECK_PARAMETERS(n)                                                                     \
     {                                                                                              \

@@ -50,6 +50,17 @@ int qn_recording_count(const struct qn_recording *recording)
     return recording->count;
 }
 
+bool qn_recording_product(const struct qn_recording *recording, int index, int64_t sizes[3])
+{
+    const struct qn_site_gemm *gemm = recording->sites[index].gemm;
+    if (!gemm)
+        return false;
+    sizes[0] = (int64_t)gemm->m;
+    sizes[1] = (int64_t)gemm->n;
+    sizes[2] = (int64_t)gemm->k;
+    return true;
+}
+
 qn_status qn_recording_add(struct qn_recording *recording, const struct qn_site *site)
 {
     if (recording->count == recording->capacity) {

@@ -25,6 +25,9 @@ void qn_recording_set_blas_buffer(struct qn_recording *recording, int blas_buffe
 /* Number of launches so far. */
 int qn_recording_count(const struct qn_recording *recording);
 
+/* m, n and k of the CLBlast product that launch `index` is; false: it is a kernel. */
+bool qn_recording_product(const struct qn_recording *recording, int index, int64_t sizes[3]);
+
 /* Enqueues launches first .. last - 1 (last -1: to the end) in order; does not wait. Allocates
  * nothing. */
 qn_status qn_recording_run(struct qn_recording *recording, int first, int last);

@@ -102,11 +102,13 @@ static void input_gradient_cost(const struct qn_call *call, struct qn_cost *cost
 static void affine_gradient_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     cost_of(call, AFFINE_GRADIENT, 0, 1, cost);
+    cost->flops = 2 * (double)qn_operand_count(&call->temp[0]);
 }
 
 static void commit_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     cost_of(call, COMMIT, 0, 1, cost);
+    cost->flops = 6 * (double)qn_operand_count(&call->state[0]);
 }
 
 /* --- launches --- */

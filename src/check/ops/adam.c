@@ -45,5 +45,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_adam = {
-    .op = &qn_op_adam, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_adam = {.op = &qn_op_adam,
+                                          .cases = cases,
+                                          .reference = reference,
+                                          .refused = refused,
+                                          .outputs = qn_check_update_outputs};

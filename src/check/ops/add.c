@@ -30,4 +30,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_add = {&qn_op_add, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_add = {
+    .op = &qn_op_add, .cases = cases, .reference = reference, .refused = refused};

@@ -40,4 +40,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_bias = {&qn_op_bias, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_bias = {
+    .op = &qn_op_bias, .cases = cases, .reference = reference, .refused = refused};

@@ -2,6 +2,8 @@
 #include "op/conv2d.h"
 #include "check/check.h"
 
+#include <string.h>
+
 extern const struct qn_op qn_op_conv2d;
 
 /* Taps [first, last) of one axis that meet the image, for the result's element at `at`. */
@@ -43,6 +45,32 @@ static void reference(const struct qn_reference *r)
         for (int64_t o = 0; o < y[1]; o++)
             for (int64_t i = 0; i < y[2] * y[3]; i++)
                 r->out[0][(n * y[1] + o) * y[2] * y[3] + i] = element(r, n, o, i / y[3], i % y[3]);
+}
+
+/* How many places the dilated kernel has in the padded image, counted. */
+static int64_t places(const struct qn_conv2d_attr *a, int axis, int64_t size, int64_t taps)
+{
+    int64_t count = 0;
+    for (int64_t last = (taps - 1) * a->dilation[axis]; last < size + 2 * a->padding[axis];
+         last += a->stride[axis])
+        count++;
+    return count;
+}
+
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
+    out[0].shape.dim[1] = w[0];
+    for (int i = 2; i < 4; i++)
+        out[0].shape.dim[i] = places(call->attr, i - 2, x[i], w[i]);
+}
+
+static double flops(const struct qn_call *call, const char *group)
+{
+    const double results = (double)qn_operand_count(&call->out[0]);
+    const int64_t *w = call->in[1].shape.dim;
+    return strcmp(group, "bias gradient") == 0 ? results
+                                               : 2 * results * (double)(w[1] * w[2] * w[3]);
 }
 
 #define IMAGES(b, c, h, w)                                                                         \
@@ -120,6 +148,12 @@ static const struct qn_check_case cases[] = {
     {"65 pixels and channels",
      {IMAGES(5, 3, 13, 1), WEIGHT(65, 3, 1, 1), BIAS(65)},
      SQUARE(1, 0, 1, 1)},
+    {"one pixel over a tile",
+     {IMAGES(1, 2, 1, 97), WEIGHT(3, 2, 1, 1), BIAS(3)},
+     SQUARE(1, 0, 1, 1)},
+    {"one pixel short of a block",
+     {IMAGES(1, 2, 1, 127), WEIGHT(3, 2, 1, 1), BIAS(3)},
+     SQUARE(1, 0, 1, 1)},
     {"97 terms", {IMAGES(2, 97, 5, 3), WEIGHT(6, 97, 1, 1), NONE}, SQUARE(1, 0, 1, 1)},
     {"73 terms and 129 channels",
      {IMAGES(1, 73, 3, 5), WEIGHT(129, 73, 1, 1), BIAS(129)},
@@ -161,5 +195,9 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_conv2d = {
-    .op = &qn_op_conv2d, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_conv2d = {.op = &qn_op_conv2d,
+                                            .cases = cases,
+                                            .reference = reference,
+                                            .refused = refused,
+                                            .outputs = outputs,
+                                            .flops = flops};

@@ -49,4 +49,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_dropout = {&qn_op_dropout, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_dropout = {
+    .op = &qn_op_dropout, .cases = cases, .reference = reference, .refused = refused};

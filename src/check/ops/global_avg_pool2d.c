@@ -14,6 +14,12 @@ static void reference(const struct qn_reference *r)
     }
 }
 
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    const int64_t *dim = call->in[0].shape.dim;
+    out[0].shape = (struct qn_shape){.rank = 2, .dim = {dim[0], dim[1]}};
+}
+
 static const struct qn_check_case cases[] = {
     {"small", {{.rank = 4, .dim = {2, 3, 3, 5}}}, .small = true},
     {"seven by seven", {{.rank = 4, .dim = {5, 13, 7, 7}}}},
@@ -29,5 +35,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_global_avg_pool2d = {
-    .op = &qn_op_global_avg_pool2d, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_global_avg_pool2d = {.op = &qn_op_global_avg_pool2d,
+                                                       .cases = cases,
+                                                       .reference = reference,
+                                                       .refused = refused,
+                                                       .outputs = outputs};

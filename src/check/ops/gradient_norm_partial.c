@@ -18,6 +18,11 @@ static void reference(const struct qn_reference *r)
     }
 }
 
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    out[0] = (struct qn_operand){.dtype = QN_F32, .shape = {1, {call->in[1].shape.dim[0]}}};
+}
+
 #define GRADIENTS(n, scale)                                                                        \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {(n)}, .a = (scale)              \
@@ -48,5 +53,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_gradient_norm_partial = {
-    .op = &qn_op_gradient_norm_partial, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_gradient_norm_partial = {.op = &qn_op_gradient_norm_partial,
+                                                           .cases = cases,
+                                                           .reference = reference,
+                                                           .refused = refused,
+                                                           .outputs = outputs};

@@ -2,6 +2,8 @@
 #include "base/shape.h"
 #include "check/check.h"
 
+#include <string.h>
+
 extern const struct qn_op qn_op_linear;
 extern const struct qn_check_op qn_check_linear;
 
@@ -16,6 +18,18 @@ static void reference(const struct qn_reference *r)
                 sum += r->in[0][i * k + l] * r->in[1][j * k + l];
             r->out[0][i * n + j] = sum;
         }
+}
+
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    out[0].shape.dim[out[0].shape.rank - 1] = call->in[1].shape.dim[0];
+}
+
+static double flops(const struct qn_call *call, const char *group)
+{
+    const double results = (double)qn_operand_count(&call->out[0]);
+    return strcmp(group, "bias gradient") == 0 ? results
+                                               : 2 * results * (double)call->in[1].shape.dim[1];
 }
 
 #define ROWS(m, k)                                                                                 \
@@ -78,4 +92,9 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_linear = {&qn_op_linear, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_linear = {.op = &qn_op_linear,
+                                            .cases = cases,
+                                            .reference = reference,
+                                            .refused = refused,
+                                            .outputs = outputs,
+                                            .flops = flops};

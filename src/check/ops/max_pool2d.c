@@ -33,6 +33,24 @@ static void reference(const struct qn_reference *r)
                     window_max(r->in[0] + plane * in[2] * in[3], in + 2, r->call->attr, oy, ox);
 }
 
+static double flops(const struct qn_call *call, const char *group)
+{
+    const struct qn_pool_attr *attr = call->attr;
+    (void)group;
+    return (double)(attr->size[0] * attr->size[1] * qn_operand_count(&call->out[0]));
+}
+
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    const struct qn_pool_attr *attr = call->attr;
+    for (int i = 0; i < 2; i++) {
+        const int64_t end = call->in[0].shape.dim[2 + i] + 2 * attr->padding[i];
+        out[0].shape.dim[2 + i] = 0;
+        for (int64_t last = attr->size[i]; last <= end; last += attr->stride[i])
+            out[0].shape.dim[2 + i]++;
+    }
+}
+
 #define DISTINCT(b, c, h, w)                                                                       \
     {                                                                                              \
         {                                                                                          \
@@ -74,5 +92,9 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_max_pool2d = {
-    .op = &qn_op_max_pool2d, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_max_pool2d = {.op = &qn_op_max_pool2d,
+                                                .cases = cases,
+                                                .reference = reference,
+                                                .refused = refused,
+                                                .outputs = outputs,
+                                                .flops = flops};

@@ -30,4 +30,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_multiply = {&qn_op_multiply, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_multiply = {
+    .op = &qn_op_multiply, .cases = cases, .reference = reference, .refused = refused};

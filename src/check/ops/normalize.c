@@ -51,4 +51,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_normalize = {&qn_op_normalize, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_normalize = {
+    .op = &qn_op_normalize, .cases = cases, .reference = reference, .refused = refused};

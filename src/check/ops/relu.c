@@ -34,4 +34,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_relu = {&qn_op_relu, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_relu = {
+    .op = &qn_op_relu, .cases = cases, .reference = reference, .refused = refused};

@@ -47,4 +47,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_scale = {&qn_op_scale, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_scale = {
+    .op = &qn_op_scale, .cases = cases, .reference = reference, .refused = refused};

@@ -48,5 +48,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_sgd = {
-    .op = &qn_op_sgd, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_sgd = {.op = &qn_op_sgd,
+                                         .cases = cases,
+                                         .reference = reference,
+                                         .refused = refused,
+                                         .outputs = qn_check_update_outputs};

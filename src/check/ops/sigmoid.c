@@ -37,4 +37,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_sigmoid = {&qn_op_sigmoid, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_sigmoid = {
+    .op = &qn_op_sigmoid, .cases = cases, .reference = reference, .refused = refused};

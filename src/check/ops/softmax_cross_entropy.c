@@ -34,6 +34,11 @@ static void reference(const struct qn_reference *r)
         r->out[0][row] = row_loss(r, r->in[0] + row * n, n, r->in[1][row]);
 }
 
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    out[0] = (struct qn_operand){.dtype = QN_F32, .shape = call->in[1].shape};
+}
+
 #define LABELS(type, from, to, ...)                                                                \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_##type,                                                 \
@@ -92,5 +97,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_softmax_cross_entropy = {
-    .op = &qn_op_softmax_cross_entropy, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_softmax_cross_entropy = {.op = &qn_op_softmax_cross_entropy,
+                                                           .cases = cases,
+                                                           .reference = reference,
+                                                           .refused = refused,
+                                                           .outputs = outputs};

@@ -10,6 +10,12 @@ static void reference(const struct qn_reference *r)
         r->out[0][i] = (r->in[0][i] - r->in[1][i]) * (r->in[0][i] - r->in[1][i]);
 }
 
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    (void)call;
+    out[0].dtype = QN_F32;
+}
+
 #define BOTH(...)                                                                                  \
     {                                                                                              \
         {.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__}},        \
@@ -39,5 +45,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_squared_error = {
-    .op = &qn_op_squared_error, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_squared_error = {.op = &qn_op_squared_error,
+                                                   .cases = cases,
+                                                   .reference = reference,
+                                                   .refused = refused,
+                                                   .outputs = outputs};

@@ -17,6 +17,14 @@ static void reference(const struct qn_reference *r)
     }
 }
 
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    const struct qn_reduce_attr *attr = call->attr;
+    out[0].shape = (struct qn_shape){.rank = attr->first};
+    for (int i = 0; i < attr->first; i++)
+        out[0].shape.dim[i] = call->in[0].shape.dim[i];
+}
+
 #define FIRST(n)                                                                                   \
     &(const struct qn_reduce_attr)                                                                 \
     {                                                                                              \
@@ -43,5 +51,8 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_sum = {
-    .op = &qn_op_sum, .cases = cases, .reference = reference, .refused = refused};
+const struct qn_check_op qn_check_sum = {.op = &qn_op_sum,
+                                         .cases = cases,
+                                         .reference = reference,
+                                         .refused = refused,
+                                         .outputs = outputs};

@@ -37,4 +37,5 @@ static const struct qn_check_case refused[] = {
     {0},
 };
 
-const struct qn_check_op qn_check_tanh = {&qn_op_tanh, cases, reference, refused, NULL};
+const struct qn_check_op qn_check_tanh = {
+    .op = &qn_op_tanh, .cases = cases, .reference = reference, .refused = refused};
