@@ -100,9 +100,10 @@ typedef struct qn_save_params {
 } qn_save_params;
 
 /* Saves all that a bit-identical continuation needs as DIR/update-NNNNNNNN/: weights.safetensors
- * (parameters and state), optimizer.safetensors, and train.json with the plan, the device's facts,
- * the variant table and checksums. The folder appears whole or not at all; then DIR/last (and best)
- * point to it and folders that no link names are removed. Waits for the device. */
+ * (parameters and state), optimizer.safetensors, train.json with the plan, the device's facts and
+ * the variant table, and checksums.txt. The folder appears whole or not at all; then DIR/last (and
+ * best) point to it and checkpoints that no link names are removed; nothing else in DIR is touched.
+ * Waits for the device. */
 QN_API qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir,
                                     const qn_save_params *params);
 

@@ -11,8 +11,9 @@
 #define QN_OPTIMIZER_FILE "optimizer.safetensors"
 #define QN_TRAIN_FILE "train.json"
 #define QN_CHECKSUM_FILE "checksums.txt"
+#define QN_UPDATE_PREFIX "update-" /* of a checkpoint's folder, then digits */
 
-enum { QN_CHECKPOINT_VERSION = 1, QN_PATH_BYTES = 4096 };
+enum { QN_CHECKPOINT_VERSION = 1, QN_PATH_BYTES = 4096, QN_UPDATE_DIGITS = 8 };
 
 /* Counters that the device keeps from update to update. */
 struct qn_counters {
@@ -43,6 +44,11 @@ qn_status qn_list_weights(const struct qn_trainer *trainer, struct qn_arena *are
                           struct qn_tensor_list *list);
 qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena,
                         struct qn_tensor_list *list);
+
+/* Makes the links of DIR name its folder NAME, then removes the checkpoints that none names. What
+ * cannot be removed is a warning. */
+qn_status qn_checkpoint_link(const char *dir, const char *name, bool best,
+                             const struct qn_log *log);
 
 /* train.json. The text is freed by the caller; NULL when out of memory. */
 char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_params *params,

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "io/tree.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@
 enum { SAMPLES = 40 };
 
 static qn_device *device;
-static char folder[256];
+static char base[200], folder[256]; /* of all tests, of the one that runs */
 
 static const qn_plan_params plan_params = {.budget = 64 << 20,
                                            .batch = {SAMPLES},
@@ -134,6 +133,85 @@ static void keeps_last_and_best(void **state)
     test_data_free(&data);
 }
 
+static void make_folder(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void make_file(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static bool there(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    return access(path, F_OK) == 0;
+}
+
+static void removes_only_what_it_made(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"update-notes",     "update-log.txt",
+                                         "update-00000007",  "update-1234567",
+                                         "update-00000008-", "update-00000009.old"};
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    save(&run, false);
+    make_folder("update-notes");
+    make_file("update-notes/checksums.txt");
+    make_file("update-log.txt");
+    make_folder("update-00000007");
+    make_file("update-00000007/thoughts");
+    make_folder("update-1234567");
+    make_file("update-1234567/checksums.txt");
+    make_folder("update-00000008-");
+    make_file("update-00000008-/checksums.txt");
+    make_folder("update-00000009.old");
+    make_file("update-00000009.old/checksums.txt");
+    make_folder("update-00000003-2");
+    make_file("update-00000003-2/checksums.txt");
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, false);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_true(there(others[i]));
+    assert_false(there("update-00000000"));
+    assert_false(there("update-00000003-2"));
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* Folders nested as deeply as no checkpoint is. */
+static void what_cannot_be_removed_is_no_failure(void **state)
+{
+    (void)state;
+    char deep[128] = "update-00000000";
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    make_folder(deep);
+    make_file("update-00000000/checksums.txt");
+    for (int i = 0; i < 20; i++)
+        make_folder(strcat(deep, "/d"));
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, false);
+    assert_true(there(deep) && there("last/weights.safetensors"));
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 /* --- damage --- */
 
 static void flip_byte(const char *path, long at)
@@ -217,23 +295,37 @@ static int open_device(void **state)
     (void)state;
     device = test_device();
     const char *temp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
-    return 0;
+    snprintf(base, sizeof base, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
+    return mkdir(base, 0700);
 }
 
 static int close_device(void **state)
 {
     (void)state;
+    char command[300];
     qn_device_close(&device);
-    return qn_tree_remove(folder, NULL) != QN_OK;
+    snprintf(command, sizeof command, "rm -r '%s'", base);
+    return system(command);
 }
+
+/* A new folder for each test. */
+static int next_folder(void **state)
+{
+    (void)state;
+    static int number;
+    snprintf(folder, sizeof folder, "%s/%d", base, number++);
+    return mkdir(folder, 0700);
+}
+
+#define CASE(name) cmocka_unit_test_setup(name, next_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_on_bit_for_bit),       cmocka_unit_test(keeps_last_and_best),
-        cmocka_unit_test(refuses_what_is_damaged),   cmocka_unit_test(refuses_another_graph),
-        cmocka_unit_test(refuses_what_is_not_there),
+        CASE(goes_on_bit_for_bit),       CASE(keeps_last_and_best),
+        CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
+        CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
 }
