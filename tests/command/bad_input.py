@@ -66,6 +66,7 @@ COMMAND_LINE = [
     ('resume data', 1, r'data: holds no checkpoint'),
     ('resume run --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
     ('resume run --set train.lr=1', 2, r'resume: --set: unknown option'),
+    ('resume alone/copy', 2, r'alone/copy: .* --out'),
     ('train r.ini --out run', 2, r'--out: run: holds a training already'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
     ('check --device nonesuch', 4, r'--device: .*nonesuch'),
@@ -144,6 +145,7 @@ def main():
                                    'hidden1 = 64': 'group = 16', 'hidden2 = 0\n': '',
                                    'batch = 24': 'batch = 64'})
         bench.good('train', 'r.ini', '--quiet', '--out', 'run')
+        shutil.copytree(bench.folder / 'run/last', bench.folder / 'alone/copy')
         for args, code, pattern in COMMAND_LINE:
             check(bench, args, code, pattern)
         check(bench, 'train r.ini', 4, r'no OpenCL device', OCL_ICD_VENDORS='/nonesuch',

@@ -2,20 +2,46 @@
 #include "commands.h"
 #include "training.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* The folder of the checkpoints, of which the operand may be one. */
-static const char *out_of(const struct arguments *a, const qn_checkpoint_info *info, char *folder,
-                          size_t capacity)
+static bool has(const char *folder, const char *name)
 {
-    if (a->value[OPTION_OUT])
-        return a->value[OPTION_OUT];
-    snprintf(folder, capacity, "%s", info->path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = 0;
-    return slash ? folder : ".";
+    char path[PATH_MAX + 32];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return lstat(path, &status) == 0;
+}
+
+/* The folder of the training: DIR, or the one above it if DIR is a checkpoint. Empty: the
+ * checkpoint lies in no such folder. */
+static int find_source(const char *dir, char source[PATH_MAX], struct failure *failure)
+{
+    if (!realpath(dir, source))
+        return failure_set(failure, CODE_FAILED, "%s: %s", dir, strerror(errno));
+    if (!has(source, "checksums.txt"))
+        return CODE_DONE;
+    *strrchr(source, '/') = 0;
+    if (!has(source, "last"))
+        *source = 0;
+    return CODE_DONE;
+}
+
+/* Where the training goes on to save. */
+static int choose_out(struct training *training, const struct arguments *a, const char *source,
+                      struct failure *failure)
+{
+    const char *out = a->value[OPTION_OUT];
+    training->out = out ? out : source;
+    training->saved = !out;
+    if (!*training->out)
+        return failure_set(failure, CODE_USAGE,
+                           "%s: lies in no folder of a training; say with --out where to save",
+                           a->operand);
+    return CODE_DONE;
 }
 
 /* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
@@ -36,7 +62,6 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
                  const struct arguments *a)
 {
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
-    char folder[4096];
     TRY(session_note(s, info, a));
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
@@ -49,8 +74,6 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(session_trainer(s));
     TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, s->trainer));
     training->position = info->position;
-    training->saved = !a->value[OPTION_OUT];
-    training->out = out_of(a, info, folder, sizeof folder);
     return training_run(training);
 }
 
@@ -59,7 +82,10 @@ static int resume(struct session *s, const struct arguments *a)
     struct training training = {
         .session = s, .quiet = a->value[OPTION_QUIET] != NULL, .metrics = {.descriptor = -1}};
     const qn_log log = failure_log(s->failure);
+    char source[PATH_MAX];
     qn_checkpoint *checkpoint = NULL;
+    TRY(find_source(a->operand, source, s->failure));
+    TRY(choose_out(&training, a, source, s->failure));
     TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
     int code = go_on(s, &training, checkpoint, a);
     metrics_close(&training.metrics);
