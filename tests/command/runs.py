@@ -118,6 +118,17 @@ def check_interrupted(bench):
     bench.expect(best.parent.name == 'stopped' and best.is_dir(), 'there is no best')
 
 
+def check_other_folder(bench):
+    """Going on into another folder: one that holds a training is left alone; a new one gets a best."""
+    before = digest(bench, 'three')
+    code, _, error = bench.run('resume', 'whole', '--epochs', 4, '--out', 'three')
+    bench.expect(code == 2 and 'three: holds a training already' in error, f'{code}: {error}')
+    bench.expect(digest(bench, 'three') == before, 'another training was touched')
+    bench.good('resume', 'whole', '--quiet', '--epochs', 3, '--out', 'fresh')
+    bench.expect((bench.folder / 'fresh/best/weights.safetensors').exists(), 'fresh has no best')
+    bench.good('resume', 'fresh', '--quiet', '--out', bench.folder / 'fresh')
+
+
 def check_budget(bench):
     code, out, error = bench.run('plan', 'r.ini', '--json', '--budget', '1KiB')
     smallest = json.loads(out)['smallest_budget_bytes']
@@ -181,6 +192,7 @@ def main():
         check_signal(bench, signal.SIGTERM)
         check_signal(bench, signal.SIGINT)
         check_interrupted(bench)
+        check_other_folder(bench)
         check_budget(bench)
         check_plan(bench)
         check_schedules(bench)

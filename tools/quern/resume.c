@@ -34,14 +34,15 @@ static int find_source(const char *dir, char source[PATH_MAX], struct failure *f
 static int choose_out(struct training *training, const struct arguments *a, const char *source,
                       struct failure *failure)
 {
+    char real[PATH_MAX];
     const char *out = a->value[OPTION_OUT];
     training->out = out ? out : source;
-    training->saved = !out;
+    training->saved = !out || (realpath(out, real) && strcmp(real, source) == 0);
     if (!*training->out)
         return failure_set(failure, CODE_USAGE,
                            "%s: lies in no folder of a training; say with --out where to save",
                            a->operand);
-    return CODE_DONE;
+    return training->saved ? CODE_DONE : training_check_out(out, failure);
 }
 
 /* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
@@ -63,6 +64,8 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
 {
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     TRY(session_note(s, info, a));
+    if (!training->saved)
+        s->settings.best_accuracy = -1; /* its checkpoint stays behind */
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(session_device(s, a));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct loop {
@@ -40,6 +41,22 @@ void training_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+int training_check_out(const char *out, struct failure *failure)
+{
+    char last[4096];
+    struct stat status;
+    if (!out)
+        return CODE_DONE;
+    if (snprintf(last, sizeof last, "%s/last", out) >= (int)sizeof last)
+        return failure_set(failure, CODE_USAGE, "--out: the path is too long");
+    if (lstat(last, &status) == 0)
+        return failure_set(failure, CODE_USAGE,
+                           "--out: %s: holds a training already; go on with quern resume %s, or "
+                           "name another folder",
+                           out, out);
+    return CODE_DONE;
 }
 
 void training_announce(const struct session *s)
@@ -145,8 +162,8 @@ static char *note(struct loop *l)
 {
     char best[32];
     snprintf(best, sizeof best, "%.17g", l->best);
-    if (l->best >= 0 && recipe_put(&l->session->recipe, "resume", "best_accuracy", best,
-                                   "best_accuracy", l->session->failure))
+    if (recipe_put(&l->session->recipe, "resume", "best_accuracy", best, "best_accuracy",
+                   l->session->failure))
         return NULL;
     return recipe_text(&l->session->recipe);
 }

@@ -21,6 +21,8 @@ struct training {
 /* From now on SIGINT and SIGTERM end the training after the update under way; a second one ends the
  * program. */
 void training_catch_signals(void);
+/* A folder that holds a training already is not mixed with another one. NULL: none is named. */
+int training_check_out(const char *out, struct failure *failure);
 /* Prints the device, the budget and the plan. */
 void training_announce(const struct session *session);
 /* Trains, evaluates and saves until the recipe's end or a signal; writes the summary. */
