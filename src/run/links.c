@@ -70,9 +70,10 @@ static void prune(const char *dir, const struct qn_log *log)
 
 qn_status qn_checkpoint_link(const char *dir, const char *name, bool best, const struct qn_log *log)
 {
-    QN_TRY(qn_link_replace(dir, "last", name, log));
+    /* What `last` names may know that it is the best so far: then `best` must be there. */
     if (best)
         QN_TRY(qn_link_replace(dir, "best", name, log));
+    QN_TRY(qn_link_replace(dir, "last", name, log));
     /* The checkpoint stands: what stays of older ones is no failure. */
     prune(dir, log);
     if (qn_leftovers_remove(dir, NULL, NULL) != QN_OK)

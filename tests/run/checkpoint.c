@@ -133,6 +133,49 @@ static void keeps_last_and_best(void **state)
     test_data_free(&data);
 }
 
+static int64_t update_of(const char *link)
+{
+    char path[512];
+    qn_checkpoint *checkpoint;
+    path_in(path, link);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path, NULL), QN_OK);
+    int64_t update = qn_checkpoint_describe(checkpoint)->update;
+    qn_checkpoint_close(&checkpoint);
+    return update;
+}
+
+/* The last checkpoint knows the best accuracy: so the best one must stand before the last does. A
+ * folder in the place of `last` ends the save between the two. */
+static void killed_between_the_links_keeps_the_best(void **state)
+{
+    (void)state;
+    char last[512], aside[512];
+    const qn_save_params params = {.best = true};
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, true);
+    path_in(last, "last");
+    path_in(aside, "aside");
+    assert_int_equal(rename(last, aside), 0);
+    assert_int_equal(mkdir(last, 0700), 0);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    assert_int_equal(qn_checkpoint_save(run.trainer, folder, &params), QN_ERR_IO);
+    assert_int_equal(rmdir(last), 0);
+    assert_int_equal(rename(aside, last), 0);
+    assert_int_equal(update_of("best"), 2);
+    assert_int_equal(update_of("last"), 1);
+    save(&run, true); /* as the resumed training does */
+    assert_int_equal(update_of("best"), 2);
+    assert_int_equal(update_of("last"), 2);
+    assert_int_equal(folders(), 1);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 static void make_folder(const char *name)
 {
     char path[512];
@@ -322,9 +365,13 @@ static int next_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(goes_on_bit_for_bit),       CASE(keeps_last_and_best),
-        CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
-        CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
+        CASE(goes_on_bit_for_bit),
+        CASE(keeps_last_and_best),
+        CASE(killed_between_the_links_keeps_the_best),
+        CASE(removes_only_what_it_made),
+        CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),
+        CASE(refuses_another_graph),
         CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
