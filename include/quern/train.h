@@ -107,6 +107,11 @@ typedef struct qn_save_params {
 QN_API qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir,
                                     const qn_save_params *params);
 
+/* Makes DIR if it is missing and locks it, so that one training alone saves there; saving does not
+ * ask for it. The lock lasts until the descriptor is closed or the process ends. QN_ERR_IO: another
+ * one has it. `log` may be NULL. */
+QN_API qn_status qn_checkpoint_lock(const char *dir, int *descriptor, const qn_log *log);
+
 /* A checkpoint opened for reading; every file was checked against its checksum.
  * Thread-safety: immutable. Lifetime: until qn_checkpoint_close; what it gives is borrowed from it.
  */

@@ -129,6 +129,22 @@ def check_other_folder(bench):
     bench.good('resume', 'fresh', '--quiet', '--out', bench.folder / 'fresh')
 
 
+def check_two(bench):
+    """One training saves in a folder; another is kept out of it, and an evaluation gets through."""
+    process = bench.start('train', 'r.ini', '--quiet', '--out', 'busy', '--epochs', 100000,
+                          '--set', 'train.save_every=3')
+    while not (bench.folder / 'busy/last').exists() and process.poll() is None:
+        time.sleep(0.001)
+    for command in (['resume', 'busy'], ['resume', 'busy/last', '--out', 'busy']):
+        code, _, error = bench.run(*command)
+        bench.expect(code == 1 and 'busy: another training saves here' in error, f'{code}: {error}')
+    for _ in range(5):
+        bench.good('eval', 'busy')
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate()
+    bench.expect(process.returncode == 0 and not error, f'{process.returncode}: {error}')
+
+
 def check_budget(bench):
     code, out, error = bench.run('plan', 'r.ini', '--json', '--budget', '1KiB')
     smallest = json.loads(out)['smallest_budget_bytes']
@@ -193,6 +209,7 @@ def main():
         check_signal(bench, signal.SIGINT)
         check_interrupted(bench)
         check_other_folder(bench)
+        check_two(bench)
         check_budget(bench)
         check_plan(bench)
         check_schedules(bench)

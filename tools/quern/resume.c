@@ -80,20 +80,30 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     return training_run(training);
 }
 
-static int resume(struct session *s, const struct arguments *a)
+static int open_and_go_on(struct session *s, struct training *training, const struct arguments *a)
 {
-    struct training training = {
-        .session = s, .quiet = a->value[OPTION_QUIET] != NULL, .metrics = {.descriptor = -1}};
     const qn_log log = failure_log(s->failure);
-    char source[PATH_MAX];
     qn_checkpoint *checkpoint = NULL;
-    TRY(find_source(a->operand, source, s->failure));
-    TRY(choose_out(&training, a, source, s->failure));
     TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
-    int code = go_on(s, &training, checkpoint, a);
-    metrics_close(&training.metrics);
+    int code = go_on(s, training, checkpoint, a);
     session_close(s);
     qn_checkpoint_close(&checkpoint);
+    return code;
+}
+
+static int resume(struct session *s, const struct arguments *a)
+{
+    struct training training = {.session = s,
+                                .quiet = a->value[OPTION_QUIET] != NULL,
+                                .metrics = {.descriptor = -1},
+                                .lock = -1};
+    char source[PATH_MAX];
+    TRY(find_source(a->operand, source, s->failure));
+    TRY(choose_out(&training, a, source, s->failure));
+    int code = training.saved ? training_lock(&training, s->failure) : CODE_DONE;
+    if (code == CODE_DONE)
+        code = open_and_go_on(s, &training, a);
+    training_close(&training);
     return code;
 }
 

@@ -39,10 +39,11 @@ static int run(const struct arguments *a, struct failure *failure)
     struct training training = {.session = session,
                                 .out = a->value[OPTION_OUT],
                                 .quiet = a->value[OPTION_QUIET] != NULL,
-                                .metrics = {.descriptor = -1}};
+                                .metrics = {.descriptor = -1},
+                                .lock = -1};
     training_catch_signals();
     int code = train(session, &training, a);
-    metrics_close(&training.metrics);
+    training_close(&training);
     session_close(session);
     free(session);
     return code;

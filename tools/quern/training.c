@@ -59,6 +59,21 @@ int training_check_out(const char *out, struct failure *failure)
     return CODE_DONE;
 }
 
+int training_lock(struct training *training, struct failure *failure)
+{
+    const qn_log log = failure_log(failure);
+    TRY_LIBRARY(failure, NULL, qn_checkpoint_lock(training->out, &training->lock, &log));
+    return training->saved ? CODE_DONE : training_check_out(training->out, failure);
+}
+
+void training_close(struct training *training)
+{
+    metrics_close(&training->metrics);
+    if (training->lock >= 0)
+        close(training->lock);
+    training->lock = -1;
+}
+
 void training_announce(const struct session *s)
 {
     char size[SIZE_TEXT_BYTES];
@@ -246,9 +261,11 @@ static int run(struct loop *l)
     return metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole);
 }
 
-int training_run(const struct training *training)
+int training_run(struct training *training)
 {
     struct session *s = training->session;
+    if (training->out && training->lock < 0)
+        TRY(training_lock(training, s->failure));
     const qn_plan_info *plan = qn_plan_facts(s->plan);
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {
