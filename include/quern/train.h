@@ -99,9 +99,10 @@ typedef struct qn_save_params {
     const char *note; /* the caller's own text, kept beside the rest (a recipe); may be NULL */
 } qn_save_params;
 
-/* Saves all that a bit-identical continuation needs as DIR/update-NNNNNNNN/: weights.safetensors
- * (parameters and state), optimizer.safetensors, train.json with the plan, the device's facts and
- * the variant table, and checksums.txt. The folder appears whole or not at all; then DIR/last (and
+/* Saves all that a bit-identical continuation needs as DIR/update-NNNNNNNN/ (-1 and so on behind it
+ * where that update was saved already): weights.safetensors (parameters and state),
+ * optimizer.safetensors, train.json with the plan, the device's facts and the variant table, and
+ * checksums.txt. The folder appears whole or not at all; then DIR/last (and
  * best) point to it and checkpoints that no link names are removed; nothing else in DIR is touched.
  * Waits for the device. */
 QN_API qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir,

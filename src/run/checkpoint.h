@@ -13,7 +13,7 @@
 #define QN_CHECKSUM_FILE "checksums.txt"
 #define QN_UPDATE_PREFIX "update-" /* of a checkpoint's folder, then digits */
 
-enum { QN_CHECKPOINT_VERSION = 1, QN_PATH_BYTES = 4096, QN_UPDATE_DIGITS = 8 };
+enum { QN_CHECKPOINT_VERSION = 1, QN_PATH_BYTES = 4096, QN_NAME_BYTES = 64, QN_UPDATE_DIGITS = 8 };
 
 /* Counters that the device keeps from update to update. */
 struct qn_counters {
@@ -44,6 +44,10 @@ qn_status qn_list_weights(const struct qn_trainer *trainer, struct qn_arena *are
                           struct qn_tensor_list *list);
 qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena,
                         struct qn_tensor_list *list);
+
+/* A free name in DIR: update-NNNNNNNN, or with -1, -2, ... behind it where that update was saved
+ * already. So a save replaces nothing, and what the links name stands whole all the time. */
+void qn_checkpoint_name(const char *dir, int64_t update, char name[QN_NAME_BYTES]);
 
 /* Makes the links of DIR name its folder NAME, then removes the checkpoints that none names. What
  * cannot be removed is a warning. */

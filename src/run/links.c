@@ -8,6 +8,7 @@
 #include "run/checkpoint.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +25,20 @@ static bool link_names(const char *dir, const char *link, const char *folder)
         return false;
     target[length] = 0;
     return strcmp(target, folder) == 0;
+}
+
+void qn_checkpoint_name(const char *dir, int64_t update, char name[QN_NAME_BYTES])
+{
+    char path[QN_PATH_BYTES];
+    struct stat status;
+    int length =
+        snprintf(name, QN_NAME_BYTES, "%s%0*" PRId64, QN_UPDATE_PREFIX, QN_UPDATE_DIGITS, update);
+    for (int more = 1;; more++) {
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+        if (lstat(path, &status) != 0)
+            return;
+        snprintf(name + length, (size_t)(QN_NAME_BYTES - length), "-%d", more);
+    }
 }
 
 /* update-NNNNNNNN or update-NNNNNNNN-N. */

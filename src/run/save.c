@@ -128,11 +128,10 @@ static qn_status save(struct qn_trainer *trainer, const char *dir,
 {
     const struct qn_log *log = &trainer->log;
     struct qn_folder folder = {0};
-    char name[64];
+    char name[QN_NAME_BYTES];
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     QN_TRY(qn_folder_make(dir, log));
-    snprintf(name, sizeof name, "%s%0*" PRId64, QN_UPDATE_PREFIX, QN_UPDATE_DIGITS,
-             trainer->updates);
+    qn_checkpoint_name(dir, trainer->updates, name);
     QN_TRY(qn_folder_create(&folder, dir, name, log));
     struct saving s = {.trainer = trainer, .params = params, .folder = folder.temp};
     qn_status status = write_folder(&s);

@@ -101,6 +101,13 @@ static int folders(void)
     return atoi(line);
 }
 
+static bool there(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    return access(path, F_OK) == 0;
+}
+
 static void keeps_last_and_best(void **state)
 {
     (void)state;
@@ -114,6 +121,7 @@ static void keeps_last_and_best(void **state)
         save(&run, i == 2); /* the same update twice */
     }
     assert_int_equal(folders(), 2);
+    assert_true(there("update-00000004-1") && !there("update-00000004")); /* none is replaced */
     char path[512];
     qn_checkpoint *checkpoint;
     path_in(path, "best");
@@ -190,13 +198,6 @@ static void make_file(const char *name)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-}
-
-static bool there(const char *name)
-{
-    char path[512];
-    path_in(path, name);
-    return access(path, F_OK) == 0;
 }
 
 static void removes_only_what_it_made(void **state)
