@@ -59,7 +59,8 @@ typedef struct qn_metrics {
 } qn_metrics;
 
 /* Runs one cycle: enqueues and returns. `previous` (may be NULL) receives the metrics of the update
- * before this one: they arrive one update late, so that nobody waits. */
+ * before this one: they arrive one update late, so that nobody waits. A call whose data could not
+ * be fetched changed nothing that a later one uses: it may be repeated. */
 QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous);
 /* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);

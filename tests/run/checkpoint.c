@@ -91,6 +91,32 @@ static void goes_on_bit_for_bit(void **state)
     test_data_free(&data);
 }
 
+/* The device never began the update that failed, and nobody may hear of it. */
+static void a_failed_step_leaves_no_metrics(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    qn_checkpoint *checkpoint;
+    qn_metrics metrics;
+    test_train(run.trainer, &data, SAMPLES, 3);
+    save(&run, false);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    data.fail_at = data.fetched + 4;
+    assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_ERR_IO);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, run.trainer), QN_OK);
+    assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
+    assert_false(metrics.valid);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 static int folders(void)
 {
     char command[600], line[32];
@@ -366,13 +392,10 @@ static int next_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(goes_on_bit_for_bit),
-        CASE(keeps_last_and_best),
-        CASE(killed_between_the_links_keeps_the_best),
-        CASE(removes_only_what_it_made),
-        CASE(what_cannot_be_removed_is_no_failure),
-        CASE(refuses_what_is_damaged),
-        CASE(refuses_another_graph),
+        CASE(goes_on_bit_for_bit),       CASE(a_failed_step_leaves_no_metrics),
+        CASE(keeps_last_and_best),       CASE(killed_between_the_links_keeps_the_best),
+        CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
         CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
