@@ -71,7 +71,9 @@ QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycl
 QN_API qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, float *values,
                                           int64_t count);
 
-/* Results of an evaluation: `count` rows of output `name` for samples first .. */
+/* Results of an evaluation: output `name` for samples first .. first + count - 1, one after
+ * another, in its shape and element type (qn_shape_of and qn_dtype_of of its tensor: under f16 or
+ * bf16 storage most are of 16 bits). `rows` is borrowed for the call. */
 typedef qn_status (*qn_result_fn)(void *user, const char *name, int64_t first, int64_t count,
                                   const void *rows);
 /* Forward passes in evaluation mode over `samples` samples, in micro-batches; the last one is
