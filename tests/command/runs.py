@@ -129,6 +129,27 @@ def check_other_folder(bench):
     bench.good('resume', 'fresh', '--quiet', '--out', bench.folder / 'fresh')
 
 
+def check_data(bench):
+    """A training goes on with the samples it began with, or not at all."""
+    images = bench.folder / 'data/train-images-idx3-ubyte'
+    labels = bench.folder / 'data/train-labels-idx1-ubyte'
+    for path in (images, labels):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        code, _, error = bench.run('resume', 'whole', '--epochs', 3)
+        bench.expect(code == 1 and error == 'quern: whole: data: not the samples this training '
+                     'began with\n', f'{path}: {code}: {error}')
+        path.write_bytes(whole)
+    bench.good('resume', 'whole', '--quiet', '--epochs', 3)
+
+
+def check_data_folder(bench):
+    """The folder that QN_DATA_DIR named is known to the checkpoint."""
+    bench.recipe('named.ini', **{'path = {data}': 'name = fashion-mnist'})
+    bench.good('train', 'named.ini', '--quiet', '--steps', 2, '--out', 'named', QN_DATA_DIR='data')
+    bench.good('resume', 'named', '--quiet', '--steps', 3, QN_DATA_DIR='/nonesuch')
+
+
 def check_two(bench):
     """One training saves in a folder; another is kept out of it, and an evaluation gets through."""
     process = bench.start('train', 'r.ini', '--quiet', '--out', 'busy', '--epochs', 100000,
@@ -209,6 +230,8 @@ def main():
         check_signal(bench, signal.SIGINT)
         check_interrupted(bench)
         check_other_folder(bench)
+        check_data(bench)
+        check_data_folder(bench)
         check_two(bench)
         check_budget(bench)
         check_plan(bench)

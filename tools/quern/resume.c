@@ -59,6 +59,17 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
     return session_plan(s, qn_device_facts(s->device), &params);
 }
 
+/* The order of the samples means nothing among others. */
+static int check_samples(const struct session *s, const char *dir)
+{
+    char digest[DATA_DIGEST_BYTES];
+    data_digest(&s->data, digest);
+    return !s->settings.samples || strcmp(s->settings.samples, digest) == 0
+               ? CODE_DONE
+               : failure_set(s->failure, CODE_FAILED,
+                             "%s: data: not the samples this training began with", dir);
+}
+
 static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
                  const struct arguments *a)
 {
@@ -67,6 +78,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     if (!training->saved)
         s->settings.best_accuracy = -1; /* its checkpoint stays behind */
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(check_samples(s, a->operand));
     TRY(session_graph(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));

@@ -73,7 +73,9 @@ struct settings {
     struct data_settings data;
     struct train_settings train;
     struct memory_settings memory;
+    /* What the note of a checkpoint adds. */
     double best_accuracy; /* of the checkpoints so far; below 0: none */
+    const char *samples;  /* data_digest of the training split; NULL: not known */
 };
 
 /* Reads and checks all of a recipe. */

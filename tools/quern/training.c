@@ -2,9 +2,11 @@
 #include "training.h"
 #include "value.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +174,29 @@ static int measure(struct loop *l)
     return CODE_DONE;
 }
 
+/* The folder that was meant by a dataset's name alone. */
+static int keep_folder(struct session *s)
+{
+    const struct data_settings *data = &s->settings.data;
+    const char *named = getenv("QN_DATA_DIR");
+    if (data->path || data->images || !named || !*named)
+        return CODE_DONE;
+    char *path = realpath(named, NULL);
+    int code = path ? recipe_put(&s->recipe, "data", "path", path, "QN_DATA_DIR", s->failure)
+                    : failure_set(s->failure, CODE_FAILED, "%s: %s", named, strerror(errno));
+    free(path);
+    return code;
+}
+
+/* Puts into the recipe what tells the data of this training from others. */
+static int keep_data(struct session *s)
+{
+    char digest[DATA_DIGEST_BYTES];
+    data_digest(&s->data, digest);
+    TRY(recipe_put(&s->recipe, "resume", "samples", digest, "samples", s->failure));
+    return keep_folder(s);
+}
+
 /* The recipe as it stands in a checkpoint. */
 static char *note(struct loop *l)
 {
@@ -244,6 +269,8 @@ static void report(struct loop *l, bool whole)
 static int run(struct loop *l)
 {
     TRY(open_loader(l));
+    if (l->training->out)
+        TRY(keep_data(l->session));
     if (l->training->out && l->saved < 0)
         TRY(save(l, false));
     lap(l);
