@@ -140,8 +140,9 @@ QN_API qn_status qn_checkpoint_open(qn_checkpoint **checkpoint, const char *path
 QN_API void qn_checkpoint_close(qn_checkpoint **checkpoint);
 QN_API const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint);
 
-/* The plan of the checkpoint, made again for `graph` on this device: the same hash, or
- * QN_ERR_FORMAT with the reason (another graph, other kernels). */
+/* The plan of the checkpoint, made again for `graph`: the same hash, or QN_ERR_FORMAT with the
+ * reason (another graph, other kernels, a device on which it cannot run). A warning where the
+ * device has only another name. */
 QN_API qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                                     const qn_device *device, qn_plan **plan);
 /* Puts parameters, state, optimizer and counters into a trainer of the same graph. */

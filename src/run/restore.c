@@ -155,6 +155,54 @@ const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint
 
 /* --- going on --- */
 
+/* Whether kernels chosen for one device are right for another. */
+static bool kernels_fit(const struct qn_facts *made, const struct qn_facts *here)
+{
+    return made->cpu == here->cpu && made->max_work_group <= here->max_work_group &&
+           made->local_bytes <= here->local_bytes && made->blas <= here->blas;
+}
+
+/* The largest allocation is asked by what the plan allocates: drivers report what is free at the
+ * moment. */
+static bool pools_fit(const struct qn_plan *plan, const struct qn_facts *here)
+{
+    for (int i = 0; i < plan->placement.n_pools; i++)
+        if (plan->placement.pool_bytes[i] > here->max_alloc_bytes)
+            return false;
+    return true;
+}
+
+static qn_status refuse_device(const qn_checkpoint *checkpoint, const struct qn_facts *here)
+{
+    return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
+                   "%s: made on %s, this is %s: a new plan must be made", checkpoint->info.path,
+                   checkpoint->info.facts.name, here->name);
+}
+
+static qn_status make_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
+                           const struct qn_facts *here, qn_plan **plan)
+{
+    const qn_checkpoint_info *info = &checkpoint->info;
+    struct qn_facts facts = info->facts;
+    if (!kernels_fit(&facts, here))
+        return refuse_device(checkpoint, here);
+    facts.blas_temp_bytes = here->blas_temp_bytes;
+    facts.blas_device = here->blas_device;
+    QN_TRY(qn_plan_create(plan, graph, &facts, &info->plan, NULL));
+    uint64_t hash = qn_plan_facts(*plan)->hash;
+    if (hash != info->plan_hash)
+        return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
+                       "%s: its plan %016" PRIx64 " cannot be made again (%016" PRIx64
+                       "): another graph, another version or other kernels",
+                       info->path, info->plan_hash, hash);
+    if (!pools_fit(*plan, here))
+        return refuse_device(checkpoint, here);
+    if (strcmp(facts.name, here->name) != 0)
+        qn_log_write(&checkpoint->log, QN_LOG_WARNING, "%s: made on %s, this is %s", info->path,
+                     facts.name, here->name);
+    return QN_OK;
+}
+
 qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                              const qn_device *device, qn_plan **plan)
 {
@@ -162,18 +210,10 @@ qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *gr
         return QN_ERR_ARGUMENT;
     *plan = NULL;
     QN_REQUIRE(&checkpoint->log, graph && device);
-    struct qn_facts facts = checkpoint->info.facts;
-    facts.blas_temp_bytes = qn_device_facts(device)->blas_temp_bytes;
-    facts.blas_device = qn_device_facts(device)->blas_device;
-    QN_TRY(qn_plan_create(plan, graph, &facts, &checkpoint->info.plan, NULL));
-    uint64_t hash = qn_plan_facts(*plan)->hash;
-    if (hash == checkpoint->info.plan_hash)
-        return QN_OK;
-    qn_plan_destroy(plan);
-    return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
-                   "%s: its plan %016" PRIx64 " cannot be made again (%016" PRIx64
-                   "): another graph, another version or other kernels",
-                   checkpoint->info.path, checkpoint->info.plan_hash, hash);
+    qn_status status = make_plan(checkpoint, graph, qn_device_facts(device), plan);
+    if (status != QN_OK)
+        qn_plan_destroy(plan);
+    return status;
 }
 
 static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_trainer *trainer)

@@ -150,6 +150,9 @@ def main():
             check(bench, args, code, pattern)
         check(bench, 'train r.ini', 4, r'no OpenCL device', OCL_ICD_VENDORS='/nonesuch',
               OCL_ICD_FILENAMES='')
+        if 'Portable Computing Language' in bench.good('devices'):
+            check(bench, 'resume run', 1, r'run/\S+: made on .*this is .*; --replan makes a new one',
+                  POCL_MAX_WORK_GROUP_SIZE='16')
         check_data(bench)
         check_checkpoint(bench)
         check_files_kept(bench)

@@ -348,6 +348,59 @@ static void refuses_another_graph(void **state)
     qn_graph_destroy(&other);
 }
 
+/* The plan of a checkpoint on the device as it is now. */
+static qn_status plan_again(const qn_checkpoint *checkpoint, const qn_graph *graph)
+{
+    qn_plan *plan;
+    qn_status status = qn_checkpoint_plan(checkpoint, graph, device, &plan);
+    assert_int_equal(plan != NULL, status == QN_OK);
+    qn_plan_destroy(&plan);
+    return status;
+}
+
+static void count_warnings(void *user, qn_log_level level, const char *text)
+{
+    assert_int_equal(level == QN_LOG_WARNING, strstr(text, "new plan") == NULL);
+    assert_non_null(strstr(text, "made on "));
+    *(int *)user += level == QN_LOG_WARNING;
+}
+
+static void refuses_a_lesser_device(void **state)
+{
+    (void)state;
+    int warnings = 0;
+    const qn_log log = {count_warnings, &warnings, QN_LOG_WARNING};
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    qn_facts *facts = (qn_facts *)(uintptr_t)qn_device_facts(device);
+    const qn_facts real = *facts;
+    qn_checkpoint *checkpoint;
+    save(&run, false);
+    test_close(&run);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, &log), QN_OK);
+    facts->cpu = !real.cpu;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->max_work_group = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->local_bytes = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->max_alloc_bytes = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    facts->max_alloc_bytes = 1 << 26; /* enough, and drivers report what is free just now */
+    facts->global_bytes = 1 << 28;
+    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(warnings, 0);
+    facts->name[0] ^= 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(warnings, 1);
+    *facts = real;
+    qn_checkpoint_close(&checkpoint);
+    qn_graph_destroy(&graph);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
     (void)state;
@@ -396,7 +449,7 @@ int main(void)
         CASE(keeps_last_and_best),       CASE(killed_between_the_links_keeps_the_best),
         CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
         CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
-        CASE(refuses_what_is_not_there),
+        CASE(refuses_a_lesser_device),   CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
 }

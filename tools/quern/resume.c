@@ -49,9 +49,13 @@ static int choose_out(struct training *training, const struct arguments *a, cons
 static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
     if (!a->value[OPTION_REPLAN] && !a->value[OPTION_BUDGET]) {
-        TRY_LIBRARY(s->failure, NULL,
-                    qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan));
-        return CODE_DONE;
+        failure_clear(s->failure);
+        qn_status status = qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
+        return status == QN_ERR_FORMAT
+                   ? failure_set(s->failure, CODE_FAILED, "%s; --replan makes a new one",
+                                 s->failure->logged)
+               : status ? failure_library(s->failure, status, NULL)
+                        : CODE_DONE;
     }
     qn_plan_params params = qn_checkpoint_describe(checkpoint)->plan;
     if (a->value[OPTION_BUDGET])
