@@ -145,11 +145,12 @@ QN_API const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *che
  * device has only another name. */
 QN_API qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                                     const qn_device *device, qn_plan **plan);
-/* Puts parameters, state, optimizer and counters into a trainer of the same graph. */
+/* Puts parameters, state, optimizer and counters into a trainer of the same graph and optimizer. A
+ * checkpoint that does not fit is refused before anything is changed. */
 QN_API qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer);
 
 /* Parameters and state from a safetensors file, by name: every tensor of the trainer must be there
- * with its shape; what the trainer does not know is refused. */
+ * with its shape; what the trainer does not know is refused. Nothing is changed then. */
 QN_API qn_status qn_weights_load(qn_trainer *trainer, const char *path);
 
 #ifdef __cplusplus

@@ -6,6 +6,7 @@
 #define QN_RUN_CHECKPOINT_H
 
 #include "run/trainer.h"
+#include <quern/io.h>
 
 #define QN_WEIGHTS_FILE "weights.safetensors"
 #define QN_OPTIMIZER_FILE "optimizer.safetensors"
@@ -60,9 +61,11 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
 /* Fills info and counters from the text; `path` names the file in messages. */
 qn_status qn_train_parse(struct qn_checkpoint *checkpoint, const char *path, const char *text);
 
-/* Reads every tensor of the list from a file; what is missing, of another shape or too many is an
- * error. */
+/* Opens a file that has every tensor of the list and no other; what is missing, of another shape or
+ * too many is an error. Then it can be written to the device. */
+qn_status qn_open_tensors(const struct qn_tensor_list *list, const char *path,
+                          const struct qn_log *log, qn_tensors **file);
 qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
-                             const char *path, const struct qn_log *log);
+                             const qn_tensors *file);
 
 #endif

@@ -226,16 +226,25 @@ static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_tra
                                   sizeof control);
 }
 
+/* Both files are open and checked before anything is written. */
 static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_trainer *trainer,
                                struct qn_arena *arena)
 {
     char path[PATH_MAX + 80];
-    struct qn_tensor_list list;
-    QN_TRY(qn_list_weights(trainer, arena, &list));
-    QN_TRY(qn_restore_tensors(trainer, &list, checkpoint->info.weights, &checkpoint->log));
-    QN_TRY(qn_list_slots(trainer, arena, &list));
+    struct qn_tensor_list weights, slots;
+    qn_tensors *weights_file = NULL, *slots_file = NULL;
+    QN_TRY(qn_list_weights(trainer, arena, &weights));
+    QN_TRY(qn_list_slots(trainer, arena, &slots));
     snprintf(path, sizeof path, "%s/%s", checkpoint->info.path, QN_OPTIMIZER_FILE);
-    return qn_restore_tensors(trainer, &list, path, &checkpoint->log);
+    QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, &checkpoint->log, &weights_file));
+    qn_status status = qn_open_tensors(&slots, path, &checkpoint->log, &slots_file);
+    if (status == QN_OK)
+        status = qn_restore_tensors(trainer, &weights, weights_file);
+    if (status == QN_OK)
+        status = qn_restore_tensors(trainer, &slots, slots_file);
+    qn_tensors_close(&weights_file);
+    qn_tensors_close(&slots_file);
+    return status;
 }
 
 qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer)

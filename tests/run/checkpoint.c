@@ -348,6 +348,36 @@ static void refuses_another_graph(void **state)
     qn_graph_destroy(&other);
 }
 
+/* The weights fit, the optimizer's file does not: nothing is written. */
+static void refuses_another_optimizer(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params sgd = plan_params;
+    sgd.optimizer = (qn_optimizer){.kind = QN_SGD, .momentum = 0.9};
+    struct test_run run = open_run(graph);
+    struct test_run other = test_open(device, graph, &sgd, &trainer_params);
+    qn_checkpoint *checkpoint;
+    float *before, *after;
+    test_train(run.trainer, &data, SAMPLES, 2);
+    save(&run, false);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    int64_t count = test_weights(other.trainer, &before);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, other.trainer), QN_ERR_FORMAT);
+    test_weights(other.trainer, &after);
+    assert_memory_equal(before, after, (size_t)count * sizeof *before);
+    assert_int_equal(qn_trainer_updates(other.trainer), 0);
+    free(before);
+    free(after);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    test_close(&other);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 /* The plan of a checkpoint on the device as it is now. */
 static qn_status plan_again(const qn_checkpoint *checkpoint, const qn_graph *graph)
 {
@@ -449,6 +479,7 @@ int main(void)
         CASE(keeps_last_and_best),       CASE(killed_between_the_links_keeps_the_best),
         CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
         CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
+        CASE(refuses_another_optimizer),
         CASE(refuses_a_lesser_device),   CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
