@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -150,6 +151,16 @@ def check_data_folder(bench):
     bench.good('resume', 'named', '--quiet', '--steps', 3, QN_DATA_DIR='/nonesuch')
 
 
+def check_any_folder(bench):
+    """Paths of data that no line of a recipe could hold come back from a checkpoint."""
+    folder = bench.folder / 'a ;b' / ('x' * 200) / 'data'
+    folder.parent.mkdir(parents=True)
+    shutil.copytree(bench.folder / 'data', folder)
+    bench.good('train', 'r.ini', '--quiet', '--steps', 2, '--out', 'any', '--set',
+               f'data.path={folder}')
+    bench.good('resume', 'any', '--quiet', '--steps', 3)
+
+
 def check_two(bench):
     """One training saves in a folder; another is kept out of it, and an evaluation gets through."""
     process = bench.start('train', 'r.ini', '--quiet', '--out', 'busy', '--epochs', 100000,
@@ -232,6 +243,7 @@ def main():
         check_other_folder(bench)
         check_data(bench)
         check_data_folder(bench)
+        check_any_folder(bench)
         check_two(bench)
         check_budget(bench)
         check_plan(bench)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
+#include "note.h"
 #include "value.h"
 
 #include <errno.h>
@@ -193,7 +194,7 @@ static int keep_data(struct session *s)
 {
     char digest[DATA_DIGEST_BYTES];
     data_digest(&s->data, digest);
-    TRY(recipe_put(&s->recipe, "resume", "samples", digest, "samples", s->failure));
+    TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
     return keep_folder(s);
 }
 
@@ -202,10 +203,9 @@ static char *note(struct loop *l)
 {
     char best[32];
     snprintf(best, sizeof best, "%.17g", l->best);
-    if (recipe_put(&l->session->recipe, "resume", "best_accuracy", best, "best_accuracy",
-                   l->session->failure))
+    if (recipe_put(&l->session->recipe, "resume", "best_accuracy", best, "", l->session->failure))
         return NULL;
-    return recipe_text(&l->session->recipe);
+    return note_text(&l->session->recipe);
 }
 
 static int save(struct loop *l, bool best)
