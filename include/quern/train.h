@@ -52,8 +52,8 @@ typedef struct qn_metrics {
     int64_t update; /* from 0 */
     int64_t samples;
     double loss;                      /* sum over losses of coefficient * numerators / weights */
-    double losses[QN_METRICS_LOSSES]; /* each alone, without its coefficient */
-    double grad_norm;                 /* of the whole gradient, before clipping */
+    double losses[QN_METRICS_LOSSES]; /* each alone, without its coefficient; NAN without weight */
+    double grad_norm; /* of the whole gradient, before clipping; 0 if nothing had weight */
     double lr;
     bool skipped; /* the gradient was not finite, or nothing had weight: nothing changed */
 } qn_metrics;

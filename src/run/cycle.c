@@ -103,8 +103,8 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_slot *slot
     if (!slot->metrics.skipped) {
         slot->metrics.grad_norm = slot->in.grad_norm;
         slot->metrics.skipped = slot->in.skip != 0;
-        sum_losses(trainer, slot);
     }
+    sum_losses(trainer, slot);
     slot->metrics.valid = true;
     if (metrics)
         *metrics = slot->metrics;

@@ -221,6 +221,7 @@ static void weights_from_an_input(void **state)
     assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
     assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
     assert_true(metrics.valid && metrics.skipped);
+    assert_true(isnan(metrics.losses[0]) && metrics.loss == 0 && metrics.grad_norm == 0);
     float after[4];
     assert_int_equal(qn_trainer_read(run.trainer, "w", after, 4), QN_OK);
     assert_true(after[0] == 0.5f && after[3] == 0.5f);
