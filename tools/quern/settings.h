@@ -89,7 +89,7 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
 /* All keys with their meanings, for people. */
 void settings_help(FILE *out);
 
-/* The effective batch of an update; samples of all updates before it; the number of updates. */
+/* The effective batch of an update; the number of updates. */
 int64_t settings_batch(const struct train_settings *train, int64_t update);
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);
 
