@@ -58,7 +58,7 @@ def resume_until_done(bench, out, metrics):
     while True:
         process = bench.start('resume', out, '--metrics', metrics, '--quiet')
         if kills < 4:
-            time.sleep(random.uniform(0.02, 0.6))
+            time.sleep(random.uniform(0.02, 0.6) if kills else 0.02)
             process.kill()
             process.communicate()
             kills += process.returncode == -signal.SIGKILL
