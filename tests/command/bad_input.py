@@ -67,6 +67,8 @@ COMMAND_LINE = [
     ('resume run --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
     ('resume run --set train.lr=1', 2, r'resume: --set: unknown option'),
     ('resume alone/copy', 2, r'alone/copy: .* --out'),
+    ('train r.ini --out=', 2, r'--out: needs the name of a folder'),
+    ('resume run --out=', 2, r'--out: needs the name of a folder'),
     ('train r.ini --out run', 2, r'--out: run: holds a training already'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
     ('check --device nonesuch', 4, r'--device: .*nonesuch'),

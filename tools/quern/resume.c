@@ -38,7 +38,7 @@ static int choose_out(struct training *training, const struct arguments *a, cons
     const char *out = a->value[OPTION_OUT];
     training->out = out ? out : source;
     training->saved = !out || (realpath(out, real) && strcmp(real, source) == 0);
-    if (!*training->out)
+    if (!out && !*source)
         return failure_set(failure, CODE_USAGE,
                            "%s: lies in no folder of a training; say with --out where to save",
                            a->operand);

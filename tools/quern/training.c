@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ struct loop {
     int64_t samples_per_epoch;
     int64_t update, position;     /* done; the last metrics may still be under way */
     int64_t recorded;             /* samples of all updates whose metrics arrived */
-    int64_t skipped;              /* updates that changed nothing */
+    int64_t overflows;            /* updates without effect: their gradient was not finite */
     double mark;                  /* end of the last step, or of what came after it */
     double spent;                 /* seconds of the update whose metrics are under way */
     int64_t saved;                /* update of the newest checkpoint; below 0: none */
@@ -52,6 +53,8 @@ int training_check_out(const char *out, struct failure *failure)
     struct stat status;
     if (!out)
         return CODE_DONE;
+    if (!*out)
+        return failure_set(failure, CODE_USAGE, "--out: needs the name of a folder");
     if (snprintf(last, sizeof last, "%s/last", out) >= (int)sizeof last)
         return failure_set(failure, CODE_USAGE, "--out: the path is too long");
     if (lstat(last, &status) == 0)
@@ -98,7 +101,7 @@ static int record(struct loop *l, const qn_metrics *metrics)
     if (!metrics->valid)
         return CODE_DONE;
     l->recorded += metrics->samples;
-    l->skipped += metrics->skipped;
+    l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
     progress_update(&l->progress, metrics, l->recorded, l->spent);
     return metrics_update(&l->training->metrics, metrics, l->spent, l->session->failure);
 }
@@ -258,9 +261,9 @@ static void report(struct loop *l, bool whole)
 {
     const char *out = l->training->out;
     progress_end(&l->progress);
-    if (l->skipped)
+    if (l->overflows)
         say("warning: %" PRId64 " updates changed nothing: their gradient was not finite",
-            l->skipped);
+            l->overflows);
     if (!whole)
         progress_say(&l->progress, "stopped by a signal after update %" PRId64 "%s%s", l->update,
                      out ? "; go on with quern resume " : "", out ? out : "");
