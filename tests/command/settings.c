@@ -90,6 +90,8 @@ static void refusals(void **state)
     (void)state;
     refuse("name = x\n", "r.ini:1: .name: no such section");
     refuse("[modle]\nname = x\n", "r.ini:2: modle.name: unknown section");
+    refuse("[data]\nshape = 1,1e30,2\n",
+           "r.ini:2: data.shape: '1,1e30,2' is not channels,height,width");
     refuse(HEAD "stepz = 1\n", "r.ini:6: train.stepz: unknown key");
     refuse(HEAD "steps = 1\nsteps = 2\n", "r.ini:7: train.steps: given twice, first in line 6");
     refuse(HEAD "steps\n", "r.ini:6: neither a [section] nor a key = value nor a comment");

@@ -3,7 +3,7 @@
 #include "value.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static const char *read_shape(const struct key *key, const char *text, void *to)
     if (value_reals(text, values, 3, &count) || count != 3)
         return "is not channels,height,width";
     for (int i = 0; i < 3; i++)
-        if (values[i] != (float)(int)values[i] || values[i] < key->least || values[i] > key->most)
+        if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
             return "is not channels,height,width";
     for (int i = 0; i < 3; i++)
         ((int64_t *)to)[i] = (int64_t)values[i];
