@@ -431,6 +431,21 @@ static void refuses_a_lesser_device(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void one_at_a_time_has_the_lock(void **state)
+{
+    (void)state;
+    char path[512];
+    int first, second;
+    path_in(path, "new/deeper");
+    assert_int_equal(qn_checkpoint_lock(path, &first, NULL), QN_OK);
+    assert_true(there("new/deeper"));
+    assert_int_equal(qn_checkpoint_lock(path, &second, NULL), QN_ERR_IO);
+    assert_int_equal(second, -1);
+    close(first);
+    assert_int_equal(qn_checkpoint_lock(path, &second, NULL), QN_OK);
+    close(second);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
     (void)state;
@@ -475,12 +490,12 @@ static int next_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(goes_on_bit_for_bit),       CASE(a_failed_step_leaves_no_metrics),
-        CASE(keeps_last_and_best),       CASE(killed_between_the_links_keeps_the_best),
-        CASE(removes_only_what_it_made), CASE(what_cannot_be_removed_is_no_failure),
-        CASE(refuses_what_is_damaged),   CASE(refuses_another_graph),
-        CASE(refuses_another_optimizer),
-        CASE(refuses_a_lesser_device),   CASE(refuses_what_is_not_there),
+        CASE(goes_on_bit_for_bit),        CASE(a_failed_step_leaves_no_metrics),
+        CASE(keeps_last_and_best),        CASE(killed_between_the_links_keeps_the_best),
+        CASE(removes_only_what_it_made),  CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),    CASE(refuses_another_graph),
+        CASE(refuses_another_optimizer),  CASE(refuses_a_lesser_device),
+        CASE(one_at_a_time_has_the_lock), CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
 }
