@@ -239,6 +239,8 @@ static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_traine
     QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, &checkpoint->log, &weights_file));
     qn_status status = qn_open_tensors(&slots, path, &checkpoint->log, &slots_file);
     if (status == QN_OK)
+        status = qn_trainer_finish(trainer, NULL);
+    if (status == QN_OK)
         status = qn_restore_tensors(trainer, &weights, weights_file);
     if (status == QN_OK)
         status = qn_restore_tensors(trainer, &slots, slots_file);
@@ -253,7 +255,6 @@ qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *tra
         return QN_ERR_ARGUMENT;
     if (trainer->failed)
         return trainer->failed;
-    QN_TRY(qn_trainer_finish(trainer, NULL));
     struct qn_arena arena = {0};
     qn_status status = restore_lists(checkpoint, trainer, &arena);
     qn_arena_free(&arena);

@@ -364,11 +364,16 @@ static void refuses_another_optimizer(void **state)
     test_train(run.trainer, &data, SAMPLES, 2);
     save(&run, false);
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    assert_int_equal(qn_trainer_step(other.trainer, &cycle, NULL), QN_OK);
     int64_t count = test_weights(other.trainer, &before);
     assert_int_equal(qn_checkpoint_restore(checkpoint, other.trainer), QN_ERR_FORMAT);
     test_weights(other.trainer, &after);
     assert_memory_equal(before, after, (size_t)count * sizeof *before);
-    assert_int_equal(qn_trainer_updates(other.trainer), 0);
+    qn_metrics last;
+    assert_int_equal(qn_trainer_updates(other.trainer), 1);
+    assert_int_equal(qn_trainer_finish(other.trainer, &last), QN_OK);
+    assert_true(last.valid && last.update == 0);
     free(before);
     free(after);
     qn_checkpoint_close(&checkpoint);
