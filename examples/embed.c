@@ -36,16 +36,22 @@ static void print_message(void *user, qn_log_level level, const char *text)
     fprintf(stderr, "quern: %s\n", text);
 }
 
-static int open_program(struct program *p)
+/* The first device of the first platform that has one. */
+static int find_device(cl_device_id *device)
 {
-    cl_platform_id platform;
-    cl_int error;
-    float(*points)[2] = malloc(POINTS * sizeof *points);
-    if (!points || clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
-        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &p->device, NULL) != CL_SUCCESS)
+    cl_platform_id platforms[16];
+    cl_uint count = 0;
+    if (clGetPlatformIDs(16, platforms, &count) != CL_SUCCESS)
         return 0;
-    p->context = clCreateContext(NULL, 1, &p->device, NULL, NULL, &error);
-    p->queue = clCreateCommandQueue(p->context, p->device, 0, &error);
+    for (cl_uint i = 0; i < count && i < 16; i++)
+        if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, device, NULL) == CL_SUCCESS)
+            return 1;
+    return 0;
+}
+
+/* Two spirals, one for each label. */
+static void draw_points(struct program *p, float (*points)[2])
+{
     for (int i = 0; i < POINTS; i++) {
         double turn = 2.5 * 3.14159265 * sqrt((i / 2 + 1.0) / (POINTS / 2));
         p->label[i] = i % 2;
@@ -53,17 +59,32 @@ static int open_program(struct program *p)
         points[i][0] = (float)(cos(turn + 3.14159265 * p->label[i]) * turn / 8);
         points[i][1] = (float)(sin(turn + 3.14159265 * p->label[i]) * turn / 8);
     }
-    p->points = clCreateBuffer(p->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                               POINTS * sizeof *points, points, &error);
-    free(points);
-    return error == CL_SUCCESS;
+}
+
+static int open_program(struct program *p)
+{
+    static float points[POINTS][2];
+    cl_int error;
+    if (!find_device(&p->device))
+        return 0;
+    p->context = clCreateContext(NULL, 1, &p->device, NULL, NULL, &error);
+    if (p->context)
+        p->queue = clCreateCommandQueue(p->context, p->device, 0, &error);
+    draw_points(p, points);
+    if (p->queue)
+        p->points = clCreateBuffer(p->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                                   sizeof points, points, &error);
+    return p->points != NULL;
 }
 
 static void close_program(struct program *p)
 {
-    clReleaseMemObject(p->points);
-    clReleaseCommandQueue(p->queue);
-    clReleaseContext(p->context);
+    if (p->points)
+        clReleaseMemObject(p->points);
+    if (p->queue)
+        clReleaseCommandQueue(p->queue);
+    if (p->context)
+        clReleaseContext(p->context);
 }
 
 static void shuffle(struct program *p)
@@ -189,7 +210,8 @@ int main(void)
 {
     struct program p = {0};
     if (!open_program(&p)) {
-        fprintf(stderr, "no OpenCL device\n");
+        fprintf(stderr, "embed: no OpenCL device, or it makes no context, queue or buffer\n");
+        close_program(&p);
         return 1;
     }
     qn_status status = use_quern(&p);

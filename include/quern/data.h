@@ -54,6 +54,8 @@ QN_API qn_status qn_dataset_open(qn_dataset **dataset, const qn_dataset_params *
 QN_API void qn_dataset_close(qn_dataset **dataset);
 /* Borrowed, valid while the dataset is open. */
 QN_API const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset);
+/* CRC-32 of all images, then all labels: tells two datasets apart. */
+QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
 
 typedef struct qn_loader_params {
     qn_log log;

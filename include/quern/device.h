@@ -44,6 +44,22 @@ typedef struct qn_facts {
     double launch_seconds;
 } qn_facts;
 
+/* The numbers among the facts, for whoever writes and reads them: X(name, type) with FLAG (bool),
+ * INTEGER (int), WHOLE (int64_t) or REAL (double). */
+#define QN_FACTS_LIST(X)                                                                           \
+    X(cpu, FLAG)                                                                                   \
+    X(vector_width, INTEGER)                                                                       \
+    X(compute_units, INTEGER)                                                                      \
+    X(max_work_group, INTEGER)                                                                     \
+    X(local_bytes, WHOLE)                                                                          \
+    X(global_bytes, WHOLE)                                                                         \
+    X(max_alloc_bytes, WHOLE)                                                                      \
+    X(alignment, WHOLE)                                                                            \
+    X(blas, FLAG)                                                                                  \
+    X(flops, REAL)                                                                                 \
+    X(bytes_per_second, REAL)                                                                      \
+    X(launch_seconds, REAL)
+
 /* The default facts of a CPU (`cpu`) or GPU nobody has looked at; for plans without a device. */
 QN_API void qn_facts_default(qn_facts *facts, bool cpu);
 

@@ -71,7 +71,8 @@ QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
 
 /* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */
 QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
-/* Marks a tensor as a result that evaluation gives back. */
+/* Marks a tensor as a result that evaluation gives back under a name that no other output has
+ * (NULL: the node's). An operator made it and the batch is its dimension 0. */
 QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Chooses a node for recomputation: its results are dropped after the forward pass and made again
  * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. */

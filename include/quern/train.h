@@ -52,14 +52,15 @@ typedef struct qn_metrics {
     int64_t update; /* from 0 */
     int64_t samples;
     double loss;                      /* sum over losses of coefficient * numerators / weights */
-    double losses[QN_METRICS_LOSSES]; /* each alone, without its coefficient */
-    double grad_norm;                 /* of the whole gradient, before clipping */
+    double losses[QN_METRICS_LOSSES]; /* each alone, without its coefficient; NAN without weight */
+    double grad_norm; /* of the whole gradient, before clipping; 0 if nothing had weight */
     double lr;
     bool skipped; /* the gradient was not finite, or nothing had weight: nothing changed */
 } qn_metrics;
 
 /* Runs one cycle: enqueues and returns. `previous` (may be NULL) receives the metrics of the update
- * before this one: they arrive one update late, so that nobody waits. */
+ * before this one: they arrive one update late, so that nobody waits. A call whose data could not
+ * be fetched changed nothing that a later one uses: it may be repeated. */
 QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous);
 /* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);
@@ -70,7 +71,9 @@ QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycl
 QN_API qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, float *values,
                                           int64_t count);
 
-/* Results of an evaluation: `count` rows of output `name` for samples first .. */
+/* Results of an evaluation: output `name` for samples first .. first + count - 1, one after
+ * another, in its shape and element type (qn_shape_of and qn_dtype_of of its tensor: under f16 or
+ * bf16 storage most are of 16 bits). `rows` is borrowed for the call. */
 typedef qn_status (*qn_result_fn)(void *user, const char *name, int64_t first, int64_t count,
                                   const void *rows);
 /* Forward passes in evaluation mode over `samples` samples, in micro-batches; the last one is
@@ -99,12 +102,19 @@ typedef struct qn_save_params {
     const char *note; /* the caller's own text, kept beside the rest (a recipe); may be NULL */
 } qn_save_params;
 
-/* Saves all that a bit-identical continuation needs as DIR/update-NNNNNNNN/: weights.safetensors
- * (parameters and state), optimizer.safetensors, and train.json with the plan, the device's facts,
- * the variant table and checksums. The folder appears whole or not at all; then DIR/last (and best)
- * point to it and folders that no link names are removed. Waits for the device. */
+/* Saves all that a bit-identical continuation needs as DIR/update-NNNNNNNN/ (-1 and so on behind it
+ * where that update was saved already): weights.safetensors (parameters and state),
+ * optimizer.safetensors, train.json with the plan, the device's facts and the variant table, and
+ * checksums.txt. The folder appears whole or not at all; then DIR/last (and
+ * best) point to it and checkpoints that no link names are removed; nothing else in DIR is touched.
+ * Waits for the device. */
 QN_API qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir,
                                     const qn_save_params *params);
+
+/* Makes DIR if it is missing and locks it, so that one training alone saves there; saving does not
+ * ask for it. The lock lasts until the descriptor is closed or the process ends. QN_ERR_IO: another
+ * one has it. `log` may be NULL. */
+QN_API qn_status qn_checkpoint_lock(const char *dir, int *descriptor, const qn_log *log);
 
 /* A checkpoint opened for reading; every file was checked against its checksum.
  * Thread-safety: immutable. Lifetime: until qn_checkpoint_close; what it gives is borrowed from it.
@@ -130,15 +140,17 @@ QN_API qn_status qn_checkpoint_open(qn_checkpoint **checkpoint, const char *path
 QN_API void qn_checkpoint_close(qn_checkpoint **checkpoint);
 QN_API const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint);
 
-/* The plan of the checkpoint, made again for `graph` on this device: the same hash, or
- * QN_ERR_FORMAT with the reason (another graph, other kernels). */
+/* The plan of the checkpoint, made again for `graph`: the same hash, or QN_ERR_FORMAT with the
+ * reason (another graph, other kernels, a device on which it cannot run). A warning where the
+ * device has only another name. */
 QN_API qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                                     const qn_device *device, qn_plan **plan);
-/* Puts parameters, state, optimizer and counters into a trainer of the same graph. */
+/* Puts parameters, state, optimizer and counters into a trainer of the same graph and optimizer. A
+ * checkpoint that does not fit is refused before anything is changed. */
 QN_API qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer);
 
 /* Parameters and state from a safetensors file, by name: every tensor of the trainer must be there
- * with its shape; what the trainer does not know is refused. */
+ * with its shape; what the trainer does not know is refused. Nothing is changed then. */
 QN_API qn_status qn_weights_load(qn_trainer *trainer, const char *path);
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* Datasets known by name, and where their package puts them. */
 static const struct known {
@@ -237,6 +238,14 @@ void qn_dataset_close(qn_dataset **dataset)
     qn_idx_free(&(*dataset)->labels);
     free(*dataset);
     *dataset = NULL;
+}
+
+uint32_t qn_dataset_checksum(const qn_dataset *dataset)
+{
+    const struct qn_dataset_facts *facts = &dataset->facts;
+    size_t count = (size_t)facts->count;
+    uLong sum = crc32_z(0, facts->images, count * (size_t)facts->image_bytes);
+    return (uint32_t)crc32_z(sum, (const Bytef *)facts->labels, count * sizeof *facts->labels);
 }
 
 const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset)

@@ -378,17 +378,45 @@ void qn_recompute(qn_graph *graph, qn_tensor tensor)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_recompute: %s is not computed", node->name);
 }
 
+static bool output_taken(const qn_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_outputs; i++)
+        if (strcmp(graph->outputs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Evaluation gives the rows of samples that the device computed. */
+static bool usable_as_output(qn_graph *graph, qn_tensor tensor, const char *name)
+{
+    const struct qn_shape *shape = &graph->tensors[tensor.id].symbolic.shape;
+    const qn_tensor root = {qn_graph_root(graph, tensor.id)};
+    if (node_of(graph, root)->kind != QN_NODE_OPERATOR)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s is computed by no operator",
+                      node_of(graph, root)->name);
+    else if (shape->rank < 1 || shape->dim[0] >= 0)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s has no batch in dimension 0",
+                      node_of(graph, tensor)->name);
+    else if (!*name || output_taken(graph, name))
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s: the name is empty or already taken",
+                      name);
+    else if (graph->n_outputs == QN_GRAPH_MAX_OUTPUTS)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s: at most %d outputs", name,
+                      QN_GRAPH_MAX_OUTPUTS);
+    return graph->status == QN_OK;
+}
+
 void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
 {
-    if (!editable(graph, tensor, "qn_output"))
+    const struct qn_node *node = editable(graph, tensor, "qn_output");
+    if (!node)
         return;
-    if (graph->n_outputs == QN_GRAPH_MAX_OUTPUTS) {
-        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: at most %d outputs", name, graph->n_outputs);
+    name = name ? name : node->name;
+    if (!usable_as_output(graph, tensor, name))
         return;
-    }
-    char *copy = qn_arena_strdup(&graph->arena, name ? name : node_of(graph, tensor)->name);
+    char *copy = qn_arena_strdup(&graph->arena, name);
     if (!copy)
-        qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+        qn_graph_fail(graph, QN_ERR_MEMORY, "qn_output: %s: out of host memory", name);
     else
         graph->outputs[graph->n_outputs++] = (struct qn_graph_output){tensor.id, copy};
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static void end_folder(struct qn_folder *folder)
@@ -60,65 +59,11 @@ qn_status qn_folder_create(struct qn_folder *folder, const char *parent, const c
     return status;
 }
 
-/* The new folder stands already: what stays of the old one is a leftover, no failure. */
-static void remove_old(const struct qn_folder *folder, const char *old)
-{
-    if (qn_tree_remove(old, NULL) != QN_OK)
-        qn_log_write(folder->log, QN_LOG_WARNING, "%s: cannot remove the older folder %s",
-                     folder->path, old);
-}
-
-/* Exchanges two names in one step. False: this file system or kernel cannot. */
-static bool exchange(const char *a, const char *b)
-{
-#ifdef SYS_renameat2
-    const unsigned flag = 1u << 1; /* RENAME_EXCHANGE */
-    return syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, flag) == 0;
-#else
-    (void)a, (void)b;
-    return false;
-#endif
-}
-
-/* Moves the older folder to a temporary name, so that a death in between loses nothing. */
-static qn_status step_aside(struct qn_folder *folder, char **old)
-{
-    for (int attempt = 0; attempt < QN_TEMP_ATTEMPTS; attempt++) {
-        free(*old);
-        *old = qn_path_temp(folder->parent, qn_path_name(folder->path), attempt);
-        if (!*old)
-            return qn_fail_memory(folder->log, folder->path);
-        if (strcmp(*old, folder->temp) != 0 && rename(folder->path, *old) == 0)
-            return QN_OK;
-    }
-    return qn_fail_errno(folder->log, folder->path, "replace");
-}
-
-static qn_status replace_in_two_steps(struct qn_folder *folder)
-{
-    char *old = NULL;
-    qn_status status = step_aside(folder, &old);
-    if (status == QN_OK && rename(folder->temp, folder->path) != 0) {
-        status = qn_fail_errno(folder->log, folder->path, "rename to");
-        rename(old, folder->path);
-    }
-    if (status == QN_OK)
-        remove_old(folder, old);
-    free(old);
-    return status;
-}
-
-static qn_status take_name(struct qn_folder *folder)
+static qn_status take_name(const struct qn_folder *folder)
 {
     if (rename(folder->temp, folder->path) == 0)
         return QN_OK;
-    if (errno != ENOTEMPTY && errno != EEXIST)
-        return qn_fail_errno(folder->log, folder->path, "rename to");
-    if (!exchange(folder->temp, folder->path))
-        return replace_in_two_steps(folder);
-    QN_TRY(qn_folder_sync(folder->parent, folder->log));
-    remove_old(folder, folder->temp);
-    return QN_OK;
+    return qn_fail_errno(folder->log, folder->path, "rename to");
 }
 
 qn_status qn_folder_commit(struct qn_folder *folder)

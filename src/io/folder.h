@@ -21,9 +21,9 @@ struct qn_folder {
 /* Makes PARENT/.NAME.tmp-PID-N; the caller puts files into `temp`. */
 qn_status qn_folder_create(struct qn_folder *folder, const char *parent, const char *name,
                            const struct qn_log *log);
-/* Brings every file to the disk and gives the folder its name PARENT/NAME. An older folder of that
- * name is exchanged in one step where the file system can, and removed. Ends the folder either way;
- * on failure the temporary one is removed. */
+/* Brings every file to the disk and gives the folder its name PARENT/NAME. A folder that has the
+ * name already is not replaced: that cannot be done in one step everywhere. Ends the folder either
+ * way; on failure the temporary one is removed. */
 qn_status qn_folder_commit(struct qn_folder *folder);
 /* Removes the temporary folder. Does nothing to a zeroed or ended one. */
 void qn_folder_discard(struct qn_folder *folder);

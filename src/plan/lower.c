@@ -102,6 +102,7 @@ qn_status qn_lower_evaluation(const struct qn_lowering *how, const struct qn_per
         int value = qn_lower_forward_value(&l, tensor);
         struct qn_task *task =
             qn_lower_add_task(&l, QN_TASK_DOWNLOAD, (int)l.graph->tensors[tensor].node);
+        task->output = i;
         task->reads[task->n_reads++] =
             (struct qn_use){.value = value, .operand = l.problem->values[value].operand};
     }

@@ -68,7 +68,8 @@ struct qn_output_use {
 struct qn_task {
     enum qn_task_kind kind;
     const char *name;
-    int node; /* -1: of the planner's own (optimizer) */
+    int node;   /* -1: of the planner's own (optimizer) */
+    int output; /* of a download: which of the graph's */
     const struct qn_op *op;
     const void *attr;
     const struct qn_group *group;

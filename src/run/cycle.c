@@ -103,8 +103,8 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_slot *slot
     if (!slot->metrics.skipped) {
         slot->metrics.grad_norm = slot->in.grad_norm;
         slot->metrics.skipped = slot->in.skip != 0;
-        sum_losses(trainer, slot);
     }
+    sum_losses(trainer, slot);
     slot->metrics.valid = true;
     if (metrics)
         *metrics = slot->metrics;
@@ -124,21 +124,13 @@ static qn_status run_micro_steps(struct qn_trainer *trainer, const struct qn_cyc
     return plan->remainder ? qn_trainer_run_phase(trainer, plan->rest, &feed) : QN_OK;
 }
 
-static qn_status open_slot(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                           struct qn_update_slot *slot)
-{
-    slot->metrics =
-        (struct qn_metrics){.update = trainer->updates, .samples = cycle->samples, .lr = cycle->lr};
-    QN_TRY(qn_trainer_weigh(trainer, cycle, slot->weight));
-    slot->pending = true;
-    return QN_OK;
-}
-
 static qn_status step(struct qn_trainer *trainer, const struct qn_cycle *cycle,
                       const struct qn_cycle_plan *plan, struct qn_update_slot *slot)
 {
     const struct qn_feed none = {.count = 1};
-    QN_TRY(open_slot(trainer, cycle, slot));
+    slot->metrics =
+        (struct qn_metrics){.update = trainer->updates, .samples = cycle->samples, .lr = cycle->lr};
+    QN_TRY(qn_trainer_weigh(trainer, cycle, slot->weight));
     if (weightless(trainer, slot->weight)) {
         slot->metrics.skipped = true;
         qn_log_write(&trainer->log, QN_LOG_WARNING,
@@ -152,6 +144,27 @@ static qn_status step(struct qn_trainer *trainer, const struct qn_cycle *cycle,
     return ask_control(trainer, slot);
 }
 
+static qn_status accumulate(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                            const struct qn_cycle_plan *plan, struct qn_update_slot *slot)
+{
+    QN_TRY(qn_trainer_weigh(trainer, cycle, slot->weight));
+    QN_TRY(send_control(trainer, slot, cycle));
+    QN_TRY(run_micro_steps(trainer, cycle, plan));
+    QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
+    return qn_device_finish(trainer->device);
+}
+
+/* What a cycle gave; one that failed leaves nothing under way in its slot. */
+static qn_status end_cycle(struct qn_trainer *trainer, struct qn_update_slot *slot,
+                           qn_status status)
+{
+    if (status == QN_OK)
+        return QN_OK;
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write));
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->read));
+    return qn_trainer_check(trainer, status);
+}
+
 qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous)
 {
     const struct qn_cycle_plan *plan;
@@ -161,7 +174,8 @@ qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics
     struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
     struct qn_update_slot *before = &trainer->slots[(trainer->updates + 1) % QN_STAGES];
     QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, NULL)));
-    QN_TRY(qn_trainer_check(trainer, step(trainer, cycle, plan, slot)));
+    QN_TRY(end_cycle(trainer, slot, step(trainer, cycle, plan, slot)));
+    slot->pending = true;
     trainer->updates++;
     return qn_trainer_check(trainer, collect(trainer, before, previous));
 }
@@ -185,9 +199,5 @@ qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
     QN_TRY(begin(trainer, cycle, &plan));
     QN_TRY(qn_trainer_finish(trainer, NULL));
     struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
-    QN_TRY(qn_trainer_check(trainer, qn_trainer_weigh(trainer, cycle, slot->weight)));
-    QN_TRY(qn_trainer_check(trainer, send_control(trainer, slot, cycle)));
-    QN_TRY(qn_trainer_check(trainer, run_micro_steps(trainer, cycle, plan)));
-    QN_TRY(qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write)));
-    return qn_trainer_check(trainer, qn_device_finish(trainer->device));
+    return end_cycle(trainer, slot, accumulate(trainer, cycle, plan, slot));
 }

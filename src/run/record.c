@@ -142,14 +142,6 @@ static qn_status upload(struct qn_trainer *trainer, const struct qn_phase_run *p
                          &stage->transfers[stage->n_transfers++]);
 }
 
-static const char *output_name(const qn_graph *graph, int node)
-{
-    for (int i = 0; i < graph->n_outputs; i++)
-        if ((int)graph->tensors[graph->outputs[i].tensor].node == node)
-            return graph->outputs[i].name;
-    return "";
-}
-
 static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                           const struct qn_step *step, const struct qn_feed *feed)
 {
@@ -158,7 +150,7 @@ static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run 
     struct qn_place_of place = place_of_storage(trainer, step->read[0]);
     QN_TRY(qn_slab_read(trainer->slab, place.buffer, place.offset, trainer->results,
                         qn_operand_bytes(operand), NULL));
-    return feed->result ? feed->result(feed->user, output_name(trainer->plan->graph, task->node),
+    return feed->result ? feed->result(feed->user, trainer->plan->graph->outputs[task->output].name,
                                        feed->first, feed->count, trainer->results)
                         : QN_OK;
 }

@@ -155,6 +155,54 @@ const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint
 
 /* --- going on --- */
 
+/* Whether kernels chosen for one device are right for another. */
+static bool kernels_fit(const struct qn_facts *made, const struct qn_facts *here)
+{
+    return made->cpu == here->cpu && made->max_work_group <= here->max_work_group &&
+           made->local_bytes <= here->local_bytes && made->blas <= here->blas;
+}
+
+/* The largest allocation is asked by what the plan allocates: drivers report what is free at the
+ * moment. */
+static bool pools_fit(const struct qn_plan *plan, const struct qn_facts *here)
+{
+    for (int i = 0; i < plan->placement.n_pools; i++)
+        if (plan->placement.pool_bytes[i] > here->max_alloc_bytes)
+            return false;
+    return true;
+}
+
+static qn_status refuse_device(const qn_checkpoint *checkpoint, const struct qn_facts *here)
+{
+    return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
+                   "%s: made on %s, this is %s: a new plan must be made", checkpoint->info.path,
+                   checkpoint->info.facts.name, here->name);
+}
+
+static qn_status make_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
+                           const struct qn_facts *here, qn_plan **plan)
+{
+    const qn_checkpoint_info *info = &checkpoint->info;
+    struct qn_facts facts = info->facts;
+    if (!kernels_fit(&facts, here))
+        return refuse_device(checkpoint, here);
+    facts.blas_temp_bytes = here->blas_temp_bytes;
+    facts.blas_device = here->blas_device;
+    QN_TRY(qn_plan_create(plan, graph, &facts, &info->plan, NULL));
+    uint64_t hash = qn_plan_facts(*plan)->hash;
+    if (hash != info->plan_hash)
+        return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
+                       "%s: its plan %016" PRIx64 " cannot be made again (%016" PRIx64
+                       "): another graph, another version or other kernels",
+                       info->path, info->plan_hash, hash);
+    if (!pools_fit(*plan, here))
+        return refuse_device(checkpoint, here);
+    if (strcmp(facts.name, here->name) != 0)
+        qn_log_write(&checkpoint->log, QN_LOG_WARNING, "%s: made on %s, this is %s", info->path,
+                     facts.name, here->name);
+    return QN_OK;
+}
+
 qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                              const qn_device *device, qn_plan **plan)
 {
@@ -162,18 +210,10 @@ qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *gr
         return QN_ERR_ARGUMENT;
     *plan = NULL;
     QN_REQUIRE(&checkpoint->log, graph && device);
-    struct qn_facts facts = checkpoint->info.facts;
-    facts.blas_temp_bytes = qn_device_facts(device)->blas_temp_bytes;
-    facts.blas_device = qn_device_facts(device)->blas_device;
-    QN_TRY(qn_plan_create(plan, graph, &facts, &checkpoint->info.plan, NULL));
-    uint64_t hash = qn_plan_facts(*plan)->hash;
-    if (hash == checkpoint->info.plan_hash)
-        return QN_OK;
-    qn_plan_destroy(plan);
-    return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
-                   "%s: its plan %016" PRIx64 " cannot be made again (%016" PRIx64
-                   "): another graph, another version or other kernels",
-                   checkpoint->info.path, checkpoint->info.plan_hash, hash);
+    qn_status status = make_plan(checkpoint, graph, qn_device_facts(device), plan);
+    if (status != QN_OK)
+        qn_plan_destroy(plan);
+    return status;
 }
 
 static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_trainer *trainer)
@@ -186,16 +226,27 @@ static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_tra
                                   sizeof control);
 }
 
+/* Both files are open and checked before anything is written. */
 static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_trainer *trainer,
                                struct qn_arena *arena)
 {
     char path[PATH_MAX + 80];
-    struct qn_tensor_list list;
-    QN_TRY(qn_list_weights(trainer, arena, &list));
-    QN_TRY(qn_restore_tensors(trainer, &list, checkpoint->info.weights, &checkpoint->log));
-    QN_TRY(qn_list_slots(trainer, arena, &list));
+    struct qn_tensor_list weights, slots;
+    qn_tensors *weights_file = NULL, *slots_file = NULL;
+    QN_TRY(qn_list_weights(trainer, arena, &weights));
+    QN_TRY(qn_list_slots(trainer, arena, &slots));
     snprintf(path, sizeof path, "%s/%s", checkpoint->info.path, QN_OPTIMIZER_FILE);
-    return qn_restore_tensors(trainer, &list, path, &checkpoint->log);
+    QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, &checkpoint->log, &weights_file));
+    qn_status status = qn_open_tensors(&slots, path, &checkpoint->log, &slots_file);
+    if (status == QN_OK)
+        status = qn_trainer_finish(trainer, NULL);
+    if (status == QN_OK)
+        status = qn_restore_tensors(trainer, &weights, weights_file);
+    if (status == QN_OK)
+        status = qn_restore_tensors(trainer, &slots, slots_file);
+    qn_tensors_close(&weights_file);
+    qn_tensors_close(&slots_file);
+    return status;
 }
 
 qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer)
@@ -204,7 +255,6 @@ qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *tra
         return QN_ERR_ARGUMENT;
     if (trainer->failed)
         return trainer->failed;
-    QN_TRY(qn_trainer_finish(trainer, NULL));
     struct qn_arena arena = {0};
     qn_status status = restore_lists(checkpoint, trainer, &arena);
     qn_arena_free(&arena);

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing a checkpoint: a folder that appears whole, then the links that name it.
+ * Writing a checkpoint: a folder that appears whole, then the links that name it (links.c).
  */
 #include "base/log.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/folder.h"
-#include "io/tree.h"
 #include "run/checkpoint.h"
 #include <quern/io.h>
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static const char FOLDER_PREFIX[] = "update-";
 
 struct saving {
     struct qn_trainer *trainer;
@@ -128,55 +123,15 @@ static qn_status write_folder(struct saving *s)
     return write_checksums(s);
 }
 
-/* --- links, and folders that no link names any more --- */
-
-static bool link_names(const char *dir, const char *link, const char *folder)
-{
-    char path[QN_PATH_BYTES], target[256];
-    snprintf(path, sizeof path, "%s/%s", dir, link);
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length < 0)
-        return false;
-    target[length] = 0;
-    return strcmp(target, folder) == 0;
-}
-
-static qn_status prune(const char *dir, const struct qn_log *log)
-{
-    DIR *open = opendir(dir);
-    if (!open)
-        return qn_fail(log, QN_ERR_IO, "%s: cannot be listed", dir);
-    qn_status status = QN_OK;
-    for (struct dirent *entry; status == QN_OK && (entry = readdir(open));) {
-        char path[QN_PATH_BYTES];
-        if (strncmp(entry->d_name, FOLDER_PREFIX, sizeof FOLDER_PREFIX - 1) != 0 ||
-            link_names(dir, "last", entry->d_name) || link_names(dir, "best", entry->d_name))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        status = qn_tree_remove(path, log);
-    }
-    closedir(open);
-    return status;
-}
-
-static qn_status set_links(const char *dir, const char *name, bool best, const struct qn_log *log)
-{
-    QN_TRY(qn_link_replace(dir, "last", name, log));
-    if (best)
-        QN_TRY(qn_link_replace(dir, "best", name, log));
-    QN_TRY(prune(dir, log));
-    return qn_leftovers_remove(dir, NULL, log);
-}
-
 static qn_status save(struct qn_trainer *trainer, const char *dir,
                       const struct qn_save_params *params)
 {
     const struct qn_log *log = &trainer->log;
     struct qn_folder folder = {0};
-    char name[64];
+    char name[QN_NAME_BYTES];
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     QN_TRY(qn_folder_make(dir, log));
-    snprintf(name, sizeof name, "%s%08" PRId64, FOLDER_PREFIX, trainer->updates);
+    qn_checkpoint_name(dir, trainer->updates, name);
     QN_TRY(qn_folder_create(&folder, dir, name, log));
     struct saving s = {.trainer = trainer, .params = params, .folder = folder.temp};
     qn_status status = write_folder(&s);
@@ -186,7 +141,7 @@ static qn_status save(struct qn_trainer *trainer, const char *dir,
         return status;
     }
     QN_TRY(qn_folder_commit(&folder));
-    return set_links(dir, name, params->best, log);
+    return qn_checkpoint_link(dir, name, params->best, log);
 }
 
 qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir, const qn_save_params *params)

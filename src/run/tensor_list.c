@@ -119,7 +119,6 @@ static bool listed(const struct qn_tensor_list *list, const char *name)
     return false;
 }
 
-/* Everything is checked before anything is written. */
 static qn_status check_file(const qn_tensors *file, const struct qn_tensor_list *list,
                             const char *path, const struct qn_log *log)
 {
@@ -132,15 +131,32 @@ static qn_status check_file(const qn_tensors *file, const struct qn_tensor_list 
     return QN_OK;
 }
 
-qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
-                             const char *path, const struct qn_log *log)
+qn_status qn_open_tensors(const struct qn_tensor_list *list, const char *path,
+                          const struct qn_log *log, qn_tensors **file)
 {
+    QN_TRY(qn_tensors_open(file, path, log));
+    qn_status status = check_file(*file, list, path, log);
+    if (status != QN_OK)
+        qn_tensors_close(file);
+    return status;
+}
+
+qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
+                             const qn_tensors *file)
+{
+    for (int i = 0; i < list->count; i++)
+        QN_TRY(restore_one(trainer, file, qn_tensors_find(file, list->items[i].name),
+                           list->items[i].value, list->offsets[i]));
+    return QN_OK;
+}
+
+static qn_status load(struct qn_trainer *trainer, const char *path, struct qn_arena *arena)
+{
+    struct qn_tensor_list list;
     qn_tensors *file;
-    QN_TRY(qn_tensors_open(&file, path, log));
-    qn_status status = check_file(file, list, path, log);
-    for (int i = 0; status == QN_OK && i < list->count; i++)
-        status = restore_one(trainer, file, qn_tensors_find(file, list->items[i].name),
-                             list->items[i].value, list->offsets[i]);
+    QN_TRY(qn_list_weights(trainer, arena, &list));
+    QN_TRY(qn_open_tensors(&list, path, &trainer->log, &file));
+    qn_status status = qn_restore_tensors(trainer, &list, file);
     qn_tensors_close(&file);
     return status;
 }
@@ -150,10 +166,7 @@ qn_status qn_weights_load(qn_trainer *trainer, const char *path)
     if (!trainer || !path)
         return QN_ERR_ARGUMENT;
     struct qn_arena arena = {0};
-    struct qn_tensor_list list;
-    qn_status status = qn_list_weights(trainer, &arena, &list);
-    if (status == QN_OK)
-        status = qn_restore_tensors(trainer, &list, path, &trainer->log);
+    qn_status status = load(trainer, path, &arena);
     qn_arena_free(&arena);
     return status;
 }

@@ -23,24 +23,9 @@ struct field {
     enum kind kind;
 };
 
-#define FACT(name, kind)                                                                           \
-    {                                                                                              \
-#name, offsetof(struct qn_facts, name), kind                                               \
-    }
-static const struct field fact_fields[] = {
-    FACT(cpu, FLAG),
-    FACT(vector_width, INTEGER),
-    FACT(compute_units, INTEGER),
-    FACT(max_work_group, INTEGER),
-    FACT(local_bytes, WHOLE),
-    FACT(global_bytes, WHOLE),
-    FACT(max_alloc_bytes, WHOLE),
-    FACT(alignment, WHOLE),
-    FACT(blas, FLAG),
-    FACT(flops, REAL),
-    FACT(bytes_per_second, REAL),
-    FACT(launch_seconds, REAL),
-};
+#define FACT(name, kind) {#name, offsetof(struct qn_facts, name), kind},
+static const struct field fact_fields[] = {QN_FACTS_LIST(FACT)};
+#undef FACT
 
 #define PLAN(name, kind)                                                                           \
     {                                                                                              \

@@ -18,47 +18,23 @@ static const qn_graph *graph_of(const struct weighing *w)
     return w->trainer->plan->graph;
 }
 
-/* Host data of a tensor that is an input or a constant; NULL: *status says whether that is an
- * error. */
-static const void *host_data(const struct weighing *w, uint32_t tensor, qn_status *status)
+/* Host data of a tensor that is an input or a constant. */
+static qn_status host_data(const struct weighing *w, uint32_t tensor, const void **data)
 {
     const qn_graph *graph = graph_of(w);
+    const struct qn_log *log = &w->trainer->log;
     uint32_t n = graph->tensors[qn_graph_root(graph, tensor)].node;
     const struct qn_node *node = &graph->nodes[n];
-    if (node->kind == QN_NODE_CONSTANT)
-        return node->values;
-    if (node->kind != QN_NODE_INPUT) {
-        *status = qn_fail(&w->trainer->log, QN_ERR_ARGUMENT,
-                          "%s: what weighs a loss must be an input of the graph", node->name);
-        return NULL;
-    }
     unsigned char *rows = w->trainer->stages[0].rows + w->trainer->input_at[n];
-    *status = w->cycle->fetch(w->cycle->user, node->name, w->first, w->count, rows);
-    return rows;
-}
-
-static double sum_values(const struct qn_operand *operand, const void *data)
-{
-    double sum = 0;
-    int64_t count = qn_operand_count(operand);
-    for (int64_t i = 0; i < count; i++)
-        sum += operand->dtype == QN_U8    ? ((const uint8_t *)data)[i]
-               : operand->dtype == QN_I32 ? ((const int32_t *)data)[i]
-                                          : ((const float *)data)[i];
-    return sum;
-}
-
-static qn_status weigh_by_input(const struct weighing *w, uint32_t tensor, double *sum)
-{
-    qn_status status = QN_OK;
-    const void *data = host_data(w, tensor, &status);
-    QN_TRY(status);
-    struct qn_operand operand;
-    qn_operand_at(&graph_of(w)->tensors[tensor].symbolic, w->count, &operand);
-    if (operand.dtype == QN_F16 || operand.dtype == QN_BF16)
-        return qn_fail(&w->trainer->log, QN_ERR_ARGUMENT, "weights of a loss are f32, u8 or i32");
-    *sum += sum_values(&operand, data);
-    return QN_OK;
+    *data = node->kind == QN_NODE_CONSTANT ? (const void *)node->values : rows;
+    if (node->kind == QN_NODE_CONSTANT)
+        return QN_OK;
+    if (node->kind != QN_NODE_INPUT)
+        return qn_fail(log, QN_ERR_ARGUMENT, "%s: what weighs a loss must be an input of the graph",
+                       node->name);
+    qn_status status = w->cycle->fetch(w->cycle->user, node->name, w->first, w->count, rows);
+    return status == QN_OK ? QN_OK
+                           : qn_fail(log, status, "%s: its data could not be fetched", node->name);
 }
 
 static qn_status weigh_by_operator(const struct weighing *w, const struct qn_node *node,
@@ -66,32 +42,25 @@ static qn_status weigh_by_operator(const struct weighing *w, const struct qn_nod
 {
     struct qn_call call = {.op = node->op, .attr = node->attr, .name = node->name};
     const void *host[QN_MAX_IN] = {0};
-    qn_status status = QN_OK;
     for (int i = 0; i < node->op->n_in; i++) {
         if (!node->in[i])
             continue;
         qn_operand_at(&graph_of(w)->tensors[node->in[i]].symbolic, w->count, &call.in[i]);
         if (node->op->weight_inputs >> i & 1u)
-            host[i] = host_data(w, node->in[i], &status);
-        QN_TRY(status);
+            QN_TRY(host_data(w, node->in[i], &host[i]));
     }
     *sum += node->op->loss_weight(&call, host);
     return QN_OK;
 }
 
+/* The loss itself weighs by its weights or counts, unless what made its rows knows better. */
 static qn_status weigh_loss(const struct weighing *w, const struct qn_graph_loss *loss, double *sum)
 {
     const qn_graph *graph = graph_of(w);
     const struct qn_node *own = &graph->nodes[loss->node];
     const struct qn_node *rows = &graph->nodes[graph->tensors[loss->rows].node];
-    if (own->in[1])
-        return weigh_by_input(w, own->in[1], sum);
-    if (rows->kind == QN_NODE_OPERATOR && rows->op->loss_weight)
-        return weigh_by_operator(w, rows, sum);
-    struct qn_operand operand;
-    qn_operand_at(&graph->tensors[own->in[0]].symbolic, w->count, &operand);
-    *sum += (double)qn_operand_count(&operand);
-    return QN_OK;
+    bool says = rows->kind == QN_NODE_OPERATOR && rows->op->loss_weight;
+    return weigh_by_operator(w, says && !own->in[1] ? rows : own, sum);
 }
 
 static qn_status weigh_cycle(struct qn_trainer *trainer, const struct qn_cycle *cycle,

@@ -66,6 +66,9 @@ COMMAND_LINE = [
     ('resume data', 1, r'data: holds no checkpoint'),
     ('resume run --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
     ('resume run --set train.lr=1', 2, r'resume: --set: unknown option'),
+    ('resume alone/copy', 2, r'alone/copy: .* --out'),
+    ('train r.ini --out=', 2, r'--out: needs the name of a folder'),
+    ('resume run --out=', 2, r'--out: needs the name of a folder'),
     ('train r.ini --out run', 2, r'--out: run: holds a training already'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
     ('check --device nonesuch', 4, r'--device: .*nonesuch'),
@@ -144,10 +147,14 @@ def main():
                                    'hidden1 = 64': 'group = 16', 'hidden2 = 0\n': '',
                                    'batch = 24': 'batch = 64'})
         bench.good('train', 'r.ini', '--quiet', '--out', 'run')
+        shutil.copytree(bench.folder / 'run/last', bench.folder / 'alone/copy')
         for args, code, pattern in COMMAND_LINE:
             check(bench, args, code, pattern)
         check(bench, 'train r.ini', 4, r'no OpenCL device', OCL_ICD_VENDORS='/nonesuch',
               OCL_ICD_FILENAMES='')
+        if 'Portable Computing Language' in bench.good('devices'):
+            check(bench, 'resume run', 1, r'run/\S+: made on .*this is .*; --replan makes a new one',
+                  POCL_MAX_WORK_GROUP_SIZE='16')
         check_data(bench)
         check_checkpoint(bench)
         check_files_kept(bench)

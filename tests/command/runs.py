@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -57,7 +58,7 @@ def resume_until_done(bench, out, metrics):
     while True:
         process = bench.start('resume', out, '--metrics', metrics, '--quiet')
         if kills < 4:
-            time.sleep(random.uniform(0.02, 0.6))
+            time.sleep(random.uniform(0.02, 0.6) if kills else 0.02)
             process.kill()
             process.communicate()
             kills += process.returncode == -signal.SIGKILL
@@ -116,6 +117,64 @@ def check_interrupted(bench):
     bench.good('train', 'r.ini', '--quiet', '--out', 'three', '--epochs', 3)
     best = (bench.folder / 'stopped/best').resolve()
     bench.expect(best.parent.name == 'stopped' and best.is_dir(), 'there is no best')
+
+
+def check_other_folder(bench):
+    """Going on into another folder: one that holds a training is left alone; a new one gets a best."""
+    before = digest(bench, 'three')
+    code, _, error = bench.run('resume', 'whole', '--epochs', 4, '--out', 'three')
+    bench.expect(code == 2 and 'three: holds a training already' in error, f'{code}: {error}')
+    bench.expect(digest(bench, 'three') == before, 'another training was touched')
+    bench.good('resume', 'whole', '--quiet', '--epochs', 3, '--out', 'fresh')
+    bench.expect((bench.folder / 'fresh/best/weights.safetensors').exists(), 'fresh has no best')
+    bench.good('resume', 'fresh', '--quiet', '--out', bench.folder / 'fresh')
+
+
+def check_data(bench):
+    """A training goes on with the samples it began with, or not at all."""
+    images = bench.folder / 'data/train-images-idx3-ubyte'
+    labels = bench.folder / 'data/train-labels-idx1-ubyte'
+    for path in (images, labels):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        code, _, error = bench.run('resume', 'whole', '--epochs', 3)
+        bench.expect(code == 1 and error == 'quern: whole: data: not the samples this training '
+                     'began with\n', f'{path}: {code}: {error}')
+        path.write_bytes(whole)
+    bench.good('resume', 'whole', '--quiet', '--epochs', 3)
+
+
+def check_data_folder(bench):
+    """The folder that QN_DATA_DIR named is known to the checkpoint."""
+    bench.recipe('named.ini', **{'path = {data}': 'name = fashion-mnist'})
+    bench.good('train', 'named.ini', '--quiet', '--steps', 2, '--out', 'named', QN_DATA_DIR='data')
+    bench.good('resume', 'named', '--quiet', '--steps', 3, QN_DATA_DIR='/nonesuch')
+
+
+def check_any_folder(bench):
+    """Paths of data that no line of a recipe could hold come back from a checkpoint."""
+    folder = bench.folder / 'a ;b' / ('x' * 200) / 'data'
+    folder.parent.mkdir(parents=True)
+    shutil.copytree(bench.folder / 'data', folder)
+    bench.good('train', 'r.ini', '--quiet', '--steps', 2, '--out', 'any', '--set',
+               f'data.path={folder}')
+    bench.good('resume', 'any', '--quiet', '--steps', 3)
+
+
+def check_two(bench):
+    """One training saves in a folder; another is kept out of it, and an evaluation gets through."""
+    process = bench.start('train', 'r.ini', '--quiet', '--out', 'busy', '--epochs', 100000,
+                          '--set', 'train.save_every=3')
+    while not (bench.folder / 'busy/last').exists() and process.poll() is None:
+        time.sleep(0.001)
+    for command in (['resume', 'busy'], ['resume', 'busy/last', '--out', 'busy']):
+        code, _, error = bench.run(*command)
+        bench.expect(code == 1 and 'busy: another training saves here' in error, f'{code}: {error}')
+    for _ in range(5):
+        bench.good('eval', 'busy')
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate()
+    bench.expect(process.returncode == 0 and not error, f'{process.returncode}: {error}')
 
 
 def check_budget(bench):
@@ -181,6 +240,11 @@ def main():
         check_signal(bench, signal.SIGTERM)
         check_signal(bench, signal.SIGINT)
         check_interrupted(bench)
+        check_other_folder(bench)
+        check_data(bench)
+        check_data_folder(bench)
+        check_any_folder(bench)
+        check_two(bench)
         check_budget(bench)
         check_plan(bench)
         check_schedules(bench)

@@ -2,6 +2,7 @@
  *
  * Recipes: what they mean, what is refused and where, overriding, and writing them out again.
  */
+#include "note.h"
 #include "settings.h"
 
 #include <setjmp.h>
@@ -89,6 +90,8 @@ static void refusals(void **state)
     (void)state;
     refuse("name = x\n", "r.ini:1: .name: no such section");
     refuse("[modle]\nname = x\n", "r.ini:2: modle.name: unknown section");
+    refuse("[data]\nshape = 1,1e30,2\n",
+           "r.ini:2: data.shape: '1,1e30,2' is not channels,height,width");
     refuse(HEAD "stepz = 1\n", "r.ini:6: train.stepz: unknown key");
     refuse(HEAD "steps = 1\nsteps = 2\n", "r.ini:7: train.steps: given twice, first in line 6");
     refuse(HEAD "steps\n", "r.ini:6: neither a [section] nor a key = value nor a comment");
@@ -150,6 +153,22 @@ static void overriding(void **state)
     assert_string_equal(failure.text, "--set: 'steps' is not section.key");
 }
 
+static void accept_note(const char *text)
+{
+    struct failure failure = FAILURE_NONE;
+    assert_int_equal(note_read(&recipe, text, "dir", &failure), CODE_DONE);
+    assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
+    assert_string_equal(failure.text, "");
+}
+
+static void refuse_note(const char *text, const char *message)
+{
+    struct failure failure = FAILURE_NONE;
+    if (note_read(&recipe, text, "dir", &failure) == CODE_DONE)
+        settings_read(&settings, &recipe, &failure);
+    assert_string_equal(failure.text, message);
+}
+
 /* What is written reads back the same, twice. */
 static void round_trip(void **state)
 {
@@ -157,36 +176,59 @@ static void round_trip(void **state)
     accept(HEAD "epochs = 3\nlr = 0.25\n[memory]\nbudget = 3MiB\n");
     override("train.batch", "12");
     override("model.hidden1", "99");
-    char *first = recipe_text(&recipe);
-    accept(first);
+    char *first = note_text(&recipe);
+    accept_note(first);
     assert_int_equal(settings.train.batch, 12);
     assert_int_equal(settings.memory.budget, 3 << 20);
     assert_true(settings.train.schedule.lr == 0.25);
     assert_string_equal(settings.options[0].value, "99");
-    char *second = recipe_text(&recipe);
+    char *second = note_text(&recipe);
     assert_string_equal(first, second);
     free(first);
     free(second);
 }
 
-static void unwritable(void **state)
+/* No value is lost, whatever is in it. */
+static void any_value(void **state)
 {
-    static const char *const values[] = {"a\nb", "a ; b", ""};
+    static char values[][RECIPE_VALUE_BYTES] = {"a\nb", "a ; b", " \"\\", "\t;\xc3\xa4\xff",
+                                                "long"};
     (void)state;
-    accept(HEAD "epochs = 3\n");
+    memset(values[4], 'x', RECIPE_VALUE_BYTES - 1);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        struct failure failure = FAILURE_NONE;
-        assert_int_equal(settings_override(&recipe, "data.path", values[i], "--set", &failure),
-                         CODE_USAGE);
+        accept(HEAD "epochs = 3\n");
+        override("data.path", values[i]);
+        char *text = note_text(&recipe);
+        accept_note(text);
+        assert_string_equal(settings.data.path, values[i]);
+        free(text);
     }
+}
+
+static void bad_values(void **state)
+{
+    static char longest[RECIPE_VALUE_BYTES + 1];
+    (void)state;
+    memset(longest, 'x', RECIPE_VALUE_BYTES);
+    accept(HEAD "epochs = 3\n");
+    for (int i = 0; i < 2; i++) {
+        struct failure failure = FAILURE_NONE;
+        assert_int_equal(
+            settings_override(&recipe, "data.path", i ? longest : "", "--set", &failure),
+            CODE_USAGE);
+    }
+    refuse_note("[model]\nname = mlp\n", "dir: recipe: is not JSON");
+    refuse_note("{\"model\": 1}", "dir: recipe: model: is no section");
+    refuse_note("{\"model\": {\"name\": 1}}", "dir: recipe: model.name: is no text");
+    refuse_note("{\"train\": {\"lr\": \"x\"}}", "dir: train.lr: 'x' is not a number");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),    cmocka_unit_test(everything), cmocka_unit_test(refusals),
-        cmocka_unit_test(long_line),  cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
-        cmocka_unit_test(unwritable),
+        cmocka_unit_test(shipped),   cmocka_unit_test(everything), cmocka_unit_test(refusals),
+        cmocka_unit_test(long_line), cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value), cmocka_unit_test(bad_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,8 @@ static void a_named_pair_is_read(void **state)
     assert_int_equal(facts->width, 5);
     assert_int_equal(facts->classes, 6);
     assert_int_equal(facts->labels[5], 5);
+    uLong sum = crc32(crc32(0, facts->images, 180), (const Bytef *)facts->labels, 24);
+    assert_int_equal(qn_dataset_checksum(dataset), sum);
     qn_dataset_close(&dataset);
 }
 

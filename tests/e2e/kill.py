@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """kill.py PROGRAM MOMENTS: a training that is killed with SIGKILL at random moments and resumed, some
-of them inside a save, ends with the weights of one that was never stopped."""
+of them inside a save, ends with the last and the best weights of one that was never stopped."""
 import random
 import signal
 import sys
@@ -14,7 +14,7 @@ STEPS = 24
 
 def arguments(out):
     return ['--budget', '8MiB', '--batch', 48, '--steps', STEPS, '--set', 'train.save_every=1',
-            '--set', 'train.eval_every=0', '--quiet', '--out', out]
+            '--set', 'train.eval_every=1 update', '--quiet', '--out', out]
 
 
 def is_saving(out):
@@ -23,15 +23,28 @@ def is_saving(out):
                                 for path in out.iterdir())
 
 
+def stop_inside_save(process, out):
+    """Holds the process while it saves, so that it cannot end the save before it is killed."""
+    patience = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < patience:
+        if is_saving(out):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.01)
+            if is_saving(out):
+                return
+            process.send_signal(signal.SIGCONT)
+
+
 def wait_for_moment(process, out, inside_save, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         time.sleep(0.001)
-    patience = time.monotonic() + 20
-    while inside_save and process.poll() is None and time.monotonic() < patience:
-        if is_saving(out):
-            return True
-    return False
+    if inside_save:
+        stop_inside_save(process, out)
+
+
+def digests(out):
+    return [digest(out / name / 'weights.safetensors') for name in ('last', 'best')]
 
 
 def main():
@@ -40,8 +53,11 @@ def main():
     chance = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     data = ['--set', f'data.path={bench.folder / "data"}']
     start = time.monotonic()
-    want, _ = bench.weights(*arguments(bench.folder / 'whole')[:-2])
+    process = bench.start('train', 'fashion-mnist', *data, *arguments(bench.folder / 'whole'))
+    _, error = process.communicate()
+    bench.expect(process.returncode == 0, f'train: {error}')
     seconds = time.monotonic() - start
+    want = digests(bench.folder / 'whole')
     out = bench.folder / 'killed'
     kills = saves = 0
     while kills < moments:
@@ -49,21 +65,22 @@ def main():
             process = bench.start('train', 'fashion-mnist', *data, *arguments(out))
         else:
             process = bench.start('resume', out, '--quiet')
-        inside = wait_for_moment(process, out, kills % 3 == 1, chance.uniform(0.02, 0.4) * seconds)
+        wait_for_moment(process, out, kills % 3 == 1, chance.uniform(0.02, 0.4) * seconds)
         process.send_signal(signal.SIGKILL)
         _, error = process.communicate()
         if process.returncode == 0:
-            bench.expect(digest(out / 'last/weights.safetensors') == want, 'other weights')
+            bench.expect(digests(out) == want, 'other weights')
             for path in out.iterdir():
                 path.is_symlink() and path.unlink()
             continue
         bench.expect(process.returncode == -signal.SIGKILL, f'{process.returncode}: {error}')
-        kills, saves = kills + 1, saves + inside
+        kills, saves = kills + 1, saves + is_saving(out)
     process = bench.start('resume', out, '--quiet') if (out / 'last').exists() else \
         bench.start('train', 'fashion-mnist', *data, *arguments(out))
     _, error = process.communicate()
     bench.expect(process.returncode == 0, f'the last run: {error}')
-    bench.expect(digest(out / 'last/weights.safetensors') == want, 'other weights at the end')
+    bench.expect(digests(out) == want, 'other weights at the end')
+    bench.expect(saves > 0, 'no kill landed inside a save')
     print(f'killed at {kills} moments, {saves} of them inside a save')
     bench.end()
 

@@ -159,6 +159,38 @@ static void names_are_unique(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void check_output(qn_graph *graph, qn_tensor tensor, const char *name, const char *reason)
+{
+    qn_output(graph, tensor, name);
+    assert_int_equal(qn_graph_status(graph), reason ? QN_ERR_ARGUMENT : QN_OK);
+    assert_true(!reason || strstr(qn_graph_error(graph), reason));
+    qn_graph_destroy(&graph);
+}
+
+static void outputs_are_rows_that_operators_make(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+        qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){4, 4}, NULL);
+        qn_tensor y = qn_linear(graph, x, w, (qn_tensor){0});
+        if (i == 0)
+            check_output(graph, x, "out", "x is computed by no operator");
+        if (i == 1)
+            check_output(graph, w, "out", "w is computed by no operator");
+        if (i == 2)
+            check_output(graph, qn_flatten(graph, x), "out", "computed by no operator");
+        if (i == 3)
+            check_output(graph, qn_scale(graph, w, 2), "out", "has no batch in dimension 0");
+        qn_output(graph, y, "y");
+        if (i == 4)
+            check_output(graph, y, "y", "y: the name is empty or already taken");
+        if (i == 5)
+            check_output(graph, y, "again", NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(outputs_are_rows_that_operators_make),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -221,10 +221,60 @@ static void weights_from_an_input(void **state)
     assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
     assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
     assert_true(metrics.valid && metrics.skipped);
+    assert_true(isnan(metrics.losses[0]) && metrics.loss == 0 && metrics.grad_norm == 0);
     float after[4];
     assert_int_equal(qn_trainer_read(run.trainer, "w", after, 4), QN_OK);
     assert_true(after[0] == 0.5f && after[3] == 0.5f);
     test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* The mask belongs to the sample, not to the micro-step that it happens to be in. */
+static void any_split_with_dropout(void **state)
+{
+    (void)state;
+    static const int64_t splits[] = {64, 32, 13, 1};
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init init = qn_init_fan_in(WIDTH);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    qn_tensor w1 = qn_parameter(graph, "w1", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+    qn_tensor w2 = qn_parameter(graph, "w2", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+    x = qn_dropout(graph, qn_tanh(graph, qn_linear(graph, x, w1, (qn_tensor){0})), 0.5);
+    x = qn_dropout(graph, qn_tanh(graph, qn_linear(graph, x, w2, (qn_tensor){0})), 0.3);
+    qn_loss(graph, qn_mean(graph, x, 1), "loss", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    splits_agree(graph, 64, splits, 4, 1e-5);
+    qn_graph_destroy(&graph);
+}
+
+/* The gradient of a cycle of a plan of one size or several. */
+static int64_t gradient_of(const qn_graph *graph, const qn_plan_params *params,
+                           struct test_data *data, int64_t samples, float **gradient)
+{
+    struct test_run run = test_open(device, graph, params, NULL);
+    int64_t count = test_gradients(run.trainer, data, samples, gradient);
+    test_close(&run);
+    return count;
+}
+
+static void each_batch_size_is_as_if_alone(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {100, 7, SAMPLES};
+    struct test_data data;
+    test_data_make(&data, SAMPLES, WIDTH);
+    qn_graph *graph = test_mlp(WIDTH, true);
+    const qn_plan_params all = {.budget = 64 << 20, .batch = {100, 7, SAMPLES}, .micro_batch = 64};
+    for (int i = 0; i < 3; i++) {
+        const qn_plan_params alone = {.budget = 64 << 20, .batch = {sizes[i]}, .micro_batch = 7};
+        float *have, *want;
+        int64_t count = gradient_of(graph, &all, &data, sizes[i], &have);
+        assert_int_equal(gradient_of(graph, &alone, &data, sizes[i], &want), count);
+        assert_true(test_distance(have, want, count) < 1e-5);
+        free(have);
+        free(want);
+    }
     qn_graph_destroy(&graph);
     test_data_free(&data);
 }
@@ -274,6 +324,8 @@ int main(void)
         cmocka_unit_test(unnormalised_accumulation_would_give_three_times),
         cmocka_unit_test(sums_are_not_divided),
         cmocka_unit_test(weights_from_an_input),
+        cmocka_unit_test(any_split_with_dropout),
+        cmocka_unit_test(each_batch_size_is_as_if_alone),
         cmocka_unit_test(batch_sizes_follow_a_schedule),
     };
     return cmocka_run_group_tests_name("accumulate", tests, open_device, close_device);

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "io/tree.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@
 enum { SAMPLES = 40 };
 
 static qn_device *device;
-static char folder[256];
+static char base[200], folder[256]; /* of all tests, of the one that runs */
 
 static const qn_plan_params plan_params = {.budget = 64 << 20,
                                            .batch = {SAMPLES},
@@ -92,6 +91,32 @@ static void goes_on_bit_for_bit(void **state)
     test_data_free(&data);
 }
 
+/* The device never began the update that failed, and nobody may hear of it. */
+static void a_failed_step_leaves_no_metrics(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    qn_checkpoint *checkpoint;
+    qn_metrics metrics;
+    test_train(run.trainer, &data, SAMPLES, 3);
+    save(&run, false);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    data.fail_at = data.fetched + 4;
+    assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_ERR_IO);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, run.trainer), QN_OK);
+    assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
+    assert_false(metrics.valid);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 static int folders(void)
 {
     char command[600], line[32];
@@ -100,6 +125,13 @@ static int folders(void)
     assert_non_null(fgets(line, sizeof line, pipe));
     pclose(pipe);
     return atoi(line);
+}
+
+static bool there(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    return access(path, F_OK) == 0;
 }
 
 static void keeps_last_and_best(void **state)
@@ -115,6 +147,7 @@ static void keeps_last_and_best(void **state)
         save(&run, i == 2); /* the same update twice */
     }
     assert_int_equal(folders(), 2);
+    assert_true(there("update-00000004-1") && !there("update-00000004")); /* none is replaced */
     char path[512];
     qn_checkpoint *checkpoint;
     path_in(path, "best");
@@ -130,6 +163,121 @@ static void keeps_last_and_best(void **state)
     qn_checkpoint_close(&checkpoint);
     test_close(&run);
     test_close(&other);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+static int64_t update_of(const char *link)
+{
+    char path[512];
+    qn_checkpoint *checkpoint;
+    path_in(path, link);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path, NULL), QN_OK);
+    int64_t update = qn_checkpoint_describe(checkpoint)->update;
+    qn_checkpoint_close(&checkpoint);
+    return update;
+}
+
+/* The last checkpoint knows the best accuracy: so the best one must stand before the last does. A
+ * folder in the place of `last` ends the save between the two. */
+static void killed_between_the_links_keeps_the_best(void **state)
+{
+    (void)state;
+    char last[512], aside[512];
+    const qn_save_params params = {.best = true};
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, true);
+    path_in(last, "last");
+    path_in(aside, "aside");
+    assert_int_equal(rename(last, aside), 0);
+    assert_int_equal(mkdir(last, 0700), 0);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    assert_int_equal(qn_checkpoint_save(run.trainer, folder, &params), QN_ERR_IO);
+    assert_int_equal(rmdir(last), 0);
+    assert_int_equal(rename(aside, last), 0);
+    assert_int_equal(update_of("best"), 2);
+    assert_int_equal(update_of("last"), 1);
+    save(&run, true); /* as the resumed training does */
+    assert_int_equal(update_of("best"), 2);
+    assert_int_equal(update_of("last"), 2);
+    assert_int_equal(folders(), 1);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+static void make_folder(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void make_file(const char *name)
+{
+    char path[512];
+    path_in(path, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static void removes_only_what_it_made(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"update-notes",     "update-log.txt",
+                                         "update-00000007",  "update-1234567",
+                                         "update-00000008-", "update-00000009.old"};
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    save(&run, false);
+    make_folder("update-notes");
+    make_file("update-notes/checksums.txt");
+    make_file("update-log.txt");
+    make_folder("update-00000007");
+    make_file("update-00000007/thoughts");
+    make_folder("update-1234567");
+    make_file("update-1234567/checksums.txt");
+    make_folder("update-00000008-");
+    make_file("update-00000008-/checksums.txt");
+    make_folder("update-00000009.old");
+    make_file("update-00000009.old/checksums.txt");
+    make_folder("update-00000003-2");
+    make_file("update-00000003-2/checksums.txt");
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, false);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_true(there(others[i]));
+    assert_false(there("update-00000000"));
+    assert_false(there("update-00000003-2"));
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* Folders nested as deeply as no checkpoint is. */
+static void what_cannot_be_removed_is_no_failure(void **state)
+{
+    (void)state;
+    char deep[128] = "update-00000000";
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    make_folder(deep);
+    make_file("update-00000000/checksums.txt");
+    for (int i = 0; i < 20; i++)
+        make_folder(strcat(deep, "/d"));
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    save(&run, false);
+    assert_true(there(deep) && there("last/weights.safetensors"));
+    test_close(&run);
     qn_graph_destroy(&graph);
     test_data_free(&data);
 }
@@ -200,6 +348,109 @@ static void refuses_another_graph(void **state)
     qn_graph_destroy(&other);
 }
 
+/* The weights fit, the optimizer's file does not: nothing is written. */
+static void refuses_another_optimizer(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params sgd = plan_params;
+    sgd.optimizer = (qn_optimizer){.kind = QN_SGD, .momentum = 0.9};
+    struct test_run run = open_run(graph);
+    struct test_run other = test_open(device, graph, &sgd, &trainer_params);
+    qn_checkpoint *checkpoint;
+    float *before, *after;
+    test_train(run.trainer, &data, SAMPLES, 2);
+    save(&run, false);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    assert_int_equal(qn_trainer_step(other.trainer, &cycle, NULL), QN_OK);
+    int64_t count = test_weights(other.trainer, &before);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, other.trainer), QN_ERR_FORMAT);
+    test_weights(other.trainer, &after);
+    assert_memory_equal(before, after, (size_t)count * sizeof *before);
+    qn_metrics last;
+    assert_int_equal(qn_trainer_updates(other.trainer), 1);
+    assert_int_equal(qn_trainer_finish(other.trainer, &last), QN_OK);
+    assert_true(last.valid && last.update == 0);
+    free(before);
+    free(after);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&run);
+    test_close(&other);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
+/* The plan of a checkpoint on the device as it is now. */
+static qn_status plan_again(const qn_checkpoint *checkpoint, const qn_graph *graph)
+{
+    qn_plan *plan;
+    qn_status status = qn_checkpoint_plan(checkpoint, graph, device, &plan);
+    assert_int_equal(plan != NULL, status == QN_OK);
+    qn_plan_destroy(&plan);
+    return status;
+}
+
+static void count_warnings(void *user, qn_log_level level, const char *text)
+{
+    assert_int_equal(level == QN_LOG_WARNING, strstr(text, "new plan") == NULL);
+    assert_non_null(strstr(text, "made on "));
+    *(int *)user += level == QN_LOG_WARNING;
+}
+
+static void refuses_a_lesser_device(void **state)
+{
+    (void)state;
+    int warnings = 0;
+    const qn_log log = {count_warnings, &warnings, QN_LOG_WARNING};
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    qn_facts *facts = (qn_facts *)(uintptr_t)qn_device_facts(device);
+    const qn_facts real = *facts;
+    qn_checkpoint *checkpoint;
+    save(&run, false);
+    test_close(&run);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, &log), QN_OK);
+    facts->cpu = !real.cpu;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->max_work_group = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->local_bytes = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    *facts = real;
+    facts->max_alloc_bytes = 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    facts->max_alloc_bytes = 1 << 26; /* enough, and drivers report what is free just now */
+    facts->global_bytes = 1 << 28;
+    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(warnings, 0);
+    facts->name[0] ^= 1;
+    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(warnings, 1);
+    *facts = real;
+    qn_checkpoint_close(&checkpoint);
+    qn_graph_destroy(&graph);
+}
+
+static void one_at_a_time_has_the_lock(void **state)
+{
+    (void)state;
+    char path[512];
+    int first, second;
+    path_in(path, "new/deeper");
+    assert_int_equal(qn_checkpoint_lock(path, &first, NULL), QN_OK);
+    assert_true(there("new/deeper"));
+    assert_int_equal(qn_checkpoint_lock(path, &second, NULL), QN_ERR_IO);
+    assert_int_equal(second, -1);
+    close(first);
+    assert_int_equal(qn_checkpoint_lock(path, &second, NULL), QN_OK);
+    close(second);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
     (void)state;
@@ -217,23 +468,39 @@ static int open_device(void **state)
     (void)state;
     device = test_device();
     const char *temp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
-    return 0;
+    snprintf(base, sizeof base, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
+    return mkdir(base, 0700);
 }
 
 static int close_device(void **state)
 {
     (void)state;
+    char command[300];
     qn_device_close(&device);
-    return qn_tree_remove(folder, NULL) != QN_OK;
+    snprintf(command, sizeof command, "rm -r '%s'", base);
+    return system(command);
 }
+
+/* A new folder for each test. */
+static int next_folder(void **state)
+{
+    (void)state;
+    static int number;
+    snprintf(folder, sizeof folder, "%s/%d", base, number++);
+    return mkdir(folder, 0700);
+}
+
+#define CASE(name) cmocka_unit_test_setup(name, next_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_on_bit_for_bit),       cmocka_unit_test(keeps_last_and_best),
-        cmocka_unit_test(refuses_what_is_damaged),   cmocka_unit_test(refuses_another_graph),
-        cmocka_unit_test(refuses_what_is_not_there),
+        CASE(goes_on_bit_for_bit),        CASE(a_failed_step_leaves_no_metrics),
+        CASE(keeps_last_and_best),        CASE(killed_between_the_links_keeps_the_best),
+        CASE(removes_only_what_it_made),  CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),    CASE(refuses_another_graph),
+        CASE(refuses_another_optimizer),  CASE(refuses_a_lesser_device),
+        CASE(one_at_a_time_has_the_lock), CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
 }

@@ -47,7 +47,8 @@ void test_data_free(struct test_data *data)
 qn_status test_fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
     struct test_data *data = user;
-    data->fetched++;
+    if (++data->fetched == data->fail_at)
+        return QN_ERR_IO;
     assert_true(first >= 0 && count > 0 && first + count <= data->samples);
     if (strcmp(input, "x") == 0)
         memcpy(rows, data->x + first * data->width,

@@ -15,6 +15,7 @@ struct test_data {
     int32_t *labels;
     float *target;
     int fetched; /* calls of test_fetch so far */
+    int fail_at; /* the call that fails, counted from 1; 0: none */
 };
 
 enum { TEST_CLASSES = 5, TEST_IGNORED = 255 };

@@ -125,6 +125,12 @@ int data_look(struct data *data, const struct settings *s, const struct recipe *
     return describe_split(data, s, recipe, failure);
 }
 
+void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
+{
+    snprintf(digest, DATA_DIGEST_BYTES, "%" PRId64 "-%08" PRIx32,
+             qn_dataset_describe(data->train)->count, qn_dataset_checksum(data->train));
+}
+
 void data_close(struct data *data)
 {
     qn_dataset_close(&data->train);

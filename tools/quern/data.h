@@ -20,6 +20,9 @@ int data_open(struct data *data, const struct settings *settings, const struct r
 /* Fills data->model alone, from the recipe if it says all, else from the training split. */
 int data_look(struct data *data, const struct settings *settings, const struct recipe *recipe,
               struct failure *failure);
+/* "COUNT-CRC32" of the training split's images and labels. */
+enum { DATA_DIGEST_BYTES = 40 };
+void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES]);
 void data_close(struct data *data);
 
 /* Rows of images and labels in host memory. */

@@ -5,6 +5,10 @@
 
 #include <stdlib.h>
 
+/* A training that goes on removes checkpoints, even one that is being read: then there is a newer
+ * one. */
+enum { ATTEMPTS = 5 };
+
 static int print_json(const struct session *s, const struct evaluation *evaluation)
 {
     cJSON *object = summary_json(s, evaluation);
@@ -17,6 +21,31 @@ static int print_json(const struct session *s, const struct evaluation *evaluati
     return CODE_DONE;
 }
 
+static qn_status open_newest(qn_checkpoint **checkpoint, const char *path, struct failure *failure)
+{
+    const qn_log log = failure_log(failure);
+    qn_status status = QN_ERR_IO;
+    for (int i = 0; status == QN_ERR_IO && i < ATTEMPTS; i++) {
+        failure_clear(failure);
+        status = qn_checkpoint_open(checkpoint, path, &log);
+    }
+    return status;
+}
+
+static qn_status load_newest(struct session *s, const char *path)
+{
+    qn_checkpoint *checkpoint = NULL;
+    qn_status status = QN_ERR_IO;
+    for (int i = 0; status == QN_ERR_IO && i < ATTEMPTS; i++) {
+        status = open_newest(&checkpoint, path, s->failure);
+        if (status == QN_OK)
+            status = qn_weights_load(s->trainer, qn_checkpoint_describe(checkpoint)->weights);
+        qn_checkpoint_close(&checkpoint);
+    }
+    return status;
+}
+
+/* `weights`: a file, or the folder of a checkpoint. */
 static int measure(struct session *s, const char *weights, const struct arguments *a)
 {
     struct evaluation evaluation = {0};
@@ -28,7 +57,9 @@ static int measure(struct session *s, const char *weights, const struct argument
     TRY(session_device(s, a));
     TRY(session_plan(s, qn_device_facts(s->device), &params));
     TRY(session_trainer(s));
-    TRY_LIBRARY(s->failure, NULL, qn_weights_load(s->trainer, weights));
+    TRY_LIBRARY(s->failure, NULL,
+                file_is_folder(weights) ? load_newest(s, weights)
+                                        : qn_weights_load(s->trainer, weights));
     TRY(evaluate(s, &evaluation));
     if (a->value[OPTION_JSON])
         return print_json(s, &evaluation);
@@ -41,13 +72,12 @@ static int measure(struct session *s, const char *weights, const struct argument
 static int with_checkpoint(struct session *s, const char *path, const char *recipe,
                            const struct arguments *a)
 {
-    const qn_log log = failure_log(s->failure);
     qn_checkpoint *checkpoint = NULL;
-    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, path, &log));
+    TRY_LIBRARY(s->failure, NULL, open_newest(&checkpoint, path, s->failure));
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     int code = recipe ? session_recipe(s, recipe, a) : session_note(s, info, a);
     if (code == CODE_DONE)
-        code = measure(s, info->weights, a);
+        code = measure(s, path, a);
     session_close(s);
     qn_checkpoint_close(&checkpoint);
     return code;

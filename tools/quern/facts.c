@@ -9,36 +9,25 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { KIND_SWITCH, KIND_INT, KIND_BYTES, KIND_REAL };
+enum kind { KIND_FLAG, KIND_INTEGER, KIND_WHOLE, KIND_REAL };
 
+#define FIELD(name, kind) {#name, KIND_##kind, offsetof(qn_facts, name)},
 static const struct {
     const char *name;
     enum kind kind;
     size_t offset;
-} fields[] = {
-    {"cpu", KIND_SWITCH, offsetof(qn_facts, cpu)},
-    {"vector_width", KIND_INT, offsetof(qn_facts, vector_width)},
-    {"compute_units", KIND_INT, offsetof(qn_facts, compute_units)},
-    {"max_work_group", KIND_INT, offsetof(qn_facts, max_work_group)},
-    {"local_bytes", KIND_BYTES, offsetof(qn_facts, local_bytes)},
-    {"global_bytes", KIND_BYTES, offsetof(qn_facts, global_bytes)},
-    {"max_alloc_bytes", KIND_BYTES, offsetof(qn_facts, max_alloc_bytes)},
-    {"alignment", KIND_BYTES, offsetof(qn_facts, alignment)},
-    {"blas", KIND_SWITCH, offsetof(qn_facts, blas)},
-    {"flops", KIND_REAL, offsetof(qn_facts, flops)},
-    {"bytes_per_second", KIND_REAL, offsetof(qn_facts, bytes_per_second)},
-    {"launch_seconds", KIND_REAL, offsetof(qn_facts, launch_seconds)},
-};
+} fields[] = {QN_FACTS_LIST(FIELD)};
+#undef FIELD
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 static cJSON *add_field(cJSON *object, int i, const void *at)
 {
     switch (fields[i].kind) {
-    case KIND_SWITCH:
+    case KIND_FLAG:
         return cJSON_AddBoolToObject(object, fields[i].name, *(const bool *)at);
-    case KIND_INT:
+    case KIND_INTEGER:
         return cJSON_AddNumberToObject(object, fields[i].name, *(const int *)at);
-    case KIND_BYTES:
+    case KIND_WHOLE:
         return cJSON_AddNumberToObject(object, fields[i].name, (double)*(const int64_t *)at);
     default:
         return cJSON_AddNumberToObject(object, fields[i].name, *(const double *)at);
@@ -62,20 +51,21 @@ static bool usable(enum kind kind, double number)
 {
     if (kind == KIND_REAL)
         return number > 0 && isfinite(number);
-    return number >= 1 && number == floor(number) && number < (kind == KIND_INT ? 0x1p31 : 0x1p53);
+    return number >= 1 && number == floor(number) &&
+           number < (kind == KIND_INTEGER ? 0x1p31 : 0x1p53);
 }
 
 static bool read_field(const cJSON *item, enum kind kind, void *to)
 {
-    if (kind == KIND_SWITCH && cJSON_IsBool(item)) {
+    if (kind == KIND_FLAG && cJSON_IsBool(item)) {
         *(bool *)to = cJSON_IsTrue(item);
         return true;
     }
-    if (kind == KIND_SWITCH || !cJSON_IsNumber(item) || !usable(kind, item->valuedouble))
+    if (kind == KIND_FLAG || !cJSON_IsNumber(item) || !usable(kind, item->valuedouble))
         return false;
-    if (kind == KIND_INT)
+    if (kind == KIND_INTEGER)
         *(int *)to = (int)item->valuedouble;
-    else if (kind == KIND_BYTES)
+    else if (kind == KIND_WHOLE)
         *(int64_t *)to = (int64_t)item->valuedouble;
     else
         *(double *)to = item->valuedouble;

@@ -10,9 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a line that the parser takes whole. */
-enum { LINE_CHARACTERS = 198 };
-
 /* --- entries --- */
 
 static int find(const struct recipe *recipe, const char *section, const char *key)
@@ -50,13 +47,14 @@ int recipe_refuse(const struct recipe *recipe, const struct recipe_entry *entry,
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (!entry->line)
-        return failure_set(failure, CODE_USAGE, "%s: %s.%s: %s", entry->option, entry->section,
+        return failure_set(failure, CODE_USAGE, "%s: %s.%s: %s",
+                           *entry->option ? entry->option : recipe->name, entry->section,
                            entry->key, text);
     return failure_set(failure, CODE_USAGE, "%s:%d: %s.%s: %s", recipe->name, entry->line,
                        entry->section, entry->key, text);
 }
 
-/* Whether texts fit an entry and come back the same when it is written and read again. */
+/* Why texts do not fit an entry; NULL: they do. */
 static const char *reason_against(const char *section, const char *key, const char *value)
 {
     if (!*section || strlen(section) >= sizeof((struct recipe_entry *)0)->section)
@@ -65,11 +63,7 @@ static const char *reason_against(const char *section, const char *key, const ch
         return "unknown key";
     if (!*value)
         return "has no value";
-    if (strlen(key) + strlen(value) > LINE_CHARACTERS - strlen(" = "))
-        return "its value is too long";
-    if (strpbrk(value, "\r\n") || strstr(value, " ;") || strstr(value, "\t;"))
-        return "its value has a line break or a comment in it";
-    return NULL;
+    return strlen(value) < RECIPE_VALUE_BYTES ? NULL : "its value is too long";
 }
 
 static int add(struct recipe *recipe, const struct recipe_entry *place, const char *section,
@@ -189,40 +183,4 @@ int recipe_read(struct recipe *recipe, const char *name, struct failure *failure
     int code = recipe_parse(recipe, text, name, failure);
     free(text);
     return code;
-}
-
-/* --- writing --- */
-
-static bool is_first_of_section(const struct recipe *recipe, int index)
-{
-    for (int i = 0; i < index; i++)
-        if (strcmp(recipe->entries[i].section, recipe->entries[index].section) == 0)
-            return false;
-    return true;
-}
-
-static void write_section(const struct recipe *recipe, const char *section, FILE *out)
-{
-    fprintf(out, "[%s]\n", section);
-    for (int i = 0; i < recipe->count; i++)
-        if (strcmp(recipe->entries[i].section, section) == 0)
-            fprintf(out, "%s = %s\n", recipe->entries[i].key, recipe->entries[i].value);
-}
-
-char *recipe_text(const struct recipe *recipe)
-{
-    char *text = NULL;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-    if (!out)
-        return NULL;
-    for (int i = 0; i < recipe->count; i++)
-        if (is_first_of_section(recipe, i))
-            write_section(recipe, recipe->entries[i].section, out);
-    bool failed = ferror(out);
-    if (fclose(out) || failed) {
-        free(text);
-        return NULL;
-    }
-    return text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A recipe as text: keys and values of an INI file with the place where each was written. What the
- * keys mean is the business of settings.h.
+ * keys mean is the business of settings.h, how a checkpoint keeps them that of note.h.
  */
 #ifndef QUERN_TOOL_RECIPE_H
 #define QUERN_TOOL_RECIPE_H
@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-enum { RECIPE_ENTRIES = 128, RECIPE_VALUE_BYTES = 200 };
+enum { RECIPE_ENTRIES = 128, RECIPE_VALUE_BYTES = 4096 };
 
 struct recipe_entry {
     char section[16], key[32], value[RECIPE_VALUE_BYTES];
-    int line;        /* in the recipe; 0: from the command line */
-    char option[48]; /* "--budget", "--set" */
+    int line;        /* in the recipe's file; 0: from elsewhere */
+    char option[48]; /* "--budget", "--set"; "": not from the command line */
 };
 
 struct recipe {
@@ -34,7 +34,7 @@ int recipe_parse(struct recipe *recipe, const char *text, const char *name,
 /* NULL when the recipe does not have it. */
 const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *section,
                                        const char *key);
-/* Adds or replaces a value that came from the command line. */
+/* Adds or replaces a value that came from an option of the command line, or from elsewhere (""). */
 int recipe_put(struct recipe *recipe, const char *section, const char *key, const char *value,
                const char *option, struct failure *failure);
 void recipe_remove(struct recipe *recipe, const char *section, const char *key);
@@ -44,9 +44,6 @@ __attribute__((format(printf, 4, 5))) int recipe_refuse(const struct recipe *rec
                                                         const struct recipe_entry *entry,
                                                         struct failure *failure, const char *format,
                                                         ...);
-
-/* The whole as an INI text that recipe_parse takes; freed by the caller. NULL: out of memory. */
-char *recipe_text(const struct recipe *recipe);
 
 /* Names of the recipes that ship; NULL past the last. */
 const char *recipe_shipped(int index);

@@ -2,29 +2,60 @@
 #include "commands.h"
 #include "training.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* The folder of the checkpoints, of which the operand may be one. */
-static const char *out_of(const struct arguments *a, const qn_checkpoint_info *info, char *folder,
-                          size_t capacity)
+static bool has(const char *folder, const char *name)
 {
-    if (a->value[OPTION_OUT])
-        return a->value[OPTION_OUT];
-    snprintf(folder, capacity, "%s", info->path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = 0;
-    return slash ? folder : ".";
+    char path[PATH_MAX + 32];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return lstat(path, &status) == 0;
+}
+
+/* The folder of the training: DIR, or the one above it if DIR is a checkpoint. Empty: the
+ * checkpoint lies in no such folder. */
+static int find_source(const char *dir, char source[PATH_MAX], struct failure *failure)
+{
+    if (!realpath(dir, source))
+        return failure_set(failure, CODE_FAILED, "%s: %s", dir, strerror(errno));
+    if (!has(source, "checksums.txt"))
+        return CODE_DONE;
+    *strrchr(source, '/') = 0;
+    if (!has(source, "last"))
+        *source = 0;
+    return CODE_DONE;
+}
+
+/* Where the training goes on to save. */
+static int choose_out(struct training *training, const struct arguments *a, const char *source,
+                      struct failure *failure)
+{
+    char real[PATH_MAX];
+    const char *out = a->value[OPTION_OUT];
+    training->out = out ? out : source;
+    training->saved = !out || (realpath(out, real) && strcmp(real, source) == 0);
+    if (!out && !*source)
+        return failure_set(failure, CODE_USAGE,
+                           "%s: lies in no folder of a training; say with --out where to save",
+                           a->operand);
+    return training->saved ? CODE_DONE : training_check_out(out, failure);
 }
 
 /* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
 static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
     if (!a->value[OPTION_REPLAN] && !a->value[OPTION_BUDGET]) {
-        TRY_LIBRARY(s->failure, NULL,
-                    qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan));
-        return CODE_DONE;
+        failure_clear(s->failure);
+        qn_status status = qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
+        return status == QN_ERR_FORMAT
+                   ? failure_set(s->failure, CODE_FAILED, "%s; --replan makes a new one",
+                                 s->failure->logged)
+               : status ? failure_library(s->failure, status, NULL)
+                        : CODE_DONE;
     }
     qn_plan_params params = qn_checkpoint_describe(checkpoint)->plan;
     if (a->value[OPTION_BUDGET])
@@ -32,13 +63,26 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
     return session_plan(s, qn_device_facts(s->device), &params);
 }
 
+/* The order of the samples means nothing among others. */
+static int check_samples(const struct session *s, const char *dir)
+{
+    char digest[DATA_DIGEST_BYTES];
+    data_digest(&s->data, digest);
+    return !s->settings.samples || strcmp(s->settings.samples, digest) == 0
+               ? CODE_DONE
+               : failure_set(s->failure, CODE_FAILED,
+                             "%s: data: not the samples this training began with", dir);
+}
+
 static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
                  const struct arguments *a)
 {
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
-    char folder[4096];
     TRY(session_note(s, info, a));
+    if (!training->saved)
+        s->settings.best_accuracy = -1; /* its checkpoint stays behind */
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(check_samples(s, a->operand));
     TRY(session_graph(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));
@@ -49,22 +93,33 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(session_trainer(s));
     TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, s->trainer));
     training->position = info->position;
-    training->saved = !a->value[OPTION_OUT];
-    training->out = out_of(a, info, folder, sizeof folder);
     return training_run(training);
+}
+
+static int open_and_go_on(struct session *s, struct training *training, const struct arguments *a)
+{
+    const qn_log log = failure_log(s->failure);
+    qn_checkpoint *checkpoint = NULL;
+    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
+    int code = go_on(s, training, checkpoint, a);
+    session_close(s);
+    qn_checkpoint_close(&checkpoint);
+    return code;
 }
 
 static int resume(struct session *s, const struct arguments *a)
 {
-    struct training training = {
-        .session = s, .quiet = a->value[OPTION_QUIET] != NULL, .metrics = {.descriptor = -1}};
-    const qn_log log = failure_log(s->failure);
-    qn_checkpoint *checkpoint = NULL;
-    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
-    int code = go_on(s, &training, checkpoint, a);
-    metrics_close(&training.metrics);
-    session_close(s);
-    qn_checkpoint_close(&checkpoint);
+    struct training training = {.session = s,
+                                .quiet = a->value[OPTION_QUIET] != NULL,
+                                .metrics = {.descriptor = -1},
+                                .lock = -1};
+    char source[PATH_MAX];
+    TRY(find_source(a->operand, source, s->failure));
+    TRY(choose_out(&training, a, source, s->failure));
+    int code = training.saved ? training_lock(&training, s->failure) : CODE_DONE;
+    if (code == CODE_DONE)
+        code = open_and_go_on(s, &training, a);
+    training_close(&training);
     return code;
 }
 

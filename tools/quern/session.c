@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "note.h"
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A checkpoint's recipe must mean the same in every folder. */
-static int make_paths_absolute(struct session *s)
+static void make_paths_absolute(struct session *s)
 {
     static const char *const keys[] = {"path", "images", "labels", "test_images", "test_labels"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
-        char *path = entry ? realpath(entry->value, NULL) : NULL;
-        int code = CODE_DONE;
-        if (path && strlen(path) < RECIPE_VALUE_BYTES - 16)
-            memcpy(s->recipe.entries[entry - s->recipe.entries].value, path, strlen(path) + 1);
-        else if (path)
-            code = recipe_refuse(&s->recipe, entry, s->failure, "its value is too long");
-        free(path);
-        TRY(code);
+        char path[PATH_MAX];
+        if (entry && realpath(entry->value, path))
+            snprintf(s->recipe.entries[entry - s->recipe.entries].value, RECIPE_VALUE_BYTES, "%s",
+                     path);
     }
-    return CODE_DONE;
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
-    TRY(make_paths_absolute(s));
+    make_paths_absolute(s);
     return settings_read(&s->settings, &s->recipe, s->failure);
 }
 
@@ -43,7 +38,7 @@ int session_note(struct session *s, const qn_checkpoint_info *info,
     if (!info->note || !*info->note)
         return failure_set(s->failure, CODE_FAILED, "%s: recipe: the checkpoint has none",
                            info->path);
-    if (recipe_parse(&s->recipe, info->note, info->path, s->failure))
+    if (note_read(&s->recipe, info->note, info->path, s->failure))
         return s->failure->code;
     return finish_recipe(s, arguments);
 }
@@ -110,5 +105,5 @@ const char *session_budget_origin(const struct session *s)
     const struct recipe_entry *entry = recipe_find(&s->recipe, "memory", "budget");
     if (!entry)
         return "three quarters of the device's memory";
-    return entry->line ? "of the recipe" : entry->option;
+    return *entry->option ? entry->option : "of the recipe";
 }

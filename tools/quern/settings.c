@@ -3,7 +3,7 @@
 #include "value.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static const char *read_shape(const struct key *key, const char *text, void *to)
     if (value_reals(text, values, 3, &count) || count != 3)
         return "is not channels,height,width";
     for (int i = 0; i < 3; i++)
-        if (values[i] != (float)(int)values[i] || values[i] < key->least || values[i] > key->most)
+        if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
             return "is not channels,height,width";
     for (int i = 0; i < 3; i++)
         ((int64_t *)to)[i] = (int64_t)values[i];
@@ -266,8 +266,11 @@ static const struct key keys[] = {
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
 /* What a checkpoint's recipe has besides. */
-static const struct key resumed = {
-    "resume", "best_accuracy", read_real, offsetof(struct settings, best_accuracy), -1, 2};
+static const struct key resumed[] = {
+    {"resume", "best_accuracy", read_real, offsetof(struct settings, best_accuracy), -1, 2},
+    {"resume", "samples", read_text, offsetof(struct settings, samples)},
+};
+enum { N_RESUMED = sizeof resumed / sizeof *resumed };
 
 /* Keys of which one takes the place of the other. */
 static const char *const rivals[][2] = {
@@ -276,14 +279,20 @@ static const char *const rivals[][2] = {
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 
+static const struct key *find_among(const struct key *among, int count, const char *section,
+                                    const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(among[i].section, section) == 0 && strcmp(among[i].name, name) == 0)
+            return &among[i];
+    return NULL;
+}
+
 static const struct key *find_key(const struct recipe *recipe, const char *section,
                                   const char *name)
 {
-    for (int i = 0; i < N_KEYS; i++)
-        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
-            return &keys[i];
-    bool own = recipe->resumed && strcmp(section, resumed.section) == 0;
-    return own && strcmp(name, resumed.name) == 0 ? &resumed : NULL;
+    const struct key *key = find_among(keys, N_KEYS, section, name);
+    return key || !recipe->resumed ? key : find_among(resumed, N_RESUMED, section, name);
 }
 
 static bool is_section(const char *name)

@@ -73,7 +73,9 @@ struct settings {
     struct data_settings data;
     struct train_settings train;
     struct memory_settings memory;
+    /* What the note of a checkpoint adds. */
     double best_accuracy; /* of the checkpoints so far; below 0: none */
+    const char *samples;  /* data_digest of the training split; NULL: not known */
 };
 
 /* Reads and checks all of a recipe. */
@@ -87,7 +89,7 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
 /* All keys with their meanings, for people. */
 void settings_help(FILE *out);
 
-/* The effective batch of an update; samples of all updates before it; the number of updates. */
+/* The effective batch of an update; the number of updates. */
 int64_t settings_batch(const struct train_settings *train, int64_t update);
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);
 

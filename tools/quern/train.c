@@ -3,24 +3,6 @@
 #include "training.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
-
-/* A folder that holds a run already is not mixed with another one. */
-static int check_out(const char *out, struct failure *failure)
-{
-    char last[4096];
-    struct stat status;
-    if (!out)
-        return CODE_DONE;
-    if (snprintf(last, sizeof last, "%s/last", out) >= (int)sizeof last)
-        return failure_set(failure, CODE_USAGE, "--out: the path is too long");
-    if (lstat(last, &status) == 0)
-        return failure_set(failure, CODE_USAGE,
-                           "--out: %s: holds a training already; go on with quern resume %s, or "
-                           "name another folder",
-                           out, out);
-    return CODE_DONE;
-}
 
 static int make_plan(struct session *s, struct metrics *metrics, const char *path)
 {
@@ -36,7 +18,7 @@ static int make_plan(struct session *s, struct metrics *metrics, const char *pat
 
 static int train(struct session *s, struct training *training, const struct arguments *a)
 {
-    TRY(check_out(training->out, s->failure));
+    TRY(training_check_out(training->out, s->failure));
     TRY(session_recipe(s, a->operand, a));
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
@@ -57,10 +39,11 @@ static int run(const struct arguments *a, struct failure *failure)
     struct training training = {.session = session,
                                 .out = a->value[OPTION_OUT],
                                 .quiet = a->value[OPTION_QUIET] != NULL,
-                                .metrics = {.descriptor = -1}};
+                                .metrics = {.descriptor = -1},
+                                .lock = -1};
     training_catch_signals();
     int code = train(session, &training, a);
-    metrics_close(&training.metrics);
+    training_close(&training);
     session_close(session);
     free(session);
     return code;

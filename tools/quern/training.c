@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
+#include "note.h"
 #include "value.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct loop {
@@ -17,7 +22,7 @@ struct loop {
     int64_t samples_per_epoch;
     int64_t update, position;     /* done; the last metrics may still be under way */
     int64_t recorded;             /* samples of all updates whose metrics arrived */
-    int64_t skipped;              /* updates that changed nothing */
+    int64_t overflows;            /* updates without effect: their gradient was not finite */
     double mark;                  /* end of the last step, or of what came after it */
     double spent;                 /* seconds of the update whose metrics are under way */
     int64_t saved;                /* update of the newest checkpoint; below 0: none */
@@ -42,6 +47,39 @@ void training_catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+int training_check_out(const char *out, struct failure *failure)
+{
+    char last[4096];
+    struct stat status;
+    if (!out)
+        return CODE_DONE;
+    if (!*out)
+        return failure_set(failure, CODE_USAGE, "--out: needs the name of a folder");
+    if (snprintf(last, sizeof last, "%s/last", out) >= (int)sizeof last)
+        return failure_set(failure, CODE_USAGE, "--out: the path is too long");
+    if (lstat(last, &status) == 0)
+        return failure_set(failure, CODE_USAGE,
+                           "--out: %s: holds a training already; go on with quern resume %s, or "
+                           "name another folder",
+                           out, out);
+    return CODE_DONE;
+}
+
+int training_lock(struct training *training, struct failure *failure)
+{
+    const qn_log log = failure_log(failure);
+    TRY_LIBRARY(failure, NULL, qn_checkpoint_lock(training->out, &training->lock, &log));
+    return training->saved ? CODE_DONE : training_check_out(training->out, failure);
+}
+
+void training_close(struct training *training)
+{
+    metrics_close(&training->metrics);
+    if (training->lock >= 0)
+        close(training->lock);
+    training->lock = -1;
+}
+
 void training_announce(const struct session *s)
 {
     char size[SIZE_TEXT_BYTES];
@@ -63,7 +101,7 @@ static int record(struct loop *l, const qn_metrics *metrics)
     if (!metrics->valid)
         return CODE_DONE;
     l->recorded += metrics->samples;
-    l->skipped += metrics->skipped;
+    l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
     progress_update(&l->progress, metrics, l->recorded, l->spent);
     return metrics_update(&l->training->metrics, metrics, l->spent, l->session->failure);
 }
@@ -140,15 +178,37 @@ static int measure(struct loop *l)
     return CODE_DONE;
 }
 
+/* The folder that was meant by a dataset's name alone. */
+static int keep_folder(struct session *s)
+{
+    const struct data_settings *data = &s->settings.data;
+    const char *named = getenv("QN_DATA_DIR");
+    if (data->path || data->images || !named || !*named)
+        return CODE_DONE;
+    char *path = realpath(named, NULL);
+    int code = path ? recipe_put(&s->recipe, "data", "path", path, "QN_DATA_DIR", s->failure)
+                    : failure_set(s->failure, CODE_FAILED, "%s: %s", named, strerror(errno));
+    free(path);
+    return code;
+}
+
+/* Puts into the recipe what tells the data of this training from others. */
+static int keep_data(struct session *s)
+{
+    char digest[DATA_DIGEST_BYTES];
+    data_digest(&s->data, digest);
+    TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
+    return keep_folder(s);
+}
+
 /* The recipe as it stands in a checkpoint. */
 static char *note(struct loop *l)
 {
     char best[32];
     snprintf(best, sizeof best, "%.17g", l->best);
-    if (l->best >= 0 && recipe_put(&l->session->recipe, "resume", "best_accuracy", best,
-                                   "best_accuracy", l->session->failure))
+    if (recipe_put(&l->session->recipe, "resume", "best_accuracy", best, "", l->session->failure))
         return NULL;
-    return recipe_text(&l->session->recipe);
+    return note_text(&l->session->recipe);
 }
 
 static int save(struct loop *l, bool best)
@@ -201,9 +261,9 @@ static void report(struct loop *l, bool whole)
 {
     const char *out = l->training->out;
     progress_end(&l->progress);
-    if (l->skipped)
+    if (l->overflows)
         say("warning: %" PRId64 " updates changed nothing: their gradient was not finite",
-            l->skipped);
+            l->overflows);
     if (!whole)
         progress_say(&l->progress, "stopped by a signal after update %" PRId64 "%s%s", l->update,
                      out ? "; go on with quern resume " : "", out ? out : "");
@@ -212,6 +272,8 @@ static void report(struct loop *l, bool whole)
 static int run(struct loop *l)
 {
     TRY(open_loader(l));
+    if (l->training->out)
+        TRY(keep_data(l->session));
     if (l->training->out && l->saved < 0)
         TRY(save(l, false));
     lap(l);
@@ -229,9 +291,11 @@ static int run(struct loop *l)
     return metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole);
 }
 
-int training_run(const struct training *training)
+int training_run(struct training *training)
 {
     struct session *s = training->session;
+    if (training->out && training->lock < 0)
+        TRY(training_lock(training, s->failure));
     const qn_plan_info *plan = qn_plan_facts(s->plan);
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {

@@ -16,14 +16,22 @@ struct training {
     bool quiet;
     int64_t position; /* of the data at the start */
     bool saved;       /* the start is a checkpoint of `out` already */
+    int lock;         /* descriptor that keeps others out of `out`; -1 */
 };
 
 /* From now on SIGINT and SIGTERM end the training after the update under way; a second one ends the
  * program. */
 void training_catch_signals(void);
+/* A folder that holds a training already is not mixed with another one. NULL: none is named. */
+int training_check_out(const char *out, struct failure *failure);
+/* Keeps other trainings out of `out`, and leaves it alone if it has become theirs. */
+int training_lock(struct training *training, struct failure *failure);
+/* Closes the metrics and gives up the lock. */
+void training_close(struct training *training);
 /* Prints the device, the budget and the plan. */
 void training_announce(const struct session *session);
-/* Trains, evaluates and saves until the recipe's end or a signal; writes the summary. */
-int training_run(const struct training *training);
+/* Takes the lock if that is still to be done, trains, evaluates and saves until the recipe's end or
+ * a signal; writes the summary. */
+int training_run(struct training *training);
 
 #endif
