@@ -61,7 +61,8 @@ QN_API qn_init qn_init_he(int64_t fan_in);
 QN_API qn_init qn_init_fan_in(int64_t fan_in);
 QN_API qn_init qn_init_constant(double value);
 
-/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. */
+/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. One that no loss reaches is held
+ * and saved like a frozen one. */
 QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
                               const qn_init *init);
 /* A frozen parameter has neither gradient nor optimizer state; `no_decay` exempts it from weight

@@ -31,9 +31,14 @@ static int slot_count(const struct qn_optimizer *optimizer)
 
 /* --- blocks of parameters --- */
 
-static bool trainable(const struct qn_node *node)
+/* A parameter that no loss reaches is held like a frozen one: nobody would write its gradient. */
+static void mark_trainable(struct qn_persist *persist)
 {
-    return node->kind == QN_NODE_PARAMETER && !node->frozen;
+    const struct qn_graph *graph = persist->graph;
+    qn_graph_mark_training(graph, persist->trainable);
+    for (int n = 0; n < graph->n_nodes; n++)
+        persist->trainable[n] &=
+            graph->nodes[n].kind == QN_NODE_PARAMETER && !graph->nodes[n].frozen;
 }
 
 static int64_t aligned_bytes(const struct qn_lowering *how, const struct qn_operand *operand)
@@ -85,14 +90,15 @@ static void add_member(struct qn_persist *persist, int n, int64_t offset)
 }
 
 /* The run of trainable nodes from `first` on that fits one allocation: gives the node after it. */
-static int block_end(const struct qn_lowering *how, const struct qn_graph *graph, int first,
+static int block_end(const struct qn_lowering *how, const struct qn_persist *persist, int first,
                      int64_t *bytes, int *chunks)
 {
+    const struct qn_graph *graph = persist->graph;
     *bytes = 0;
     *chunks = 0;
     int n = first;
     for (; n < graph->n_nodes; n++) {
-        if (!trainable(&graph->nodes[n]))
+        if (!persist->trainable[n])
             continue;
         int64_t size = aligned_bytes(how, &graph->nodes[n].leaf);
         if (*bytes && *bytes + size > how->facts->max_alloc_bytes)
@@ -109,7 +115,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
     for (int first = 0; first < graph->n_nodes;) {
         int64_t bytes, offset = 0;
         int chunks;
-        int end = block_end(how, graph, first, &bytes, &chunks);
+        int end = block_end(how, persist, first, &bytes, &chunks);
         if (!bytes)
             break;
         if (persist->n_blocks == QN_MAX_BLOCKS)
@@ -119,7 +125,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
                            QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
         open_block(how, persist, bytes, chunks);
         for (int n = first; n < end; n++)
-            if (trainable(&graph->nodes[n])) {
+            if (persist->trainable[n]) {
                 add_member(persist, n, offset);
                 offset += aligned_bytes(how, &graph->nodes[n].leaf);
             }
@@ -130,7 +136,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
 
 /* --- everything else --- */
 
-static void add_frozen(struct qn_persist *persist, int n)
+static void add_untrained(struct qn_persist *persist, int n)
 {
     const struct qn_node *node = &persist->graph->nodes[n];
     struct qn_value value = {.name = node->name,
@@ -167,12 +173,13 @@ static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
     size_t nodes = (size_t)persist->graph->n_nodes;
     size_t capacity = nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * 5 + 1;
     persist->values = qn_arena_new(how->arena, struct qn_value, capacity);
+    persist->trainable = qn_arena_new(how->arena, bool, nodes);
     persist->leaf = qn_arena_new(how->arena, int, nodes);
     persist->gradient = qn_arena_new(how->arena, int, nodes);
     persist->state = qn_arena_alloc(how->arena, nodes, sizeof *persist->state);
     persist->gather = qn_arena_alloc(how->arena, nodes, sizeof *persist->gather);
-    if (!persist->values || !persist->leaf || !persist->gradient || !persist->state ||
-        !persist->gather)
+    if (!persist->values || !persist->trainable || !persist->leaf || !persist->gradient ||
+        !persist->state || !persist->gather)
         return false;
     for (size_t n = 0; n < nodes; n++) {
         persist->leaf[n] = persist->gradient[n] = -1;
@@ -206,13 +213,14 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
     persist->control =
         add_plain(persist, "control block", QN_F32,
                   (int64_t)(sizeof(struct qn_control) / sizeof(float)), QN_TAG_STATE, QN_LIFE_RUN);
+    mark_trainable(persist);
     QN_TRY(lay_blocks(how, persist));
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
             add_state(persist, n, &shapes.calls[n]);
         else if (node->kind != QN_NODE_INPUT && persist->leaf[n] < 0)
-            add_frozen(persist, n);
+            add_untrained(persist, n);
     }
     return check_sizes(how, persist);
 }

@@ -39,9 +39,10 @@ struct qn_block {
 struct qn_persist {
     const struct qn_graph *graph;
     struct qn_value *values;
-    int n_values, capacity;
-    int *leaf;     /* by node: value of a parameter or constant; -1 */
-    int *gradient; /* by node: value of a parameter's gradient; -1 */
+    int n_values;
+    bool *trainable; /* by node: a parameter that is not frozen and that some loss reaches */
+    int *leaf;       /* by node: value of a parameter or constant; -1 */
+    int *gradient;   /* by node: value of a trainable parameter's gradient; -1 */
     int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;

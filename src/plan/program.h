@@ -59,7 +59,7 @@ struct qn_program {
     int n_cycles;
     int length; /* of the timeline */
     struct qn_storage *storages;
-    int n_storages, capacity;
+    int n_storages;
     int *persistent; /* by value of the persist: storage */
     int64_t live_peak;
     int peak_at;   /* timeline position of the largest sum of live bytes */

@@ -174,6 +174,67 @@ static void parameters_in_several_blocks(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Trainable by its flags, but no loss reaches it: nobody would write its gradient. */
+static void unused_parameters_are_not_trained(void **state)
+{
+    (void)state;
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {64}, .optimizer = adamw};
+    qn_graph *graph = test_chain(2, 64);
+    qn_plan *without = test_plan(graph, &params);
+    qn_tensor unused = qn_parameter(graph, "unused", 2, (int64_t[]){32, 32}, NULL);
+    qn_output(graph, qn_sum(graph, unused, 1), "only evaluated");
+    qn_plan *with = test_plan(graph, &params);
+    test_invariants(with);
+    test_interpret(with);
+    for (int tag = 0; tag < QN_TAG_COUNT; tag++)
+        if (tag == QN_TAG_GRADIENTS || tag == QN_TAG_OPTIMIZER)
+            assert_int_equal(with->info.bytes_by_tag[tag], without->info.bytes_by_tag[tag]);
+    qn_plan_destroy(&with);
+    qn_plan_destroy(&without);
+    qn_graph_destroy(&graph);
+}
+
+/* Whether storage `number` is read at the last of several steps that it lives for. */
+static bool ends_with_a_read(const qn_plan *plan, int number)
+{
+    const struct qn_storage *storage = &plan->program.storages[number];
+    for (int p = 0; p < plan->program.n_phases; p++) {
+        const struct qn_phase_run *phase = &plan->program.phases[p];
+        int step = storage->end - phase->start;
+        if (storage->start == storage->end || step < 0 || step >= phase->n_steps)
+            continue;
+        const struct qn_task *task = &phase->problem->tasks[phase->steps[step].task];
+        for (int r = 0; r < task->n_reads; r++)
+            if (phase->steps[step].read[r] == number)
+                return true;
+    }
+    return false;
+}
+
+/* A storage that ends one step too early must be noticed, whichever it is. */
+static void the_interpreter_notices_early_ends(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(3, 32);
+    const qn_plan_params params = {
+        .budget = 400 * MIB, .batch = {32}, .micro_batch = 8, .optimizer = adamw};
+    qn_plan *plan = test_plan(graph, &params);
+    test_interpret(plan);
+    int planted = 0;
+    for (int i = 0; i < plan->program.n_storages; i++) {
+        if (!ends_with_a_read(plan, i))
+            continue;
+        plan->program.storages[i].end--;
+        assert_false(test_runs_on_poison(plan));
+        plan->program.storages[i].end++;
+        planted++;
+    }
+    assert_true(planted > 10);
+    test_interpret(plan);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 static void refuses_by_name(void **state)
 {
     (void)state;
@@ -190,8 +251,8 @@ static void refuses_by_name(void **state)
     assert_int_equal(qn_plan_create(&plan, graph, &facts, &odd, NULL), QN_ERR_ARGUMENT);
     const qn_plan_params nobody = {.budget = 400 * MIB, .batch = {256}, .chosen = "conv1,conv9"};
     assert_int_equal(qn_plan_create(&plan, graph, &facts, &nobody, NULL), QN_ERR_ARGUMENT);
-    static const char *const wrong[] = {"linear", "linear=fast", "lineal=cpu", "linear=cpu,=",
-                                        "linear=cpu,conv2d"};
+    static const char *const wrong[] = {"linear", "linear=fast", "lineal=cpu",
+                                        "linear=cpu,=", "linear=cpu,conv2d"};
     for (int i = 0; i < 5; i++) {
         const qn_plan_params wish = {.budget = 400 * MIB, .batch = {256}, .variants = wrong[i]};
         assert_int_equal(qn_plan_create(&plan, graph, &facts, &wish, NULL), QN_ERR_ARGUMENT);
@@ -310,6 +371,8 @@ int main(void)
         cmocka_unit_test(ragged_batches_and_schedules),
         cmocka_unit_test(several_pools),
         cmocka_unit_test(parameters_in_several_blocks),
+        cmocka_unit_test(unused_parameters_are_not_trained),
+        cmocka_unit_test(the_interpreter_notices_early_ends),
         cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
