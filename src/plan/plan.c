@@ -61,7 +61,7 @@ static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *gra
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: micro-batch %" PRId64 " is below 1", size);
     if (group < 0)
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: the groups of batch norm have no common size");
-    if (size % group && size < params->batch[0])
+    if (size % group && size < qn_largest_batch(params))
         return qn_fail(log, QN_ERR_ARGUMENT,
                        "plan: micro-batch %" PRId64 " is not a multiple of batch norm's group of "
                        "%" PRId64 ": take %" PRId64,

@@ -33,7 +33,7 @@ static int batch_count(const struct qn_plan_params *params)
     return count;
 }
 
-static int64_t largest_batch(const struct qn_plan_params *params)
+int64_t qn_largest_batch(const struct qn_plan_params *params)
 {
     int64_t largest = 0;
     for (int i = 0; i < batch_count(params); i++)
@@ -165,7 +165,7 @@ static qn_status build_program(const struct option *o, const struct qn_candidate
     for (int r = 0; r < MOST_RESTS; r++)
         b.rest[r] = b.rest_first[r] = -1;
     *program = (struct qn_program){.evaluation = -1};
-    int64_t largest = largest_batch(o->how.params);
+    int64_t largest = qn_largest_batch(o->how.params);
     add_cycle(&b, largest);
     for (int i = 0; i < batch_count(o->how.params); i++)
         if (o->how.params->batch[i] != largest)
@@ -269,7 +269,7 @@ static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_
  * out where there are many. */
 static int useful_micro_batches(const struct qn_lowering *how, int64_t group, int64_t *sizes)
 {
-    int64_t batch = largest_batch(how->params);
+    int64_t batch = qn_largest_batch(how->params);
     if (how->params->micro_batch) {
         sizes[0] = how->params->micro_batch < batch ? how->params->micro_batch : batch;
         return 1;

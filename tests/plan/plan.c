@@ -262,6 +262,31 @@ static void refuses_by_name(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* A micro-batch may be no multiple of the group only where it is the whole of every batch. */
+static void groups_stay_whole_in_every_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t batch[2], micro_batch;
+        qn_status status;
+    } cases[] = {
+        {{16, 256}, 24, QN_ERR_ARGUMENT}, {{250, 500}, 250, QN_ERR_ARGUMENT},
+        {{250, 500}, 500, QN_OK},         {{16, 250}, 250, QN_OK},
+        {{16, 256}, 32, QN_OK},
+    };
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    struct qn_facts facts = test_facts();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const qn_plan_params params = {.budget = 900 * MIB,
+                                       .batch = {cases[i].batch[0], cases[i].batch[1]},
+                                       .micro_batch = cases[i].micro_batch};
+        qn_plan *plan;
+        assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), cases[i].status);
+        qn_plan_destroy(&plan);
+    }
+    qn_graph_destroy(&graph);
+}
+
 /* --- each seed wins somewhere, and is missed when it is left out --- */
 
 enum { KEEP_ALL = 1, CHEAP = 2, SEGMENTS = 4 };
@@ -374,6 +399,7 @@ int main(void)
         cmocka_unit_test(unused_parameters_are_not_trained),
         cmocka_unit_test(the_interpreter_notices_early_ends),
         cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(groups_stay_whole_in_every_batch),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
         cmocka_unit_test(segments_win_on_a_chain),
