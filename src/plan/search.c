@@ -266,7 +266,7 @@ static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_
 }
 
 /* Every micro-batch that splits the batch into another number of parts, whole groups each; thinned
- * out where there are many. */
+ * out where there are many, but for the smallest, one group, which is always the last. */
 static int useful_micro_batches(const struct qn_lowering *how, int64_t group, int64_t *sizes)
 {
     int64_t batch = qn_largest_batch(how->params);
@@ -275,14 +275,15 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
         return 1;
     }
     int count = 0;
-    for (int64_t parts = 1; count < MOST_MICRO_BATCHES; parts += 1 + parts / 16) {
+    for (int64_t parts = 1; count < MOST_MICRO_BATCHES - 1; parts += 1 + parts / 16) {
         int64_t size = qn_round_up(qn_div_up(batch, parts), group);
         size = size < batch ? size : batch;
         if (!count || size < sizes[count - 1])
             sizes[count++] = size;
         if (size <= group)
-            break;
+            return count;
     }
+    sizes[count++] = group;
     return count;
 }
 
@@ -307,6 +308,22 @@ qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *pers
     return any ? QN_OK : status;
 }
 
+/* What cycle 0 would take if neither its micro-steps nor its remainder recomputed anything. */
+static qn_status time_keep_all(const struct option *o, const struct qn_program *program,
+                               struct qn_arena *arena, double *seconds)
+{
+    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    int rest = rest_index(o, cycle->remainder);
+    struct qn_steps micro, last = {.seconds = 0};
+    if (!qn_steps_make(&o->micro, &keep_all, arena, &micro) ||
+        (rest >= 0 && !qn_steps_make(&o->rest_problem[rest], &keep_all, arena, &last)))
+        return qn_fail(o->how.log, QN_ERR_MEMORY, "plan: out of host memory");
+    *seconds = cycle->seconds +
+               (double)cycle->micro_steps * (micro.seconds - phase_seconds(program, cycle->first)) +
+               (last.seconds - phase_seconds(program, cycle->rest));
+    return QN_OK;
+}
+
 qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist *persist,
                           int64_t micro_batch, int candidate, struct qn_program *program,
                           struct qn_placement *placement, double *keep_all_seconds)
@@ -318,13 +335,7 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     *kept = o;
     QN_TRY(open_option(kept));
-    struct qn_steps all;
-    if (!qn_steps_make(&kept->micro, &keep_all, how->arena, &all))
-        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     QN_TRY(
         measure(kept, &kept->candidates.items[candidate], how->arena, program, placement, &bytes));
-    const struct qn_cycle_plan *cycle = &program->cycles[0];
-    *keep_all_seconds = cycle->seconds + (double)cycle->micro_steps *
-                                             (all.seconds - phase_seconds(program, cycle->first));
-    return QN_OK;
+    return time_keep_all(kept, program, how->arena, keep_all_seconds);
 }

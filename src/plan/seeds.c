@@ -292,8 +292,8 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
     for (int seed = 0; seed < QN_SEED_COUNT; seed++)
         if (use >> seed & 1u)
             QN_TRY(seeds[seed](&s));
-    if (!out->count)
-        return qn_fail(how->log, QN_ERR_ARGUMENT, "plan: every seed of the search is left out");
+    if (!out->count) /* nothing can be recomputed, or every seed is left out */
+        QN_TRY(seed_keep_all(&s));
     keep_frontier(out);
     if (how->params->recompute == QN_RECOMPUTE_ALL)
         keep_smallest(out);

@@ -10,6 +10,7 @@
 
 #include "support.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,23 @@ static void smallest_budget_is_exact(void **state)
         assert_int_equal(plan->info.smallest_budget, smallest);
         qn_plan_destroy(&plan);
     }
+    qn_graph_destroy(&graph);
+}
+
+/* Of a batch with more useful micro-batches than are tried, the smallest one is tried all the same.
+ */
+static void smallest_budget_of_a_large_batch(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    struct qn_facts facts = test_facts();
+    qn_plan_params params = {.budget = 1, .batch = {16384}};
+    qn_plan *plan;
+    int64_t chosen = 0, one = 0;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, &chosen), QN_ERR_BUDGET);
+    params.micro_batch = 1;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, &one), QN_ERR_BUDGET);
+    assert_true(chosen > 0 && chosen <= one);
     qn_graph_destroy(&graph);
 }
 
@@ -367,6 +385,41 @@ static void modes_do_what_they_say(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* A model without anything that can be made again has one plan, whatever is asked. */
+static void nothing_to_recompute(void **state)
+{
+    (void)state;
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){1, 4}, NULL);
+    qn_loss(graph, qn_linear(graph, x, w, (qn_tensor){0}), "mean", NULL);
+    const qn_plan_params params = {
+        .budget = MIB, .batch = {100}, .micro_batch = 64, .recompute = QN_RECOMPUTE_ALL};
+    qn_plan *plan = test_plan(graph, &params);
+    assert_int_equal(plan->info.recomputed_steps, 0);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+/* Keeping everything costs what a plan that keeps everything says, remainder included. */
+static void keep_all_seconds_are_those_of_keeping_all(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {
+        .budget = 400 * MIB, .batch = {112}, .micro_batch = 64, .recompute = QN_RECOMPUTE_ALL};
+    qn_plan *all = test_plan(graph, &params);
+    params.recompute = QN_RECOMPUTE_NONE;
+    qn_plan *none = test_plan(graph, &params);
+    assert_true(all->info.recomputed_steps > 0);
+    assert_true(none->info.keep_all_seconds == none->info.seconds);
+    assert_true(fabs(all->info.keep_all_seconds / none->info.seconds - 1) < 1e-9);
+    qn_plan_destroy(&all);
+    qn_plan_destroy(&none);
+    qn_graph_destroy(&graph);
+}
+
 static void prints(void **state)
 {
     (void)state;
@@ -391,6 +444,7 @@ int main(void)
         cmocka_unit_test(every_budget_keeps_the_invariants),
         cmocka_unit_test(more_budget_is_never_slower),
         cmocka_unit_test(smallest_budget_is_exact),
+        cmocka_unit_test(smallest_budget_of_a_large_batch),
         cmocka_unit_test(less_budget_recomputes_more),
         cmocka_unit_test(same_input_same_plan),
         cmocka_unit_test(ragged_batches_and_schedules),
@@ -404,6 +458,8 @@ int main(void)
         cmocka_unit_test(cheap_ones_win_with_little_less),
         cmocka_unit_test(segments_win_on_a_chain),
         cmocka_unit_test(modes_do_what_they_say),
+        cmocka_unit_test(nothing_to_recompute),
+        cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),
         cmocka_unit_test(prints),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
