@@ -160,7 +160,7 @@ struct qn_state_info {
 
 struct qn_op {
     const char *name;
-    int attr_size;
+    int attr_size;        /* of a struct without padding: plans hash its bytes */
     int n_in, n_required; /* inputs at most; the first n_required must be there */
     int n_out;
     bool view;            /* the output shares the bytes of input 0; no groups */

@@ -167,38 +167,6 @@ static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choi
                    choice->smallest_micro_batch, choice->largest_step);
 }
 
-static void hash_phase(uint64_t *hash, const struct qn_phase_run *phase)
-{
-    for (int i = 0; i < phase->n_steps; i++) {
-        const struct qn_step *step = &phase->steps[i];
-        const struct qn_task *task = &phase->problem->tasks[step->task];
-        const char *variant = task->group ? task->group->variant[task->variant].name : "transfer";
-        *hash = qn_hash(*hash, task->name, strlen(task->name) + 1);
-        *hash = qn_hash(*hash, variant, strlen(variant) + 1);
-        *hash = qn_hash(*hash, step->read, (size_t)task->n_reads * sizeof *step->read);
-        *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);
-    }
-    *hash = qn_hash(*hash, &phase->problem->batch, sizeof phase->problem->batch);
-}
-
-static uint64_t hash_plan(const struct qn_plan *plan)
-{
-    uint64_t hash = QN_HASH_START;
-    for (int p = 0; p < plan->program.n_phases; p++)
-        hash_phase(&hash, &plan->program.phases[p]);
-    for (int i = 0; i < plan->program.n_storages; i++) {
-        const struct qn_storage *storage = &plan->program.storages[i];
-        const int64_t where[] = {storage->pool, storage->offset, storage->bytes};
-        hash = qn_hash(hash, where, sizeof where);
-    }
-    for (int i = 0; i < plan->program.n_cycles; i++) {
-        const struct qn_cycle_plan *cycle = &plan->program.cycles[i];
-        const int64_t split[] = {cycle->batch, cycle->micro_steps, cycle->remainder};
-        hash = qn_hash(hash, split, sizeof split);
-    }
-    return hash;
-}
-
 static void sum_tags(struct qn_plan *plan)
 {
     for (int i = 0; i < plan->program.n_storages; i++) {
@@ -228,8 +196,8 @@ static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, doub
         .smallest_budget = choice->smallest,
         .pools = plan->placement.n_pools,
         .optimizer = optimizers[plan->params.optimizer.kind],
-        .hash = hash_plan(plan),
     };
+    plan->info.hash = qn_plan_hash(plan);
     sum_tags(plan);
 }
 

@@ -5,13 +5,11 @@
 extern const struct qn_op qn_op_reshape;
 extern const struct qn_check_op qn_check_reshape;
 
-static const struct qn_reshape_attr flat = {{2, {QN_BATCH, 12}}, false},
-                                    open = {{2, {8, 0}}, false},
-                                    tokens = {{2, {3 * QN_BATCH, 4}}, false},
-                                    wrong = {{2, {QN_BATCH, 7}}, false},
-                                    too_open = {{2, {0, 0}}, false},
-                                    late = {{2, {4, QN_BATCH}}, false},
-                                    larger = {{2, {5, 5}}, false}, ranks = {{7, {1}}, false};
+static const struct qn_reshape_attr flat = {{QN_BATCH, 12}, 2, 0}, open = {{8, 0}, 2, 0},
+                                    tokens = {{3 * QN_BATCH, 4}, 2, 0},
+                                    wrong = {{QN_BATCH, 7}, 2, 0}, too_open = {{0, 0}, 2, 0},
+                                    late = {{4, QN_BATCH}, 2, 0}, larger = {{5, 5}, 2, 0},
+                                    ranks = {{1}, 7, 0};
 
 static const struct qn_check_case cases[] = {
     {"flat", .in = {{.rank = 3, .dim = {2, 3, 4}}}, .attr = &flat, .small = true},
