@@ -73,8 +73,6 @@ typedef struct qn_plan_params {
     const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
                              before the preferred ones; "" or NULL: none */
     qn_optimizer optimizer;
-    unsigned
-        without_seeds; /* bit 0 keep-all, 1 cheap-ones, 2 segments: seeds of the search left out */
 } qn_plan_params;
 
 /* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */

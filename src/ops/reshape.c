@@ -86,7 +86,6 @@ const struct qn_op qn_op_reshape = {
     .n_required = 1,
     .n_out = 1,
     .view = true,
-    .keep_types = true,
     .shape = shape,
 };
 

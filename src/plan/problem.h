@@ -101,6 +101,7 @@ struct qn_lowering {
     const struct qn_facts *facts;
     const struct qn_plan_params *params;
     const struct qn_log *log;
+    unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
 };
 
 /* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */

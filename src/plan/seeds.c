@@ -18,12 +18,6 @@ static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum { N_WINDOWS = sizeof windows / sizeof *windows, MOST = SWEEP * (N_WINDOWS + 1) + 2 };
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
-const char *qn_seed_name(enum qn_seed seed)
-{
-    static const char *const names[] = {"keep-all", "cheap-ones", "segments", "chosen"};
-    return names[seed];
-}
-
 int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
                       const struct qn_steps *steps)
 {
@@ -288,7 +282,7 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
     find_saved(&s);
     unsigned use = allowed[how->params->recompute];
     if (how->params->recompute == QN_RECOMPUTE_AUTO)
-        use &= ~how->params->without_seeds;
+        use &= ~how->without_seeds;
     for (int seed = 0; seed < QN_SEED_COUNT; seed++)
         if (use >> seed & 1u)
             QN_TRY(seeds[seed](&s));

@@ -30,6 +30,4 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
 int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
                       const struct qn_steps *steps);
 
-const char *qn_seed_name(enum qn_seed seed);
-
 #endif
