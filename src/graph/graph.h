@@ -69,9 +69,9 @@ struct qn_shapes {
     struct qn_shape_call *calls; /* by node number; of operators */
 };
 
-/* Allocated from `arena`. QN_ERR_SHAPE logs node and reason. */
+/* Allocated from `arena`. QN_ERR_SHAPE logs node and reason to `log`. */
 qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena *arena,
-                          struct qn_shapes *shapes);
+                          const struct qn_log *log, struct qn_shapes *shapes);
 
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);

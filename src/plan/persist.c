@@ -207,7 +207,7 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
 {
     *persist = (struct qn_persist){.graph = graph};
     struct qn_shapes shapes;
-    QN_TRY(qn_graph_shapes(graph, qn_graph_batch_group(graph), how->arena, &shapes));
+    QN_TRY(qn_graph_shapes(graph, qn_graph_batch_group(graph), how->arena, how->log, &shapes));
     if (!allocate(how, persist))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     persist->control =

@@ -157,8 +157,9 @@ static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choi
 {
     char budget[32], least[32];
     if (choice->smallest == INT64_MAX)
-        return qn_fail(&plan->log, QN_ERR_BUDGET, "plan: nothing can be placed in %d buffers",
-                       QN_MAX_POOLS);
+        return qn_fail(&plan->log, QN_ERR_BUDGET,
+                       "plan: more than %d buffers of the largest allocation, %" PRId64 " bytes",
+                       QN_MAX_POOLS, plan->facts.max_alloc_bytes);
     return qn_fail(&plan->log, QN_ERR_BUDGET,
                    "no plan fits %s (%" PRId64 " bytes): the smallest budget is %" PRId64
                    " bytes (%s), at micro-batch %" PRId64 ", most of it alive at '%s'",

@@ -101,6 +101,8 @@ struct qn_lowering {
     const struct qn_facts *facts;
     const struct qn_plan_params *params;
     const struct qn_log *log;
+    bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
+                        cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
 };
 

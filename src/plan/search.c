@@ -187,10 +187,11 @@ static qn_status measure(const struct option *o, const struct qn_candidate *cand
                          struct qn_placement *placement, int64_t *bytes)
 {
     QN_TRY(build_program(o, candidate, arena, program));
-    *bytes = INT64_MAX;
-    if (qn_place(program->storages, program->n_storages, o->how.facts->max_alloc_bytes, arena,
-                 placement))
-        *bytes = placement->total + program->blas_temp;
+    qn_status status = qn_place(program->storages, program->n_storages,
+                                o->how.facts->max_alloc_bytes, arena, placement);
+    if (status == QN_ERR_MEMORY)
+        return qn_fail(o->how.log, status, "plan: out of host memory");
+    *bytes = status == QN_OK ? placement->total + program->blas_temp : INT64_MAX;
     return QN_OK;
 }
 
@@ -287,25 +288,28 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
     return count;
 }
 
+/* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
+ * none, and whenever anything else goes wrong, it is tried again, aloud. */
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
                     struct qn_choice *choice)
 {
     int64_t sizes[MOST_MICRO_BATCHES];
     int count = useful_micro_batches(how, qn_graph_batch_group(persist->graph), sizes);
+    bool too_large, any = false;
     struct qn_lowering quiet = *how;
     quiet.log = NULL;
+    quiet.too_large = &too_large;
     *choice = (struct qn_choice){.candidate = -1, .smallest = INT64_MAX, .largest_step = ""};
-    qn_status status = QN_OK;
-    bool any = false;
     for (int i = 0; i < count; i++) {
-        /* A micro-batch with a tensor above the largest allocation is no option; the last one, the
-         * smallest, says so aloud. */
-        status = try_micro_batch(i + 1 < count || any ? &quiet : how, persist, sizes[i], choice);
-        if (status != QN_OK && status != QN_ERR_MEMORY)
-            return status;
-        any |= status == QN_OK;
+        too_large = false;
+        qn_status status = try_micro_batch(&quiet, persist, sizes[i], choice);
+        if (status != QN_OK && too_large && (any || i + 1 < count))
+            continue;
+        if (status != QN_OK)
+            QN_TRY(try_micro_batch(how, persist, sizes[i], choice));
+        any = true;
     }
-    return any ? QN_OK : status;
+    return QN_OK;
 }
 
 /* What cycle 0 would take if neither its micro-steps nor its remainder recomputed anything. */

@@ -39,7 +39,7 @@ static void shapes_follow_the_batch(void **state)
     assert_int_equal(qn_graph_root(graph, flat.id), y.id);
     struct qn_arena arena = {0};
     struct qn_shapes shapes;
-    assert_int_equal(qn_graph_shapes(graph, 7, &arena, &shapes), QN_OK);
+    assert_int_equal(qn_graph_shapes(graph, 7, &arena, NULL, &shapes), QN_OK);
     assert_int_equal(shapes.tensors[flat.id].shape.dim[0], 7);
     qn_arena_free(&arena);
     qn_graph_destroy(&graph);

@@ -12,6 +12,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,6 +282,71 @@ static void refuses_by_name(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* --- the reason of a refusal --- */
+
+struct lines {
+    int count;
+    char last[300];
+};
+
+static void keep_line(void *user, qn_log_level level, const char *text)
+{
+    struct lines *lines = user;
+    assert_int_equal(level, QN_LOG_ERROR);
+    snprintf(lines->last, sizeof lines->last, "%s", text);
+    lines->count++;
+}
+
+/* One linear layer and a chain of `length` sigmoids, whose outputs must all be kept. */
+static qn_graph *sigmoids(struct lines *lines, int length)
+{
+    qn_graph *graph;
+    const qn_graph_params params = {.log = {keep_line, lines, QN_LOG_ERROR}};
+    assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 64});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){64, 64}, NULL);
+    x = qn_linear(graph, x, w, (qn_tensor){0});
+    for (int i = 0; i < length; i++)
+        x = qn_sigmoid(graph, x);
+    qn_loss(graph, x, "mean", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+static void assert_refused(const qn_graph *graph, struct lines *lines, const qn_facts *facts,
+                           const qn_plan_params *params, qn_status status, const char *reason)
+{
+    qn_plan *plan;
+    *lines = (struct lines){.count = 0};
+    assert_int_equal(qn_plan_create(&plan, graph, facts, params, NULL), status);
+    assert_null(plan);
+    assert_int_equal(lines->count, 1);
+    print_message("  %s\n", lines->last);
+    assert_non_null(strstr(lines->last, reason));
+}
+
+static void refusals_have_one_line(void **state)
+{
+    (void)state;
+    struct lines lines;
+    struct qn_facts facts = test_facts();
+    qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .recompute = QN_RECOMPUTE_NONE};
+    qn_graph *graph = sigmoids(&lines, 300);
+    facts.max_alloc_bytes = 64 << 10;
+    params.micro_batch = 256;
+    assert_refused(graph, &lines, &facts, &params, QN_ERR_BUDGET,
+                   "more than 254 buffers of the largest allocation, 65536 bytes");
+    facts.max_alloc_bytes = 32 << 10;
+    assert_refused(graph, &lines, &facts, &params, QN_ERR_MEMORY,
+                   "65536 bytes at batch 256 are more than the largest allocation, 32768");
+    qn_facts_default(&facts, false);
+    facts.max_work_group = 64;
+    facts.local_bytes = 1024;
+    params.micro_batch = 0; /* several are tried, and only the last of them may speak */
+    assert_refused(graph, &lines, &facts, &params, QN_ERR_DEVICE, "no kernel variant");
+    qn_graph_destroy(&graph);
+}
+
 /* A micro-batch may be no multiple of the group only where it is the whole of every batch. */
 static void groups_stay_whole_in_every_batch(void **state)
 {
@@ -460,6 +526,7 @@ int main(void)
         cmocka_unit_test(unused_parameters_are_not_trained),
         cmocka_unit_test(the_interpreter_notices_early_ends),
         cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(refusals_have_one_line),
         cmocka_unit_test(groups_stay_whole_in_every_batch),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
