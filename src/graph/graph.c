@@ -135,7 +135,7 @@ static bool name_taken(const qn_graph *graph, const char *name)
 
 static bool known(const qn_graph *graph, qn_tensor tensor)
 {
-    return tensor.id > 0 && (int)tensor.id < graph->n_tensors;
+    return tensor.id > 0 && tensor.id < (uint32_t)graph->n_tensors;
 }
 
 static struct qn_node *node_of(const qn_graph *graph, qn_tensor tensor)
@@ -168,6 +168,10 @@ static qn_tensor add_leaf(qn_graph *graph, struct qn_node *node, const char *nam
     if (name_taken(graph, name))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name is already taken", name);
     qn_shape_set(&node->leaf, node->leaf.dtype, rank, dim);
+    struct qn_operand two;
+    qn_operand_at(&node->leaf, 2, &two);
+    if (qn_operand_bytes(&two) < 0)
+        return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: is too large to count", name);
     node->name = qn_arena_strdup(&graph->arena, name);
     struct qn_node *added = node->name ? append_node(graph, node, &node->leaf, 1) : NULL;
     if (!added)
@@ -185,7 +189,8 @@ static bool all_positive(int rank, const int64_t *dim)
 
 qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, const int64_t *dim)
 {
-    if (graph && (rank < 1 || !dim || dim[0] >= 0 || !all_positive(rank - 1, dim + 1)))
+    if (graph && (rank < 1 || rank > QN_MAX_DIMS || !dim || dim[0] >= 0 || dim[0] == INT64_MIN ||
+                  !all_positive(rank - 1, dim + 1)))
         return qn_graph_fail(
             graph, QN_ERR_SHAPE,
             "%s: dimension 0 of an input is a multiple of QN_BATCH, the others are "
@@ -273,7 +278,7 @@ static bool make_symbolic(const struct qn_operand *one, const struct qn_operand 
     *symbolic = *one;
     for (int d = 0; d < one->shape.rank; d++) {
         int64_t a = one->shape.dim[d], b = two->shape.dim[d];
-        if (b == 2 * a && a > 0)
+        if (a > 0 && b - a == a)
             symbolic->shape.dim[d] = -a;
         else if (a != b)
             return false;

@@ -76,7 +76,8 @@ qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena 
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);
 
-/* Samples that the micro-batch must be a multiple of: least common multiple over all operators. */
+/* Samples that the micro-batch must be a multiple of: least common multiple over all operators; -1
+ * when it does not fit. */
 int64_t qn_graph_batch_group(const qn_graph *graph);
 
 /* The tensor that `tensor` is a view of, through any chain of views. */

@@ -78,7 +78,7 @@ static int64_t gcd(int64_t a, int64_t b)
 int64_t qn_graph_batch_group(const qn_graph *graph)
 {
     int64_t group = 1;
-    for (int n = 0; n < graph->n_nodes; n++) {
+    for (int n = 0; n < graph->n_nodes && group > 0; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind != QN_NODE_OPERATOR || !node->op->batch_group)
             continue;

@@ -7,12 +7,16 @@
 
 #include <string.h>
 
-/* Elements of a shape that may begin with a multiple of the batch: as many, negative. */
+/* Elements of a shape that may begin with a multiple of the batch: as many, negative. 0 when they
+ * cannot be counted. */
 static int64_t signed_count(const struct qn_shape *shape)
 {
     int64_t rest = qn_shape_span(shape, 1, shape->rank);
     int64_t first = shape->rank > 0 ? shape->dim[0] : 1;
-    return first < 0 ? -qn_mul(-first, rest) : qn_mul(first, rest);
+    int64_t count = qn_mul(first < 0 ? -first : first, rest);
+    if (count < 0)
+        return 0;
+    return first < 0 ? -count : count;
 }
 
 /* Fills in dimension `open` so that the shape has `count` elements. */
@@ -41,7 +45,7 @@ static bool is_sound(const struct qn_shape *wanted)
         return false;
     for (int i = 0; i < wanted->rank; i++) {
         open += wanted->dim[i] == 0;
-        if (wanted->dim[i] < 0 && i > 0)
+        if (wanted->dim[i] < 0 && (i > 0 || wanted->dim[i] == INT64_MIN))
             return false;
     }
     return open <= 1;

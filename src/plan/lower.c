@@ -120,7 +120,7 @@ qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist
                           struct qn_problem *problem)
 {
     struct lowering l;
-    QN_TRY(begin(&l, how, persist, qn_graph_batch_group(persist->graph), problem));
+    QN_TRY(begin(&l, how, persist, qn_one_group(how->params, persist->graph), problem));
     qn_graph_mark_training(l.graph, l.used);
     QN_TRY(qn_lower_add_update(&l));
     return price_all(&l);

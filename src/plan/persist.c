@@ -7,6 +7,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+int64_t qn_largest_batch(const struct qn_plan_params *params)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
+        largest = params->batch[i] > largest ? params->batch[i] : largest;
+    return largest;
+}
+
+int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph)
+{
+    int64_t group = qn_graph_batch_group(graph), batch = qn_largest_batch(params);
+    return group < batch ? group : batch;
+}
+
 static int add_value(struct qn_persist *persist, const struct qn_value *value)
 {
     int number = persist->n_values++;
@@ -44,6 +58,13 @@ static void mark_trainable(struct qn_persist *persist)
 static int64_t aligned_bytes(const struct qn_lowering *how, const struct qn_operand *operand)
 {
     return qn_round_up(qn_operand_bytes(operand), how->facts->alignment);
+}
+
+/* Bytes of a block: one allocation, and the optimizer's table counts its elements in 32 bits. */
+static int64_t largest_block(const struct qn_lowering *how)
+{
+    const int64_t counted = INT32_MAX * (int64_t)sizeof(float);
+    return how->facts->max_alloc_bytes < counted ? how->facts->max_alloc_bytes : counted;
 }
 
 /* Values of a block whose members take `bytes` together. */
@@ -101,12 +122,34 @@ static int block_end(const struct qn_lowering *how, const struct qn_persist *per
         if (!persist->trainable[n])
             continue;
         int64_t size = aligned_bytes(how, &graph->nodes[n].leaf);
-        if (*bytes && *bytes + size > how->facts->max_alloc_bytes)
+        if (*bytes && size > largest_block(how) - *bytes)
             break;
         *bytes += size;
         *chunks += (int)qn_div_up(qn_operand_count(&graph->nodes[n].leaf), QN_CHUNK);
     }
     return n;
+}
+
+static qn_status check_size(const struct qn_lowering *how, const char *name, int64_t bytes,
+                            int64_t most)
+{
+    if (bytes < 0 || bytes > most)
+        return qn_fail(how->log, QN_ERR_MEMORY,
+                       "%s: %" PRId64 " bytes are more than the largest allocation, %" PRId64, name,
+                       bytes, most);
+    return QN_OK;
+}
+
+/* What is too large is named before it is added to anything. */
+static qn_status check_parameters(const struct qn_lowering *how, const struct qn_persist *persist)
+{
+    for (int n = 0; n < persist->graph->n_nodes; n++) {
+        const struct qn_node *node = &persist->graph->nodes[n];
+        if (persist->trainable[n])
+            QN_TRY(
+                check_size(how, node->name, aligned_bytes(how, &node->leaf), largest_block(how)));
+    }
+    return QN_OK;
 }
 
 static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
@@ -189,16 +232,11 @@ static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
     return true;
 }
 
-/* From the end, so that a parameter is named before the block it lies in. */
 static qn_status check_sizes(const struct qn_lowering *how, const struct qn_persist *persist)
 {
-    for (int v = persist->n_values - 1; v >= 0; v--) {
-        const struct qn_value *value = &persist->values[v];
-        if (value->bytes < 0 || value->bytes > how->facts->max_alloc_bytes)
-            return qn_fail(how->log, QN_ERR_MEMORY,
-                           "%s: %" PRId64 " bytes are more than the largest allocation, %" PRId64,
-                           value->name, value->bytes, how->facts->max_alloc_bytes);
-    }
+    for (int v = 0; v < persist->n_values; v++)
+        QN_TRY(check_size(how, persist->values[v].name, persist->values[v].bytes,
+                          how->facts->max_alloc_bytes));
     return QN_OK;
 }
 
@@ -207,13 +245,14 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
 {
     *persist = (struct qn_persist){.graph = graph};
     struct qn_shapes shapes;
-    QN_TRY(qn_graph_shapes(graph, qn_graph_batch_group(graph), how->arena, how->log, &shapes));
+    QN_TRY(qn_graph_shapes(graph, qn_one_group(how->params, graph), how->arena, how->log, &shapes));
     if (!allocate(how, persist))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     persist->control =
         add_plain(persist, "control block", QN_F32,
                   (int64_t)(sizeof(struct qn_control) / sizeof(float)), QN_TAG_STATE, QN_LIFE_RUN);
     mark_trainable(persist);
+    QN_TRY(check_parameters(how, persist));
     QN_TRY(lay_blocks(how, persist));
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];

@@ -106,6 +106,12 @@ struct qn_lowering {
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
 };
 
+/* The largest effective batch: that of cycle 0. */
+int64_t qn_largest_batch(const struct qn_plan_params *params);
+/* The smallest batch that is a whole one for batch norm; what does not depend on the batch is
+ * worked out at this one. */
+int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph);
+
 /* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
                           struct qn_persist *persist);

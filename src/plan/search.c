@@ -33,14 +33,6 @@ static int batch_count(const struct qn_plan_params *params)
     return count;
 }
 
-int64_t qn_largest_batch(const struct qn_plan_params *params)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < batch_count(params); i++)
-        largest = params->batch[i] > largest ? params->batch[i] : largest;
-    return largest;
-}
-
 static qn_status open_rests(struct option *o)
 {
     for (int i = 0; i < batch_count(o->how.params); i++) {
@@ -278,7 +270,7 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
     int count = 0;
     for (int64_t parts = 1; count < MOST_MICRO_BATCHES - 1; parts += 1 + parts / 16) {
         int64_t size = qn_round_up(qn_div_up(batch, parts), group);
-        size = size < batch ? size : batch;
+        size = size < 0 || size > batch ? batch : size;
         if (!count || size < sizes[count - 1])
             sizes[count++] = size;
         if (size <= group)

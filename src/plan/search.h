@@ -19,9 +19,6 @@ struct qn_choice {
     const char *largest_step; /* at the peak of the smallest program */
 };
 
-/* The largest effective batch: that of cycle 0. */
-int64_t qn_largest_batch(const struct qn_plan_params *params);
-
 /* Tries every useful micro-batch and every candidate. The choice does not depend on the budget but
  * through what fits, so more budget is never slower. */
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,

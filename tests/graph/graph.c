@@ -88,12 +88,38 @@ static void bad_leaves_are_refused(void **state)
 static void tensors_of_nobody_are_refused(void **state)
 {
     (void)state;
-    qn_graph *graph = new_graph();
-    qn_relu(graph, (qn_tensor){12345});
-    assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
-    qn_graph_destroy(&graph);
+    static const uint32_t ids[] = {12345, INT32_MAX, UINT32_C(0x80000000), UINT32_MAX};
+    qn_graph *graph = NULL;
+    for (int i = 0; i < 4; i++) {
+        graph = new_graph();
+        assert_int_equal(qn_shape_of(graph, (qn_tensor){ids[i]}).rank, 0);
+        qn_relu(graph, (qn_tensor){ids[i]});
+        assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
     qn_graph_destroy(&graph);
     assert_int_equal(qn_graph_status(NULL), QN_ERR_ARGUMENT);
+}
+
+static void sizes_beyond_63_bits_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t large[][2] = {
+        {INT64_MIN, 1}, {-(INT64_C(1) << 62), 1}, {QN_BATCH, INT64_C(1) << 61}, {-INT64_MAX, 7}};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        qn_input(graph, "x", QN_F32, 2, large[i]);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        qn_graph_destroy(&graph);
+    }
+    static const int64_t wanted[][2] = {
+        {INT64_MIN, 1}, {INT64_C(1) << 62, 4}, {-(INT64_C(1) << 62), 4}, {INT64_C(1) << 62, 0}};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        assert_int_equal(qn_reshape(graph, image(graph), 2, wanted[i]).id, 0);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        qn_graph_destroy(&graph);
+    }
 }
 
 static void gradients_reach_what_can_learn(void **state)
@@ -145,6 +171,13 @@ static void groups_have_a_common_multiple(void **state)
                       &(qn_batch_norm_params){.group = 6});
     qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 4});
     assert_int_equal(qn_graph_batch_group(graph), 12);
+    const int primes[] = {2147483647, 2147483629, 2147483587};
+    for (int i = 0; i < 3; i++)
+        x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                          &(qn_batch_norm_params){.group = primes[i]});
+    qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 2});
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    assert_int_equal(qn_graph_batch_group(graph), -1);
     qn_graph_destroy(&graph);
 }
 
@@ -166,6 +199,7 @@ int main(void)
         cmocka_unit_test(the_first_error_sticks),
         cmocka_unit_test(bad_leaves_are_refused),
         cmocka_unit_test(tensors_of_nobody_are_refused),
+        cmocka_unit_test(sizes_beyond_63_bits_are_refused),
         cmocka_unit_test(gradients_reach_what_can_learn),
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),

@@ -347,6 +347,106 @@ static void refusals_have_one_line(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Facts of 0 take their defaults one by one. */
+static void facts_have_defaults(void **state)
+{
+    (void)state;
+    struct lines lines;
+    qn_graph *graph = sigmoids(&lines, 3);
+    const qn_plan_params params = {.batch = {64}};
+    struct qn_facts defaults;
+    qn_facts_default(&defaults, true);
+    const qn_facts some[] = {
+        {.cpu = true}, {.cpu = true, .flops = 1e9}, {.cpu = true, .max_alloc_bytes = MIB + 100}};
+    for (int i = 0; i < 3; i++) {
+        qn_plan *plan;
+        assert_int_equal(qn_plan_create(&plan, graph, &some[i], &params, NULL), QN_OK);
+        assert_int_equal(plan->facts.alignment, defaults.alignment);
+        assert_true(plan->facts.flops == (i == 1 ? 1e9 : defaults.flops));
+        assert_int_equal(plan->facts.max_alloc_bytes, i == 2 ? MIB : defaults.max_alloc_bytes);
+        assert_string_equal(plan->facts.name, defaults.name);
+        assert_int_equal(plan->info.budget_bytes, defaults.global_bytes / 4 * 3);
+        test_interpret(plan);
+        qn_plan_destroy(&plan);
+    }
+    const qn_facts small = {.cpu = true, .max_alloc_bytes = 4096};
+    assert_refused(graph, &lines, &small, &params, QN_ERR_MEMORY, "largest allocation, 4096");
+    qn_graph_destroy(&graph);
+}
+
+static void arguments_are_checked(void **state)
+{
+    (void)state;
+    struct lines lines;
+    qn_graph *graph = sigmoids(&lines, 3);
+    const qn_plan_params good = {.batch = {64}};
+    const qn_facts facts[] = {{.alignment = -512},       {.alignment = 6},
+                              {.vector_width = -1},      {.max_alloc_bytes = INT64_MAX},
+                              {.bytes_per_second = -1},  {.flops = (double)NAN},
+                              {.launch_seconds = -1e-5}, {.max_alloc_bytes = 100}};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        assert_refused(graph, &lines, &facts[i], &good, QN_ERR_ARGUMENT, "facts->");
+    const qn_facts none = {.cpu = true};
+    const qn_plan_params params[] = {
+        {.batch = {64}, .recompute = (qn_recompute_mode)7},
+        {.batch = {64}, .recompute = (qn_recompute_mode)-1},
+        {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)9}},
+        {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)-1}},
+        {.batch = {64}, .budget = -1},
+    };
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++)
+        assert_refused(graph, &lines, &none, &params[i], QN_ERR_ARGUMENT, "params->");
+    qn_graph_destroy(&graph);
+}
+
+/* Sizes near the end of 63 bits are refused by name, or a smaller micro-batch is found. */
+static void huge_sizes_do_not_wrap(void **state)
+{
+    (void)state;
+    struct lines lines;
+    const qn_facts facts = {.cpu = true, .max_alloc_bytes = INT64_C(1) << 40};
+    qn_plan_params params = {.batch = {INT64_MAX}, .budget = 64 * MIB};
+    qn_graph *graph = sigmoids(&lines, 3);
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_OK);
+    assert_true(plan->info.micro_batch < INT64_MAX / 1000);
+    qn_plan_destroy(&plan);
+    params.batch[0] = 64;
+    const int64_t sizes[] = {(INT64_C(1) << 61) - 2, INT64_C(1) << 31};
+    for (int i = 0; i < 2; i++) {
+        qn_graph_destroy(&graph);
+        graph = sigmoids(&lines, 3);
+        qn_tensor large = qn_parameter(graph, "large", 1, &sizes[i], NULL);
+        qn_loss(graph,
+                qn_scale(graph,
+                         qn_linear(graph, qn_input(graph, "y", QN_F32, 2, (int64_t[]){QN_BATCH, 1}),
+                                   qn_reshape(graph, large, 2, (int64_t[]){0, 1}), (qn_tensor){0}),
+                         1),
+                "l", NULL);
+        assert_refused(graph, &lines, &facts, &params, QN_ERR_MEMORY, "large: ");
+    }
+    qn_graph_destroy(&graph);
+}
+
+/* A group larger than every batch is never seen whole, and never shaped. */
+static void a_group_beyond_the_batch(void **state)
+{
+    (void)state;
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, 3, 512, 512});
+    qn_tensor w = qn_parameter(graph, "w", 4, (int64_t[]){4, 3, 3, 3}, NULL);
+    x = qn_conv2d(graph, x, w, (qn_tensor){0}, NULL);
+    x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                      &(qn_batch_norm_params){.group = 1 << 30});
+    qn_loss(graph, x, "mean", NULL);
+    const qn_plan_params params = {.batch = {8}, .budget = 2000 * MIB};
+    qn_plan *plan = test_plan(graph, &params);
+    assert_int_equal(plan->info.micro_batch, 8);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 /* A micro-batch may be no multiple of the group only where it is the whole of every batch. */
 static void groups_stay_whole_in_every_batch(void **state)
 {
@@ -527,6 +627,10 @@ int main(void)
         cmocka_unit_test(the_interpreter_notices_early_ends),
         cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(refusals_have_one_line),
+        cmocka_unit_test(facts_have_defaults),
+        cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(huge_sizes_do_not_wrap),
+        cmocka_unit_test(a_group_beyond_the_batch),
         cmocka_unit_test(groups_stay_whole_in_every_batch),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
