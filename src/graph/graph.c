@@ -133,6 +133,16 @@ static bool name_taken(const qn_graph *graph, const char *name)
     return false;
 }
 
+/* "relu_7": the kind and the number of the node, or the next number that nobody took. */
+static const char *free_name(const qn_graph *graph, const char *kind, char *name, size_t capacity)
+{
+    int number = graph->n_nodes;
+    do
+        snprintf(name, capacity, "%s_%d", kind, number++);
+    while (name_taken(graph, name));
+    return name;
+}
+
 static bool known(const qn_graph *graph, qn_tensor tensor)
 {
     return tensor.id > 0 && tensor.id < (uint32_t)graph->n_tensors;
@@ -220,13 +230,12 @@ qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values,
     if (!graph || graph->status != QN_OK || !values)
         return (qn_tensor){0};
     char unique[96];
-    snprintf(unique, sizeof unique, "%s_%d", name, graph->n_nodes);
     float *copy = qn_arena_copy(&graph->arena, values, (size_t)count * sizeof *values);
     if (!copy)
         return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
     struct qn_node node = {
         .kind = QN_NODE_CONSTANT, .leaf = {.dtype = QN_F32}, .values = copy, .frozen = true};
-    return add_leaf(graph, &node, unique, 1, &count);
+    return add_leaf(graph, &node, free_name(graph, name, unique, sizeof unique), 1, &count);
 }
 
 qn_init qn_init_he(int64_t fan_in)
@@ -314,11 +323,10 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
     if (!graph || graph->status != QN_OK || !inputs_usable(graph, op, in))
         return (qn_tensor){0};
     char name[64];
-    snprintf(name, sizeof name, "%s_%d", op->name, graph->n_nodes);
     struct qn_node node = {.kind = QN_NODE_OPERATOR, .op = op};
     for (int i = 0; i < op->n_in; i++)
         node.in[i] = in[i].id;
-    node.name = qn_arena_strdup(&graph->arena, name);
+    node.name = qn_arena_strdup(&graph->arena, free_name(graph, op->name, name, sizeof name));
     node.attr = qn_arena_copy(&graph->arena, attr, (size_t)op->attr_size);
     struct qn_operand outputs[QN_MAX_OUT] = {0};
     if (!node.name || !node.attr)
@@ -387,11 +395,12 @@ void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
 {
     if (!editable(graph, tensor, "qn_output"))
         return;
+    name = name ? name : node_of(graph, tensor)->name;
     if (graph->n_outputs == QN_GRAPH_MAX_OUTPUTS) {
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: at most %d outputs", name, graph->n_outputs);
         return;
     }
-    char *copy = qn_arena_strdup(&graph->arena, name ? name : node_of(graph, tensor)->name);
+    char *copy = qn_arena_strdup(&graph->arena, name);
     if (!copy)
         qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
     else
@@ -400,7 +409,8 @@ void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
 
 /* --- losses --- */
 
-static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const qn_loss_params *params)
+static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const char *name,
+                           const qn_loss_params *params)
 {
     if (!editable(graph, rows, "qn_loss"))
         return false;
@@ -414,6 +424,9 @@ static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const qn_loss_params
                       node_of(graph, rows)->name);
     else if (graph->n_losses == QN_GRAPH_MAX_LOSSES)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_GRAPH_MAX_LOSSES);
+    else if (name && (!*name || name_taken(graph, name)))
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name of a loss is empty or already taken",
+                      *name ? name : "qn_loss");
     return graph->status == QN_OK;
 }
 
@@ -421,7 +434,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
 {
     const qn_loss_params none = {0};
     params = params ? params : &none;
-    if (!graph || !usable_as_loss(graph, rows, params))
+    if (!graph || !usable_as_loss(graph, rows, name, params))
         return;
     const struct qn_op *op = qn_op_find("loss");
     struct qn_loss_attr attr = {.slot = graph->n_losses};
@@ -430,9 +443,12 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     if (graph->status != QN_OK)
         return;
     uint32_t node = (uint32_t)graph->n_nodes - 1;
-    char *copy = name ? qn_arena_strdup(&graph->arena, name) : NULL;
-    if (copy)
-        graph->nodes[node].name = copy;
+    const char *own = name ? qn_arena_strdup(&graph->arena, name) : graph->nodes[node].name;
+    if (!own) {
+        qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+        return;
+    }
+    graph->nodes[node].name = own;
     graph->losses[graph->n_losses++] =
         (struct qn_graph_loss){node, qn_graph_root(graph, rows.id), params->reduction,
                                params->coefficient == 0 ? 1 : params->coefficient};

@@ -192,6 +192,55 @@ static void names_are_unique(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void losses_have_names_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const taken[] = {"x", "same", "first", ""};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor x = image(graph);
+        qn_tensor y = qn_relu(graph, x);
+        qn_name(graph, y, "same");
+        qn_loss(graph, y, "first", NULL);
+        qn_loss(graph, y, NULL, NULL);
+        assert_int_equal(qn_graph_status(graph), QN_OK);
+        qn_loss(graph, y, taken[i], NULL);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
+}
+
+/* A name that the graph makes up is never one that somebody took. */
+static void made_up_names_are_free(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_parameter(graph, "relu_2", 0, NULL, NULL);
+    qn_relu(graph, x);
+    qn_parameter(graph, "loss_5", 0, NULL, NULL);
+    qn_parameter(graph, "loss_6", 0, NULL, NULL);
+    qn_loss(graph, x, NULL, NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    for (int a = 0; a < graph->n_nodes; a++)
+        for (int b = 0; b < a; b++)
+            assert_string_not_equal(graph->nodes[a].name, graph->nodes[b].name);
+    qn_graph_destroy(&graph);
+}
+
+static void outputs_have_a_limit(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor y = qn_relu(graph, image(graph));
+    for (int i = 0; i < QN_GRAPH_MAX_OUTPUTS; i++)
+        qn_output(graph, y, NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    qn_output(graph, y, NULL);
+    assert_string_equal(qn_graph_error(graph), "relu_1: at most 16 outputs");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +253,9 @@ int main(void)
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(losses_have_names_of_their_own),
+        cmocka_unit_test(made_up_names_are_free),
+        cmocka_unit_test(outputs_have_a_limit),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }
