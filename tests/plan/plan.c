@@ -11,6 +11,7 @@
 #include "plan/search.h"
 #include "support.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -611,6 +612,67 @@ static void prints(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* --- the JSON of a plan adds up --- */
+
+static double number_in(const cJSON *from, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+static double sum_of(const cJSON *list)
+{
+    double sum = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) sum += item->valuedouble;
+    return sum;
+}
+
+static int count_recomputed(const cJSON *steps)
+{
+    int count = 0;
+    const cJSON *step;
+    cJSON_ArrayForEach(step, steps)
+    {
+        assert_true(cJSON_GetArraySize(step) == 2 || cJSON_GetArraySize(step) == 3);
+        count += cJSON_GetArraySize(step) == 3;
+    }
+    return count;
+}
+
+static void json_adds_up(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const qn_plan_params params = {.budget = 8 * MIB, .batch = {250}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *text = qn_plan_json(plan), *variants = qn_plan_variants_json(plan);
+    cJSON *json = cJSON_Parse(text), *table = cJSON_Parse(variants);
+    assert_non_null(json);
+    assert_true(cJSON_IsArray(table) && cJSON_GetArraySize(table) > 50);
+    const cJSON *phases = cJSON_GetObjectItemCaseSensitive(json, "phases");
+    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(phases, 0), "steps");
+    assert_int_equal(cJSON_GetArraySize(phases), plan->program.n_phases);
+    assert_int_equal(cJSON_GetArraySize(steps), number_in(json, "steps"));
+    assert_true(number_in(json, "recomputed_steps") > 0);
+    assert_int_equal(count_recomputed(steps), number_in(json, "recomputed_steps"));
+    assert_true(sum_of(cJSON_GetObjectItemCaseSensitive(json, "bytes_by_tag")) ==
+                number_in(json, "live_bytes"));
+    assert_true(sum_of(cJSON_GetObjectItemCaseSensitive(json, "pools")) +
+                    number_in(json, "clblast_bytes") ==
+                number_in(json, "peak_bytes_planned"));
+    assert_true(number_in(json, "micro_batch") * number_in(json, "micro_steps") +
+                    number_in(json, "remainder") ==
+                number_in(json, "batch"));
+    cJSON_Delete(json);
+    cJSON_Delete(table);
+    free(text);
+    free(variants);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -639,6 +701,7 @@ int main(void)
         cmocka_unit_test(nothing_to_recompute),
         cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),
         cmocka_unit_test(prints),
+        cmocka_unit_test(json_adds_up),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }
