@@ -422,8 +422,8 @@ static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const char *name,
                                     node_of(graph, params->weights)->kind != QN_NODE_INPUT))
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: weights of a loss are an input of the graph",
                       node_of(graph, rows)->name);
-    else if (graph->n_losses == QN_GRAPH_MAX_LOSSES)
-        qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_GRAPH_MAX_LOSSES);
+    else if (graph->n_losses == QN_MAX_LOSSES)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_MAX_LOSSES);
     else if (name && (!*name || name_taken(graph, name)))
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name of a loss is empty or already taken",
                       *name ? name : "qn_loss");
