@@ -21,7 +21,7 @@ extern "C" {
 typedef struct qn_device qn_device;
 
 /* All that a plan knows about a device: numbers, so that a plan can be made elsewhere from a file
- * of them. Fields of 0 take the default of qn_facts_default. */
+ * of them. To a plan each number of 0 and an empty name mean the default of qn_facts_default. */
 typedef struct qn_facts {
     char name[96];    /* device and platform, for people */
     bool cpu;         /* one work-item per work-group with long vectors is the right shape */

@@ -61,7 +61,8 @@ QN_API qn_init qn_init_he(int64_t fan_in);
 QN_API qn_init qn_init_fan_in(int64_t fan_in);
 QN_API qn_init qn_init_constant(double value);
 
-/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. */
+/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. One that no loss reaches is held
+ * and saved like a frozen one. */
 QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
                               const qn_init *init);
 /* A frozen parameter has neither gradient nor optimizer state; `no_decay` exempts it from weight
@@ -72,7 +73,7 @@ QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
 /* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */
 QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Marks a tensor as a result that evaluation gives back under a name that no other output has
- * (NULL: the node's). An operator made it and the batch is its dimension 0. */
+ * (NULL: the node's); at most 16. An operator made it and the batch is its dimension 0. */
 QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Chooses a node for recomputation: its results are dropped after the forward pass and made again
  * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. */
@@ -91,8 +92,8 @@ typedef struct qn_loss_params {
                           (cross entropy: labels that count, by class weight), else the count */
 } qn_loss_params;
 
-/* Declares what training minimises: the sum over all calls. `rows` holds one numerator an element,
- * with the batch in dimension 0. */
+/* Declares what training minimises: the sum over all calls, at most 8. `rows` holds one numerator
+ * an element, with the batch in dimension 0. `name` is unique among nodes; NULL: made up. */
 QN_API void qn_loss(qn_graph *graph, qn_tensor rows, const char *name,
                     const qn_loss_params *params);
 

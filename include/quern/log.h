@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where messages go. A qn_log is two words that the caller owns; objects copy it when they are
- * made. All zero is a valid, silent log.
+ * Where messages go. A qn_log is three fields that the caller owns; objects copy it when they
+ * are made. All zero is a valid, silent log.
  */
 #ifndef QUERN_LOG_H
 #define QUERN_LOG_H

@@ -73,8 +73,6 @@ typedef struct qn_plan_params {
     const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
                              before the preferred ones; "" or NULL: none */
     qn_optimizer optimizer;
-    unsigned
-        without_seeds; /* bit 0 keep-all, 1 cheap-ones, 2 segments: seeds of the search left out */
 } qn_plan_params;
 
 /* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */
@@ -94,12 +92,18 @@ typedef struct qn_plan_info {
     const char *optimizer;
 } qn_plan_info;
 
-/* Makes a plan. QN_ERR_BUDGET when nothing fits: the log and *smallest (may be NULL) give the
- * smallest budget for which this planner finds a plan, 0 if there is none. Facts are copied. */
+/* Makes a plan. Facts, params and all that it needs of the graph are copied; the graph's log
+ * becomes its own and gets the reason of a refusal. QN_ERR_BUDGET: nothing fits; the log and
+ * *smallest (may be NULL) give the smallest budget for which this planner finds a plan, 0 if there
+ * is none. QN_ERR_ARGUMENT, QN_ERR_SHAPE: graph (its own first error included), facts or params are
+ * not usable. QN_ERR_MEMORY: a tensor is above the largest allocation at every micro-batch, or the
+ * host has no memory. QN_ERR_DEVICE: no kernel variant of some operator fits the device. */
 QN_API qn_status qn_plan_create(qn_plan **plan, const qn_graph *graph, const qn_facts *facts,
                                 const qn_plan_params *params, int64_t *smallest);
 QN_API void qn_plan_destroy(qn_plan **plan);
 
+/* What was planned, and the params as given but for the budget, which is filled in; borrowed, valid
+ * as long as the plan; NULL of NULL. */
 QN_API const qn_plan_info *qn_plan_facts(const qn_plan *plan);
 QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
 

@@ -45,7 +45,7 @@ static int write_dim(char *text, int capacity, int64_t dim)
         return snprintf(text, (size_t)capacity, "%" PRId64, dim);
     if (dim == QN_BATCH)
         return snprintf(text, (size_t)capacity, "b");
-    return snprintf(text, (size_t)capacity, "%" PRId64 "b", -dim);
+    return snprintf(text, (size_t)capacity, "%" PRIu64 "b", -(uint64_t)dim);
 }
 
 const char *qn_shape_text(const struct qn_shape *shape, char *text, int capacity)

@@ -20,14 +20,16 @@ bool qn_shape_equal(const struct qn_shape *a, const struct qn_shape *b);
 /* "(64, 3, 224, 224)" into `text`; multiples of the batch print as "b" or "2b". Gives `text`. */
 const char *qn_shape_text(const struct qn_shape *shape, char *text, int capacity);
 
-static inline int64_t qn_round_up(int64_t value, int64_t multiple)
-{
-    return (value + multiple - 1) / multiple * multiple;
-}
-
+/* value / divisor rounded up, and the next multiple; -1 when the value is negative or the multiple
+ * does not fit. */
 static inline int64_t qn_div_up(int64_t value, int64_t divisor)
 {
-    return (value + divisor - 1) / divisor;
+    return value < 0 ? -1 : value / divisor + (value % divisor != 0);
+}
+
+static inline int64_t qn_round_up(int64_t value, int64_t multiple)
+{
+    return qn_mul(qn_div_up(value, multiple), multiple);
 }
 
 #endif

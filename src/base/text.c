@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,30 @@ void qn_text_json(struct qn_text *text, const char *string)
     qn_text_add(text, "\"");
 }
 
+/* printf writes the decimal point of the locale, in one byte or several; here it becomes '.'. */
+static char *use_point(char *number)
+{
+    char *to = number;
+    for (const char *from = number; *from; from++)
+        if (strchr("0123456789+-e", *from))
+            *to++ = *from;
+        else if (to == number || to[-1] != '.')
+            *to++ = '.';
+    *to = 0;
+    return number;
+}
+
+/* JSON knows no infinity, but every reader makes one of a number that is too large. */
+void qn_text_number(struct qn_text *text, int digits, double value)
+{
+    char number[64];
+    snprintf(number, sizeof number, "%.*g", digits, value);
+    if (isfinite(value))
+        qn_text_add(text, "%s", use_point(number));
+    else
+        qn_text_add(text, "%s", isnan(value) ? "null" : value > 0 ? "1e999" : "-1e999");
+}
+
 char *qn_text_take(struct qn_text *text)
 {
     char *bytes = text->failed || !reserve(text, 0) ? NULL : text->bytes;
@@ -86,9 +111,11 @@ const char *qn_size_text(int64_t bytes, char *text, size_t capacity)
     int unit = 0;
     for (; size >= 1024 && unit < 4; unit++)
         size /= 1024;
+    char number[32];
+    snprintf(number, sizeof number, "%.*f", size < 10 ? 2 : size < 100 ? 1 : 0, size);
     if (unit == 0)
         snprintf(text, capacity, "%" PRId64 " bytes", bytes);
     else
-        snprintf(text, capacity, "%.*f %s", size < 10 ? 2 : size < 100 ? 1 : 0, size, units[unit]);
+        snprintf(text, capacity, "%s %s", use_point(number), units[unit]);
     return text;
 }

@@ -21,6 +21,8 @@ void qn_text_add(struct qn_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A JSON string, quoted and escaped. */
 void qn_text_json(struct qn_text *text, const char *string);
+/* A number for JSON or SVG, with `digits` significant digits and a point, whatever the locale. */
+void qn_text_number(struct qn_text *text, int digits, double value);
 /* Gives the bytes to the caller, who frees them with free(); NULL if anything failed. */
 char *qn_text_take(struct qn_text *text);
 void qn_text_free(struct qn_text *text);
@@ -29,7 +31,7 @@ void qn_text_free(struct qn_text *text);
 #define QN_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t qn_hash(uint64_t hash, const void *bytes, size_t size);
 
-/* "512", "8 MiB", "1.5 GiB": a size for people, into `text`. Gives `text`. */
+/* "512 bytes", "8.00 MiB", "1.50 GiB": a size for people, into `text`. Gives `text`. */
 const char *qn_size_text(int64_t bytes, char *text, size_t capacity);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <quern/device.h>
 
-enum { QN_MAX_BUFFERS = 32 };
+enum { QN_MAX_BUFFERS = 256 };
 
 /* Thread-safety: Unsafe. Lifetime: until qn_slab_close, which waits for the device. */
 struct qn_slab;

@@ -133,9 +133,19 @@ static bool name_taken(const qn_graph *graph, const char *name)
     return false;
 }
 
+/* "relu_7": the kind and the number of the node, or the next number that nobody took. */
+static const char *free_name(const qn_graph *graph, const char *kind, char *name, size_t capacity)
+{
+    int number = graph->n_nodes;
+    do
+        snprintf(name, capacity, "%s_%d", kind, number++);
+    while (name_taken(graph, name));
+    return name;
+}
+
 static bool known(const qn_graph *graph, qn_tensor tensor)
 {
-    return tensor.id > 0 && (int)tensor.id < graph->n_tensors;
+    return tensor.id > 0 && tensor.id < (uint32_t)graph->n_tensors;
 }
 
 static struct qn_node *node_of(const qn_graph *graph, qn_tensor tensor)
@@ -168,6 +178,10 @@ static qn_tensor add_leaf(qn_graph *graph, struct qn_node *node, const char *nam
     if (name_taken(graph, name))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name is already taken", name);
     qn_shape_set(&node->leaf, node->leaf.dtype, rank, dim);
+    struct qn_operand two;
+    qn_operand_at(&node->leaf, 2, &two);
+    if (qn_operand_bytes(&two) < 0)
+        return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: is too large to count", name);
     node->name = qn_arena_strdup(&graph->arena, name);
     struct qn_node *added = node->name ? append_node(graph, node, &node->leaf, 1) : NULL;
     if (!added)
@@ -185,7 +199,8 @@ static bool all_positive(int rank, const int64_t *dim)
 
 qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, const int64_t *dim)
 {
-    if (graph && (rank < 1 || !dim || dim[0] >= 0 || !all_positive(rank - 1, dim + 1)))
+    if (graph && (rank < 1 || rank > QN_MAX_DIMS || !dim || dim[0] >= 0 || dim[0] == INT64_MIN ||
+                  !all_positive(rank - 1, dim + 1)))
         return qn_graph_fail(
             graph, QN_ERR_SHAPE,
             "%s: dimension 0 of an input is a multiple of QN_BATCH, the others are "
@@ -215,13 +230,12 @@ qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values,
     if (!graph || graph->status != QN_OK || !values)
         return (qn_tensor){0};
     char unique[96];
-    snprintf(unique, sizeof unique, "%s_%d", name, graph->n_nodes);
     float *copy = qn_arena_copy(&graph->arena, values, (size_t)count * sizeof *values);
     if (!copy)
         return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
     struct qn_node node = {
         .kind = QN_NODE_CONSTANT, .leaf = {.dtype = QN_F32}, .values = copy, .frozen = true};
-    return add_leaf(graph, &node, unique, 1, &count);
+    return add_leaf(graph, &node, free_name(graph, name, unique, sizeof unique), 1, &count);
 }
 
 qn_init qn_init_he(int64_t fan_in)
@@ -273,7 +287,7 @@ static bool make_symbolic(const struct qn_operand *one, const struct qn_operand 
     *symbolic = *one;
     for (int d = 0; d < one->shape.rank; d++) {
         int64_t a = one->shape.dim[d], b = two->shape.dim[d];
-        if (b == 2 * a && a > 0)
+        if (a > 0 && b - a == a)
             symbolic->shape.dim[d] = -a;
         else if (a != b)
             return false;
@@ -309,11 +323,10 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
     if (!graph || graph->status != QN_OK || !inputs_usable(graph, op, in))
         return (qn_tensor){0};
     char name[64];
-    snprintf(name, sizeof name, "%s_%d", op->name, graph->n_nodes);
     struct qn_node node = {.kind = QN_NODE_OPERATOR, .op = op};
     for (int i = 0; i < op->n_in; i++)
         node.in[i] = in[i].id;
-    node.name = qn_arena_strdup(&graph->arena, name);
+    node.name = qn_arena_strdup(&graph->arena, free_name(graph, op->name, name, sizeof name));
     node.attr = qn_arena_copy(&graph->arena, attr, (size_t)op->attr_size);
     struct qn_operand outputs[QN_MAX_OUT] = {0};
     if (!node.name || !node.attr)
@@ -423,7 +436,8 @@ void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
 
 /* --- losses --- */
 
-static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const qn_loss_params *params)
+static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const char *name,
+                           const qn_loss_params *params)
 {
     if (!editable(graph, rows, "qn_loss"))
         return false;
@@ -435,8 +449,11 @@ static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const qn_loss_params
                                     node_of(graph, params->weights)->kind != QN_NODE_INPUT))
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: weights of a loss are an input of the graph",
                       node_of(graph, rows)->name);
-    else if (graph->n_losses == QN_GRAPH_MAX_LOSSES)
-        qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_GRAPH_MAX_LOSSES);
+    else if (graph->n_losses == QN_MAX_LOSSES)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_MAX_LOSSES);
+    else if (name && (!*name || name_taken(graph, name)))
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name of a loss is empty or already taken",
+                      *name ? name : "qn_loss");
     return graph->status == QN_OK;
 }
 
@@ -444,7 +461,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
 {
     const qn_loss_params none = {0};
     params = params ? params : &none;
-    if (!graph || !usable_as_loss(graph, rows, params))
+    if (!graph || !usable_as_loss(graph, rows, name, params))
         return;
     const struct qn_op *op = qn_op_find("loss");
     struct qn_loss_attr attr = {.slot = graph->n_losses};
@@ -453,9 +470,12 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     if (graph->status != QN_OK)
         return;
     uint32_t node = (uint32_t)graph->n_nodes - 1;
-    char *copy = name ? qn_arena_strdup(&graph->arena, name) : NULL;
-    if (copy)
-        graph->nodes[node].name = copy;
+    const char *own = name ? qn_arena_strdup(&graph->arena, name) : graph->nodes[node].name;
+    if (!own) {
+        qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
+        return;
+    }
+    graph->nodes[node].name = own;
     graph->losses[graph->n_losses++] =
         (struct qn_graph_loss){node, qn_graph_root(graph, rows.id), params->reduction,
                                params->coefficient == 0 ? 1 : params->coefficient};

@@ -6,6 +6,7 @@
 #define QN_GRAPH_GRAPH_H
 
 #include "base/arena.h"
+#include "op/control.h"
 #include "op/op.h"
 
 enum qn_node_kind { QN_NODE_INPUT, QN_NODE_PARAMETER, QN_NODE_CONSTANT, QN_NODE_OPERATOR };
@@ -38,7 +39,7 @@ struct qn_graph_output {
     const char *name;
 };
 
-enum { QN_GRAPH_MAX_LOSSES = 8, QN_GRAPH_MAX_OUTPUTS = 16 };
+enum { QN_GRAPH_MAX_OUTPUTS = 16 };
 
 struct qn_graph {
     struct qn_log log;
@@ -52,7 +53,7 @@ struct qn_graph {
         struct qn_operand symbolic; /* sizes that depend on the batch are negative */
     } * tensors;                    /* entry 0 is "none" */
     int n_tensors, tensor_capacity;
-    struct qn_graph_loss losses[QN_GRAPH_MAX_LOSSES];
+    struct qn_graph_loss losses[QN_MAX_LOSSES];
     int n_losses;
     struct qn_graph_output outputs[QN_GRAPH_MAX_OUTPUTS];
     int n_outputs;
@@ -69,14 +70,15 @@ struct qn_shapes {
     struct qn_shape_call *calls; /* by node number; of operators */
 };
 
-/* Allocated from `arena`. QN_ERR_SHAPE logs node and reason. */
+/* Allocated from `arena`. QN_ERR_SHAPE logs node and reason to `log`. */
 qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena *arena,
-                          struct qn_shapes *shapes);
+                          const struct qn_log *log, struct qn_shapes *shapes);
 
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);
 
-/* Samples that the micro-batch must be a multiple of: least common multiple over all operators. */
+/* Samples that the micro-batch must be a multiple of: least common multiple over all operators; -1
+ * when it does not fit. */
 int64_t qn_graph_batch_group(const qn_graph *graph);
 
 /* The tensor that `tensor` is a view of, through any chain of views. */

@@ -27,7 +27,8 @@ static bool all_countable(const struct qn_shape_call *call)
            countable(call->gather, QN_MAX_STATE);
 }
 
-static qn_status operator_shapes(const qn_graph *graph, int number, struct qn_shapes *shapes)
+static qn_status operator_shapes(const qn_graph *graph, int number, const struct qn_log *log,
+                                 struct qn_shapes *shapes)
 {
     const struct qn_node *node = &graph->nodes[number];
     struct qn_shape_call *call = &shapes->calls[number];
@@ -37,30 +38,29 @@ static qn_status operator_shapes(const qn_graph *graph, int number, struct qn_sh
             call->in[i] = shapes->tensors[node->in[i]];
     qn_status status = node->op->shape(call);
     if (status != QN_OK)
-        return qn_fail(&graph->log, status, "%s: %s", node->name, call->reason);
+        return qn_fail(log, status, "%s: %s", node->name, call->reason);
     if (!all_countable(call))
-        return qn_fail(&graph->log, QN_ERR_SHAPE, "%s: a tensor of it is too large to count",
-                       node->name);
+        return qn_fail(log, QN_ERR_SHAPE, "%s: a tensor of it is too large to count", node->name);
     for (int i = 0; i < node->op->n_out; i++)
         shapes->tensors[node->out + (uint32_t)i] = call->out[i];
     return QN_OK;
 }
 
 qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena *arena,
-                          struct qn_shapes *shapes)
+                          const struct qn_log *log, struct qn_shapes *shapes)
 {
     shapes->tensors = qn_arena_new(arena, struct qn_operand, (size_t)graph->n_tensors + 1);
     shapes->calls = qn_arena_new(arena, struct qn_shape_call, (size_t)graph->n_nodes + 1);
     if (!shapes->tensors || !shapes->calls)
-        return qn_fail(&graph->log, QN_ERR_MEMORY, "shapes: out of host memory");
+        return qn_fail(log, QN_ERR_MEMORY, "shapes: out of host memory");
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
-            QN_TRY(operator_shapes(graph, n, shapes));
+            QN_TRY(operator_shapes(graph, n, log, shapes));
         else
             qn_operand_at(&node->leaf, batch, &shapes->tensors[node->out]);
         if (node->kind == QN_NODE_INPUT && !countable(&shapes->tensors[node->out], 1))
-            return qn_fail(&graph->log, QN_ERR_SHAPE, "%s: too large to count", node->name);
+            return qn_fail(log, QN_ERR_SHAPE, "%s: too large to count", node->name);
     }
     return QN_OK;
 }
@@ -78,7 +78,7 @@ static int64_t gcd(int64_t a, int64_t b)
 int64_t qn_graph_batch_group(const qn_graph *graph)
 {
     int64_t group = 1;
-    for (int n = 0; n < graph->n_nodes; n++) {
+    for (int n = 0; n < graph->n_nodes && group > 0; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind != QN_NODE_OPERATOR || !node->op->batch_group)
             continue;

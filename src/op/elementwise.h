@@ -28,8 +28,9 @@ struct qn_normalize_attr {
 /* Dimension 0 may be negative, a multiple of the batch; one dimension may be 0: it is worked out.
  */
 struct qn_reshape_attr {
-    qn_shape wanted;
-    bool refused; /* the numbers of elements differ as multiples of the batch */
+    int64_t dim[QN_MAX_DIMS];
+    int rank;
+    int refused; /* the numbers of elements differ as multiples of the batch */
 };
 
 #endif

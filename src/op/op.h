@@ -160,11 +160,10 @@ struct qn_state_info {
 
 struct qn_op {
     const char *name;
-    int attr_size;
+    int attr_size;        /* of a struct without padding: plans hash its bytes */
     int n_in, n_required; /* inputs at most; the first n_required must be there */
     int n_out;
     bool view;            /* the output shares the bytes of input 0; no groups */
-    bool keep_types;      /* the output is not an activation (labels, integers): shape() decides */
     unsigned no_gradient; /* bit i: input i never gets a gradient (labels, images) */
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */

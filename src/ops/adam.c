@@ -31,7 +31,6 @@ const struct qn_op qn_op_adam = {
     .n_in = 3,
     .n_required = 3,
     .n_out = 1,
-    .keep_types = true,
     .shape = shape,
     .state = {{"first_moment", 0}, {"second_moment", 0}},
     .groups = {{.name = "step",

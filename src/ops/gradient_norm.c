@@ -57,7 +57,6 @@ const struct qn_op qn_op_gradient_norm = {
     .attr_size = sizeof(struct qn_optimizer_attr),
     .n_in = 1,
     .n_required = 1,
-    .keep_types = true,
     .shape = shape,
     .groups = {{.name = "norm of the gradient",
                 .phase = QN_PHASE_UPDATE,

@@ -47,7 +47,6 @@ const struct qn_op qn_op_gradient_norm_partial = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
-    .keep_types = true,
     .shape = shape,
     .groups = {{.name = "norms of chunks",
                 .phase = QN_PHASE_UPDATE,

@@ -7,12 +7,16 @@
 
 #include <string.h>
 
-/* Elements of a shape that may begin with a multiple of the batch: as many, negative. */
+/* Elements of a shape that may begin with a multiple of the batch: as many, negative. 0 when they
+ * cannot be counted. */
 static int64_t signed_count(const struct qn_shape *shape)
 {
     int64_t rest = qn_shape_span(shape, 1, shape->rank);
     int64_t first = shape->rank > 0 ? shape->dim[0] : 1;
-    return first < 0 ? -qn_mul(-first, rest) : qn_mul(first, rest);
+    int64_t count = qn_mul(first < 0 ? -first : first, rest);
+    if (count < 0)
+        return 0;
+    return first < 0 ? -count : count;
 }
 
 /* Fills in dimension `open` so that the shape has `count` elements. */
@@ -41,10 +45,17 @@ static bool is_sound(const struct qn_shape *wanted)
         return false;
     for (int i = 0; i < wanted->rank; i++) {
         open += wanted->dim[i] == 0;
-        if (wanted->dim[i] < 0 && i > 0)
+        if (wanted->dim[i] < 0 && (i > 0 || wanted->dim[i] == INT64_MIN))
             return false;
     }
     return open <= 1;
+}
+
+static struct qn_shape shape_of(const struct qn_reshape_attr *attr)
+{
+    struct qn_shape wanted = {.rank = attr->rank};
+    memcpy(wanted.dim, attr->dim, sizeof wanted.dim);
+    return wanted;
 }
 
 static qn_status shape(struct qn_shape_call *call)
@@ -52,21 +63,22 @@ static qn_status shape(struct qn_shape_call *call)
     char from[96], to[96];
     const struct qn_reshape_attr *attr = call->attr;
     const struct qn_shape *in = &call->in[0].shape;
-    struct qn_shape out = attr->wanted;
+    const struct qn_shape wanted = shape_of(attr);
+    struct qn_shape out = wanted;
     int64_t count = signed_count(in);
-    bool ok = is_sound(&attr->wanted) && !attr->refused;
+    bool ok = is_sound(&wanted) && !attr->refused;
     int open = ok ? open_dimension(&out) : -1;
     /* at a concrete batch the multiple of it is what is left */
     if (ok && out.rank > 0 && out.dim[0] < 0 && count > 0)
         ok = open < 0 && fill_in(&out, 0, count);
     else if (ok && open >= 0)
         ok = fill_in(&out, open, count);
-    if (!ok && (attr->wanted.rank < 0 || attr->wanted.rank > QN_MAX_DIMS))
-        return qn_shape_error(call, "cannot have %d dimensions", attr->wanted.rank);
+    if (!ok && (wanted.rank < 0 || wanted.rank > QN_MAX_DIMS))
+        return qn_shape_error(call, "cannot have %d dimensions", wanted.rank);
     if (!ok || signed_count(&out) != count)
         return qn_shape_error(call, "cannot give %s the shape %s",
                               qn_shape_text(in, from, sizeof from),
-                              qn_shape_text(&attr->wanted, to, sizeof to));
+                              qn_shape_text(&wanted, to, sizeof to));
     qn_shape_set(&call->out[0], call->in[0].dtype, out.rank, out.dim);
     return QN_OK;
 }
@@ -78,29 +90,30 @@ const struct qn_op qn_op_reshape = {
     .n_required = 1,
     .n_out = 1,
     .view = true,
-    .keep_types = true,
     .shape = shape,
 };
 
-/* Works out the open dimension while the batch is still a symbol, and compares as long as it is. */
-static void close_shape(const qn_shape *in, struct qn_reshape_attr *attr)
+/* Works out the open dimension while the batch is still a symbol, and compares as long as it is.
+ * False: the numbers of elements differ. */
+static bool close_shape(const qn_shape *in, qn_shape *wanted)
 {
-    qn_shape out = attr->wanted;
+    qn_shape out = *wanted;
     int open = open_dimension(&out);
-    attr->refused =
-        open >= 0 ? !fill_in(&out, open, signed_count(in)) : signed_count(&out) != signed_count(in);
-    if (!attr->refused)
-        attr->wanted = out;
+    bool same =
+        open >= 0 ? fill_in(&out, open, signed_count(in)) : signed_count(&out) == signed_count(in);
+    if (same)
+        *wanted = out;
+    return same;
 }
 
 qn_tensor qn_reshape(qn_graph *graph, qn_tensor x, int rank, const int64_t *dim)
 {
-    qn_shape in = qn_shape_of(graph, x);
-    struct qn_reshape_attr attr = {.wanted = {.rank = rank}};
+    qn_shape in = qn_shape_of(graph, x), wanted = {.rank = rank};
     if (rank > 0 && rank <= QN_MAX_DIMS)
-        memcpy(attr.wanted.dim, dim, (size_t)rank * sizeof *dim);
-    if (is_sound(&attr.wanted))
-        close_shape(&in, &attr);
+        memcpy(wanted.dim, dim, (size_t)rank * sizeof *dim);
+    struct qn_reshape_attr attr = {.rank = rank};
+    attr.refused = is_sound(&wanted) && !close_shape(&in, &wanted);
+    memcpy(attr.dim, wanted.dim, sizeof attr.dim);
     return qn_op_apply(graph, &qn_op_reshape, &x, &attr);
 }
 

@@ -45,7 +45,6 @@ const struct qn_op qn_op_sgd = {
     .n_in = 3,
     .n_required = 3,
     .n_out = 1,
-    .keep_types = true,
     .shape = shape,
     .state = {{"momentum", 0}},
     .groups = {{.name = "step",

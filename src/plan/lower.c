@@ -53,7 +53,10 @@ static qn_status begin(struct lowering *l, const struct qn_lowering *how,
     if (!allocate(l))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     memcpy(problem->values, persist->values, (size_t)persist->n_values * sizeof *problem->values);
-    QN_TRY(qn_graph_shapes(persist->graph, batch, how->arena, &l->shapes));
+    qn_status status = qn_graph_shapes(persist->graph, batch, how->arena, how->log, &l->shapes);
+    if (status == QN_ERR_SHAPE && how->too_large)
+        *how->too_large = true;
+    QN_TRY(status);
     problem->shapes = l->shapes;
     problem->wanted = l->wanted;
     return QN_OK;
@@ -61,13 +64,18 @@ static qn_status begin(struct lowering *l, const struct qn_lowering *how,
 
 static qn_status check_values(const struct lowering *l)
 {
-    for (int v = 0; v < l->problem->n_values; v++)
-        if (l->problem->values[v].bytes > l->how->facts->max_alloc_bytes)
-            return qn_fail(l->how->log, QN_ERR_MEMORY,
-                           "%s: %" PRId64 " bytes at batch %" PRId64
-                           " are more than the largest allocation, %" PRId64,
-                           l->problem->values[v].name, l->problem->values[v].bytes,
-                           l->problem->batch, l->how->facts->max_alloc_bytes);
+    for (int v = 0; v < l->problem->n_values; v++) {
+        const struct qn_value *value = &l->problem->values[v];
+        if (value->bytes <= l->how->facts->max_alloc_bytes)
+            continue;
+        if (l->how->too_large)
+            *l->how->too_large = true;
+        return qn_fail(l->how->log, QN_ERR_MEMORY,
+                       "%s: %" PRId64 " bytes at batch %" PRId64
+                       " are more than the largest allocation, %" PRId64,
+                       value->name, value->bytes, l->problem->batch,
+                       l->how->facts->max_alloc_bytes);
+    }
     return QN_OK;
 }
 
@@ -113,7 +121,7 @@ qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist
                           struct qn_problem *problem)
 {
     struct lowering l;
-    QN_TRY(begin(&l, how, persist, qn_graph_batch_group(persist->graph), problem));
+    QN_TRY(begin(&l, how, persist, qn_one_group(how->params, persist->graph), problem));
     qn_graph_mark_training(l.graph, l.used);
     QN_TRY(qn_lower_add_update(&l));
     return price_all(&l);

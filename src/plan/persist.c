@@ -7,6 +7,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+int64_t qn_largest_batch(const struct qn_plan_params *params)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
+        largest = params->batch[i] > largest ? params->batch[i] : largest;
+    return largest;
+}
+
+int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph)
+{
+    int64_t group = qn_graph_batch_group(graph), batch = qn_largest_batch(params);
+    return group < batch ? group : batch;
+}
+
 static int add_value(struct qn_persist *persist, const struct qn_value *value)
 {
     int number = persist->n_values++;
@@ -31,14 +45,26 @@ static int slot_count(const struct qn_optimizer *optimizer)
 
 /* --- blocks of parameters --- */
 
-static bool trainable(const struct qn_node *node)
+/* A parameter that no loss reaches is held like a frozen one: nobody would write its gradient. */
+static void mark_trainable(struct qn_persist *persist)
 {
-    return node->kind == QN_NODE_PARAMETER && !node->frozen;
+    const struct qn_graph *graph = persist->graph;
+    qn_graph_mark_training(graph, persist->trainable);
+    for (int n = 0; n < graph->n_nodes; n++)
+        persist->trainable[n] &=
+            graph->nodes[n].kind == QN_NODE_PARAMETER && !graph->nodes[n].frozen;
 }
 
 static int64_t aligned_bytes(const struct qn_lowering *how, const struct qn_operand *operand)
 {
     return qn_round_up(qn_operand_bytes(operand), how->facts->alignment);
+}
+
+/* Bytes of a block: one allocation, and the optimizer's table counts its elements in 32 bits. */
+static int64_t largest_block(const struct qn_lowering *how)
+{
+    const int64_t counted = INT32_MAX * (int64_t)sizeof(float);
+    return how->facts->max_alloc_bytes < counted ? how->facts->max_alloc_bytes : counted;
 }
 
 /* Values of a block whose members take `bytes` together. */
@@ -85,22 +111,45 @@ static void add_member(struct qn_persist *persist, int n, int64_t offset)
 }
 
 /* The run of trainable nodes from `first` on that fits one allocation: gives the node after it. */
-static int block_end(const struct qn_lowering *how, const struct qn_graph *graph, int first,
+static int block_end(const struct qn_lowering *how, const struct qn_persist *persist, int first,
                      int64_t *bytes, int *chunks)
 {
+    const struct qn_graph *graph = persist->graph;
     *bytes = 0;
     *chunks = 0;
     int n = first;
     for (; n < graph->n_nodes; n++) {
-        if (!trainable(&graph->nodes[n]))
+        if (!persist->trainable[n])
             continue;
         int64_t size = aligned_bytes(how, &graph->nodes[n].leaf);
-        if (*bytes && *bytes + size > how->facts->max_alloc_bytes)
+        if (*bytes && size > largest_block(how) - *bytes)
             break;
         *bytes += size;
         *chunks += (int)qn_div_up(qn_operand_count(&graph->nodes[n].leaf), QN_CHUNK);
     }
     return n;
+}
+
+static qn_status check_size(const struct qn_lowering *how, const char *name, int64_t bytes,
+                            int64_t most)
+{
+    if (bytes < 0 || bytes > most)
+        return qn_fail(how->log, QN_ERR_MEMORY,
+                       "%s: %" PRId64 " bytes are more than the largest allocation, %" PRId64, name,
+                       bytes, most);
+    return QN_OK;
+}
+
+/* What is too large is named before it is added to anything. */
+static qn_status check_parameters(const struct qn_lowering *how, const struct qn_persist *persist)
+{
+    for (int n = 0; n < persist->graph->n_nodes; n++) {
+        const struct qn_node *node = &persist->graph->nodes[n];
+        if (persist->trainable[n])
+            QN_TRY(
+                check_size(how, node->name, aligned_bytes(how, &node->leaf), largest_block(how)));
+    }
+    return QN_OK;
 }
 
 static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
@@ -109,7 +158,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
     for (int first = 0; first < graph->n_nodes;) {
         int64_t bytes, offset = 0;
         int chunks;
-        int end = block_end(how, graph, first, &bytes, &chunks);
+        int end = block_end(how, persist, first, &bytes, &chunks);
         if (!bytes)
             break;
         if (persist->n_blocks == QN_MAX_BLOCKS)
@@ -119,7 +168,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
                            QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
         open_block(how, persist, bytes, chunks);
         for (int n = first; n < end; n++)
-            if (trainable(&graph->nodes[n])) {
+            if (persist->trainable[n]) {
                 add_member(persist, n, offset);
                 offset += aligned_bytes(how, &graph->nodes[n].leaf);
             }
@@ -130,7 +179,7 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
 
 /* --- everything else --- */
 
-static void add_frozen(struct qn_persist *persist, int n)
+static void add_untrained(struct qn_persist *persist, int n)
 {
     const struct qn_node *node = &persist->graph->nodes[n];
     struct qn_value value = {.name = node->name,
@@ -167,12 +216,13 @@ static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
     size_t nodes = (size_t)persist->graph->n_nodes;
     size_t capacity = nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * 5 + 1;
     persist->values = qn_arena_new(how->arena, struct qn_value, capacity);
+    persist->trainable = qn_arena_new(how->arena, bool, nodes);
     persist->leaf = qn_arena_new(how->arena, int, nodes);
     persist->gradient = qn_arena_new(how->arena, int, nodes);
     persist->state = qn_arena_alloc(how->arena, nodes, sizeof *persist->state);
     persist->gather = qn_arena_alloc(how->arena, nodes, sizeof *persist->gather);
-    if (!persist->values || !persist->leaf || !persist->gradient || !persist->state ||
-        !persist->gather)
+    if (!persist->values || !persist->trainable || !persist->leaf || !persist->gradient ||
+        !persist->state || !persist->gather)
         return false;
     for (size_t n = 0; n < nodes; n++) {
         persist->leaf[n] = persist->gradient[n] = -1;
@@ -182,16 +232,11 @@ static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
     return true;
 }
 
-/* From the end, so that a parameter is named before the block it lies in. */
 static qn_status check_sizes(const struct qn_lowering *how, const struct qn_persist *persist)
 {
-    for (int v = persist->n_values - 1; v >= 0; v--) {
-        const struct qn_value *value = &persist->values[v];
-        if (value->bytes < 0 || value->bytes > how->facts->max_alloc_bytes)
-            return qn_fail(how->log, QN_ERR_MEMORY,
-                           "%s: %" PRId64 " bytes are more than the largest allocation, %" PRId64,
-                           value->name, value->bytes, how->facts->max_alloc_bytes);
-    }
+    for (int v = 0; v < persist->n_values; v++)
+        QN_TRY(check_size(how, persist->values[v].name, persist->values[v].bytes,
+                          how->facts->max_alloc_bytes));
     return QN_OK;
 }
 
@@ -200,19 +245,21 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
 {
     *persist = (struct qn_persist){.graph = graph};
     struct qn_shapes shapes;
-    QN_TRY(qn_graph_shapes(graph, qn_graph_batch_group(graph), how->arena, &shapes));
+    QN_TRY(qn_graph_shapes(graph, qn_one_group(how->params, graph), how->arena, how->log, &shapes));
     if (!allocate(how, persist))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     persist->control =
         add_plain(persist, "control block", QN_F32,
                   (int64_t)(sizeof(struct qn_control) / sizeof(float)), QN_TAG_STATE, QN_LIFE_RUN);
+    mark_trainable(persist);
+    QN_TRY(check_parameters(how, persist));
     QN_TRY(lay_blocks(how, persist));
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
             add_state(persist, n, &shapes.calls[n]);
         else if (node->kind != QN_NODE_INPUT && persist->leaf[n] < 0)
-            add_frozen(persist, n);
+            add_untrained(persist, n);
     }
     return check_sizes(how, persist);
 }

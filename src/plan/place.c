@@ -7,13 +7,12 @@
 #include "plan/program.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct placer {
     struct qn_storage *storages;
     int *order;
-    int *placed[QN_MAX_POOLS]; /* storages of a pool, by offset */
-    int n_placed[QN_MAX_POOLS];
+    int lowest[QN_MAX_POOLS]; /* storage of a pool with the lowest offset; -1: the pool is empty */
+    int *above;               /* by storage: the next one of its pool, by offset; -1 */
     int64_t capacity;
     struct qn_placement result;
 };
@@ -87,8 +86,8 @@ static bool together(const struct qn_storage *a, const struct qn_storage *b)
 static int64_t best_offset(const struct placer *p, int pool, const struct qn_storage *storage)
 {
     int64_t top = 0, best = -1, best_gap = INT64_MAX;
-    for (int i = 0; i < p->n_placed[pool]; i++) {
-        const struct qn_storage *other = &p->storages[p->placed[pool][i]];
+    for (int i = p->lowest[pool]; i >= 0; i = p->above[i]) {
+        const struct qn_storage *other = &p->storages[i];
         if (!together(storage, other))
             continue;
         int64_t gap = other->offset - top;
@@ -104,14 +103,11 @@ static int64_t best_offset(const struct placer *p, int pool, const struct qn_sto
 
 static void insert(struct placer *p, int pool, int index)
 {
-    int at = p->n_placed[pool]++;
-    for (; at > 0; at--) {
-        int below = p->placed[pool][at - 1];
-        if (p->storages[below].offset <= p->storages[index].offset)
-            break;
-        p->placed[pool][at] = below;
-    }
-    p->placed[pool][at] = index;
+    int *link = &p->lowest[pool];
+    while (*link >= 0 && p->storages[*link].offset <= p->storages[index].offset)
+        link = &p->above[*link];
+    p->above[index] = *link;
+    *link = index;
 }
 
 static bool place_one(struct placer *p, int index)
@@ -135,8 +131,9 @@ static bool place_one(struct placer *p, int index)
 
 static bool place_all(struct placer *p, int count)
 {
-    memset(p->n_placed, 0, sizeof p->n_placed);
     p->result = (struct qn_placement){0};
+    for (int pool = 0; pool < QN_MAX_POOLS; pool++)
+        p->lowest[pool] = -1;
     for (int i = 0; i < count; i++)
         if (p->storages[p->order[i]].bytes > 0 && !place_one(p, p->order[i]))
             return false;
@@ -145,22 +142,15 @@ static bool place_all(struct placer *p, int count)
     return true;
 }
 
-static bool allocate(struct placer *p, int count, struct qn_arena *arena)
-{
-    int *numbers = qn_arena_new(arena, int, (size_t)(count + 1) * (QN_MAX_POOLS + 1));
-    p->order = numbers;
-    for (int pool = 0; pool < QN_MAX_POOLS; pool++)
-        p->placed[pool] = numbers + (size_t)(count + 1) * (size_t)(pool + 1);
-    return numbers != NULL;
-}
-
-bool qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
-              struct qn_placement *placement)
+qn_status qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
+                   struct qn_placement *placement)
 {
     struct placer p = {.storages = storages, .capacity = capacity};
     struct key *keys = qn_arena_new(arena, struct key, (size_t)count + 1);
-    if (!keys || !allocate(&p, count, arena))
-        return false;
+    p.order = qn_arena_new(arena, int, (size_t)count + 1);
+    p.above = qn_arena_new(arena, int, (size_t)count + 1);
+    if (!keys || !p.order || !p.above)
+        return QN_ERR_MEMORY;
     int best = -1;
     *placement = (struct qn_placement){.total = INT64_MAX};
     for (int order = 0; order < N_ORDERS; order++) {
@@ -171,7 +161,8 @@ bool qn_place(struct qn_storage *storages, int count, int64_t capacity, struct q
         }
     }
     if (best < 0)
-        return false;
+        return QN_ERR_BUDGET;
     sort_by(storages, count, best, keys, p.order);
-    return place_all(&p, count);
+    place_all(&p, count);
+    return QN_OK;
 }

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a buffer or a device: so many that their sums cannot overflow. */
+static const int64_t MOST_BYTES = INT64_C(1) << 48;
+
 const char *qn_tag_name(qn_tag tag)
 {
     static const char *const names[] = {
@@ -42,6 +45,48 @@ const qn_plan_params *qn_plan_settings(const qn_plan *plan)
 
 /* --- checking what was asked --- */
 
+#define FILL(field) facts->field = facts->field ? facts->field : defaults.field
+
+/* Each field of 0 takes its default; buffers hold whole units of the alignment. */
+static void fill_facts(struct qn_facts *facts)
+{
+    struct qn_facts defaults;
+    qn_facts_default(&defaults, facts->cpu);
+    if (!*facts->name)
+        memcpy(facts->name, defaults.name, sizeof facts->name);
+    FILL(vector_width);
+    FILL(compute_units);
+    FILL(max_work_group);
+    FILL(local_bytes);
+    FILL(global_bytes);
+    FILL(max_alloc_bytes);
+    FILL(alignment);
+    FILL(flops);
+    FILL(bytes_per_second);
+    FILL(launch_seconds);
+    if (facts->alignment > 0)
+        facts->max_alloc_bytes -= facts->max_alloc_bytes % facts->alignment;
+}
+
+static qn_status check_facts(const struct qn_log *log, const struct qn_facts *facts)
+{
+    QN_REQUIRE(log, facts->vector_width > 0 && facts->compute_units > 0);
+    QN_REQUIRE(log, facts->max_work_group > 0 && facts->local_bytes > 0);
+    QN_REQUIRE(log, facts->global_bytes > 0 && facts->global_bytes <= MOST_BYTES);
+    QN_REQUIRE(log, facts->max_alloc_bytes > 0 && facts->max_alloc_bytes <= MOST_BYTES);
+    QN_REQUIRE(log, facts->alignment > 0 && facts->alignment % (int64_t)sizeof(float) == 0);
+    QN_REQUIRE(log, facts->flops > 0 && facts->bytes_per_second > 0 && facts->launch_seconds > 0);
+    return QN_OK;
+}
+
+static qn_status check_choices(const struct qn_log *log, const struct qn_plan_params *params)
+{
+    QN_REQUIRE(log, params->budget >= 0);
+    QN_REQUIRE(log, (int)params->recompute >= 0 && params->recompute <= QN_RECOMPUTE_CHOSEN);
+    QN_REQUIRE(log, (int)params->optimizer.kind >= 0 && params->optimizer.kind <= QN_ADAMW);
+    return QN_OK;
+}
+
 static qn_status check_batches(const struct qn_log *log, const struct qn_plan_params *params)
 {
     if (params->batch[0] <= 0)
@@ -61,11 +106,11 @@ static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *gra
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: micro-batch %" PRId64 " is below 1", size);
     if (group < 0)
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: the groups of batch norm have no common size");
-    if (size % group && size < params->batch[0])
+    if (size % group && size < qn_largest_batch(params))
         return qn_fail(log, QN_ERR_ARGUMENT,
                        "plan: micro-batch %" PRId64 " is not a multiple of batch norm's group of "
                        "%" PRId64 ": take %" PRId64,
-                       size, group, qn_round_up(size, group));
+                       size, group, size < group ? group : size / group * group);
     return QN_OK;
 }
 
@@ -134,16 +179,6 @@ static qn_status check_graph(const struct qn_log *log, const qn_graph *graph)
 
 /* --- making --- */
 
-static void fill_defaults(struct qn_plan *plan)
-{
-    struct qn_facts defaults;
-    qn_facts_default(&defaults, plan->facts.cpu);
-    if (!plan->facts.flops)
-        plan->facts = defaults;
-    if (!plan->params.budget)
-        plan->params.budget = plan->facts.global_bytes / 4 * 3;
-}
-
 static bool copy_texts(struct qn_plan *plan)
 {
     const char **texts[] = {&plan->params.chosen, &plan->params.variants};
@@ -157,46 +192,15 @@ static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choi
 {
     char budget[32], least[32];
     if (choice->smallest == INT64_MAX)
-        return qn_fail(&plan->log, QN_ERR_BUDGET, "plan: nothing can be placed in %d buffers",
-                       QN_MAX_POOLS);
+        return qn_fail(&plan->log, QN_ERR_BUDGET,
+                       "plan: more than %d buffers of the largest allocation, %" PRId64 " bytes",
+                       QN_MAX_POOLS, plan->facts.max_alloc_bytes);
     return qn_fail(&plan->log, QN_ERR_BUDGET,
                    "no plan fits %s (%" PRId64 " bytes): the smallest budget is %" PRId64
                    " bytes (%s), at micro-batch %" PRId64 ", most of it alive at '%s'",
                    qn_size_text(plan->params.budget, budget, sizeof budget), plan->params.budget,
                    choice->smallest, qn_size_text(choice->smallest, least, sizeof least),
                    choice->smallest_micro_batch, choice->largest_step);
-}
-
-static void hash_phase(uint64_t *hash, const struct qn_phase_run *phase)
-{
-    for (int i = 0; i < phase->n_steps; i++) {
-        const struct qn_step *step = &phase->steps[i];
-        const struct qn_task *task = &phase->problem->tasks[step->task];
-        const char *variant = task->group ? task->group->variant[task->variant].name : "transfer";
-        *hash = qn_hash(*hash, task->name, strlen(task->name) + 1);
-        *hash = qn_hash(*hash, variant, strlen(variant) + 1);
-        *hash = qn_hash(*hash, step->read, (size_t)task->n_reads * sizeof *step->read);
-        *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);
-    }
-    *hash = qn_hash(*hash, &phase->problem->batch, sizeof phase->problem->batch);
-}
-
-static uint64_t hash_plan(const struct qn_plan *plan)
-{
-    uint64_t hash = QN_HASH_START;
-    for (int p = 0; p < plan->program.n_phases; p++)
-        hash_phase(&hash, &plan->program.phases[p]);
-    for (int i = 0; i < plan->program.n_storages; i++) {
-        const struct qn_storage *storage = &plan->program.storages[i];
-        const int64_t where[] = {storage->pool, storage->offset, storage->bytes};
-        hash = qn_hash(hash, where, sizeof where);
-    }
-    for (int i = 0; i < plan->program.n_cycles; i++) {
-        const struct qn_cycle_plan *cycle = &plan->program.cycles[i];
-        const int64_t split[] = {cycle->batch, cycle->micro_steps, cycle->remainder};
-        hash = qn_hash(hash, split, sizeof split);
-    }
-    return hash;
 }
 
 static void sum_tags(struct qn_plan *plan)
@@ -228,8 +232,8 @@ static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, doub
         .smallest_budget = choice->smallest,
         .pools = plan->placement.n_pools,
         .optimizer = optimizers[plan->params.optimizer.kind],
-        .hash = hash_plan(plan),
     };
+    plan->info.hash = qn_plan_hash(plan);
     sum_tags(plan);
 }
 
@@ -250,30 +254,41 @@ static qn_status make(struct qn_plan *plan, int64_t *smallest)
     return QN_OK;
 }
 
+static qn_status check_all(const struct qn_log *log, const qn_graph *graph,
+                           const struct qn_facts *facts, const struct qn_plan_params *params)
+{
+    QN_TRY(check_graph(log, graph));
+    QN_TRY(check_facts(log, facts));
+    QN_TRY(check_choices(log, params));
+    QN_TRY(check_batches(log, params));
+    QN_TRY(check_micro_batch(log, graph, params));
+    QN_TRY(check_chosen(log, graph, params->chosen));
+    return check_variants(log, params->variants);
+}
+
 qn_status qn_plan_create(qn_plan **out, const qn_graph *graph, const qn_facts *facts,
                          const qn_plan_params *params, int64_t *smallest)
 {
     if (smallest)
         *smallest = 0;
+    if (out)
+        *out = NULL;
     if (!out || !graph)
         return QN_ERR_ARGUMENT;
-    *out = NULL;
     const struct qn_log *log = &graph->log;
     QN_REQUIRE(log, facts && params);
-    QN_REQUIRE(log, params->budget >= 0);
-    QN_TRY(check_graph(log, graph));
-    QN_TRY(check_batches(log, params));
-    QN_TRY(check_micro_batch(log, graph, params));
-    QN_TRY(check_chosen(log, graph, params->chosen));
-    QN_TRY(check_variants(log, params->variants));
+    struct qn_facts filled = *facts;
+    fill_facts(&filled);
+    QN_TRY(check_all(log, graph, &filled, params));
     struct qn_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
     plan->log = *log;
-    plan->facts = *facts;
+    plan->facts = filled;
     plan->params = *params;
+    if (!plan->params.budget)
+        plan->params.budget = filled.global_bytes / 4 * 3;
     plan->graph = qn_graph_clone(graph);
-    fill_defaults(plan);
     qn_status status = plan->graph && copy_texts(plan)
                            ? make(plan, smallest)
                            : qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");

@@ -19,4 +19,7 @@ struct qn_plan {
     struct qn_plan_info info;
 };
 
+/* Of model, training and program (hash.c); all but info.hash must be there. */
+uint64_t qn_plan_hash(const struct qn_plan *plan);
+
 #endif

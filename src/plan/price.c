@@ -134,7 +134,10 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
                        task->name, task->op->name, task->group->name);
     struct qn_cost cost = {0};
     task->group->variant[task->variant].cost(&call, &cost);
-    if (cost.scratch < 0 || cost.scratch > how->facts->max_alloc_bytes)
+    bool too_large = cost.scratch < 0 || cost.scratch > how->facts->max_alloc_bytes;
+    if (too_large && how->too_large)
+        *how->too_large = true;
+    if (too_large)
         return qn_fail(how->log, QN_ERR_MEMORY,
                        "%s: its scratch is more than the largest allocation", task->name);
     task->scratch = cost.scratch;

@@ -81,10 +81,17 @@ static void add_pools_json(struct qn_text *text, const struct qn_plan *plan)
     qn_text_add(text, "], \"clblast_bytes\": %" PRId64, plan->program.blas_temp);
 }
 
+static void add_seconds(struct qn_text *text, const char *key, double seconds)
+{
+    qn_text_add(text, ", \"%s\": ", key);
+    qn_text_number(text, 9, seconds);
+}
+
 static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phase)
 {
-    qn_text_add(text, "{\"name\": \"%s\", \"batch\": %" PRId64 ", \"seconds\": %.9g, \"steps\": [",
-                phase->name, phase->problem->batch, phase->seconds);
+    qn_text_add(text, "{\"name\": \"%s\", \"batch\": %" PRId64, phase->name, phase->problem->batch);
+    add_seconds(text, "seconds", phase->seconds);
+    qn_text_add(text, ", \"steps\": [");
     for (int i = 0; i < phase->n_steps; i++) {
         const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
         static const char *const kinds[] = {"", "upload", "download"};
@@ -107,13 +114,13 @@ char *qn_plan_json(const qn_plan *plan)
                 ", \"budget_bytes\": %" PRId64 ", \"peak_bytes_planned\": %" PRId64
                 ", \"live_bytes\": %" PRId64 ", \"smallest_budget_bytes\": %" PRId64
                 ", \"batch\": %" PRId64 ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
-                ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d"
-                ", \"predicted_seconds\": %.9g, \"keep_all_seconds\": %.9g"
-                ", \"costs\": \"estimated\", \"optimizer\": \"%s\", ",
+                ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d",
                 info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
                 plan->program.cycles[0].batch, info->micro_batch, info->micro_steps,
-                info->remainder, info->steps, info->recomputed_steps, info->seconds,
-                info->keep_all_seconds, info->optimizer);
+                info->remainder, info->steps, info->recomputed_steps);
+    add_seconds(&text, "predicted_seconds", info->seconds);
+    add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
+    qn_text_add(&text, ", \"costs\": \"estimated\", \"optimizer\": \"%s\", ", info->optimizer);
     add_tags_json(&text, info);
     qn_text_add(&text, ", ");
     add_pools_json(&text, plan);

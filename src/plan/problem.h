@@ -39,9 +39,10 @@ struct qn_block {
 struct qn_persist {
     const struct qn_graph *graph;
     struct qn_value *values;
-    int n_values, capacity;
-    int *leaf;     /* by node: value of a parameter or constant; -1 */
-    int *gradient; /* by node: value of a parameter's gradient; -1 */
+    int n_values;
+    bool *trainable; /* by node: a parameter that is not frozen and that some loss reaches */
+    int *leaf;       /* by node: value of a parameter or constant; -1 */
+    int *gradient;   /* by node: value of a trainable parameter's gradient; -1 */
     int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;
@@ -101,7 +102,16 @@ struct qn_lowering {
     const struct qn_facts *facts;
     const struct qn_plan_params *params;
     const struct qn_log *log;
+    bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
+                        cannot be counted: a smaller batch may fit; NULL: nobody asks */
+    unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
 };
+
+/* The largest effective batch: that of cycle 0. */
+int64_t qn_largest_batch(const struct qn_plan_params *params);
+/* The smallest batch that is a whole one for batch norm; what does not depend on the batch is
+ * worked out at this one. */
+int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph);
 
 /* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,

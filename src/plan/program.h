@@ -59,7 +59,7 @@ struct qn_program {
     int n_cycles;
     int length; /* of the timeline */
     struct qn_storage *storages;
-    int n_storages, capacity;
+    int n_storages;
     int *persistent; /* by value of the persist: storage */
     int64_t live_peak;
     int peak_at;   /* timeline position of the largest sum of live bytes */
@@ -80,18 +80,18 @@ qn_status qn_program_simulate(struct qn_program *program, const struct qn_persis
 
 /* --- placement (place.c) --- */
 
+enum { QN_MAX_POOLS = 254 };
+
 struct qn_placement {
-    int64_t pool_bytes[32];
+    int64_t pool_bytes[QN_MAX_POOLS];
     int n_pools;
     int64_t total;
 };
 
-enum { QN_MAX_POOLS = 30 };
-
 /* Gives every storage a pool and an offset, no two that are alive together overlapping; pools are
- * at most `capacity` bytes. Of several greedy orders the best. False: more than QN_MAX_POOLS pools
- * would be needed, or out of memory. */
-bool qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
-              struct qn_placement *placement);
+ * at most `capacity` bytes. Of several greedy orders the best. QN_ERR_BUDGET: more than
+ * QN_MAX_POOLS pools would be needed; QN_ERR_MEMORY: out of host memory. */
+qn_status qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
+                   struct qn_placement *placement);
 
 #endif

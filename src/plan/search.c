@@ -33,14 +33,6 @@ static int batch_count(const struct qn_plan_params *params)
     return count;
 }
 
-static int64_t largest_batch(const struct qn_plan_params *params)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < batch_count(params); i++)
-        largest = params->batch[i] > largest ? params->batch[i] : largest;
-    return largest;
-}
-
 static qn_status open_rests(struct option *o)
 {
     for (int i = 0; i < batch_count(o->how.params); i++) {
@@ -165,7 +157,7 @@ static qn_status build_program(const struct option *o, const struct qn_candidate
     for (int r = 0; r < MOST_RESTS; r++)
         b.rest[r] = b.rest_first[r] = -1;
     *program = (struct qn_program){.evaluation = -1};
-    int64_t largest = largest_batch(o->how.params);
+    int64_t largest = qn_largest_batch(o->how.params);
     add_cycle(&b, largest);
     for (int i = 0; i < batch_count(o->how.params); i++)
         if (o->how.params->batch[i] != largest)
@@ -187,10 +179,11 @@ static qn_status measure(const struct option *o, const struct qn_candidate *cand
                          struct qn_placement *placement, int64_t *bytes)
 {
     QN_TRY(build_program(o, candidate, arena, program));
-    *bytes = INT64_MAX;
-    if (qn_place(program->storages, program->n_storages, o->how.facts->max_alloc_bytes, arena,
-                 placement))
-        *bytes = placement->total + program->blas_temp;
+    qn_status status = qn_place(program->storages, program->n_storages,
+                                o->how.facts->max_alloc_bytes, arena, placement);
+    if (status == QN_ERR_MEMORY)
+        return qn_fail(o->how.log, status, "plan: out of host memory");
+    *bytes = status == QN_OK ? placement->total + program->blas_temp : INT64_MAX;
     return QN_OK;
 }
 
@@ -266,45 +259,65 @@ static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_
 }
 
 /* Every micro-batch that splits the batch into another number of parts, whole groups each; thinned
- * out where there are many. */
+ * out where there are many, but for the smallest, one group, which is always the last. */
 static int useful_micro_batches(const struct qn_lowering *how, int64_t group, int64_t *sizes)
 {
-    int64_t batch = largest_batch(how->params);
+    int64_t batch = qn_largest_batch(how->params);
     if (how->params->micro_batch) {
         sizes[0] = how->params->micro_batch < batch ? how->params->micro_batch : batch;
         return 1;
     }
     int count = 0;
-    for (int64_t parts = 1; count < MOST_MICRO_BATCHES; parts += 1 + parts / 16) {
+    for (int64_t parts = 1; count < MOST_MICRO_BATCHES - 1; parts += 1 + parts / 16) {
         int64_t size = qn_round_up(qn_div_up(batch, parts), group);
-        size = size < batch ? size : batch;
+        size = size < 0 || size > batch ? batch : size;
         if (!count || size < sizes[count - 1])
             sizes[count++] = size;
         if (size <= group)
-            break;
+            return count;
     }
+    sizes[count++] = group;
     return count;
 }
 
+/* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
+ * none, and whenever anything else goes wrong, it is tried again, aloud. */
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
                     struct qn_choice *choice)
 {
     int64_t sizes[MOST_MICRO_BATCHES];
     int count = useful_micro_batches(how, qn_graph_batch_group(persist->graph), sizes);
+    bool too_large, any = false;
     struct qn_lowering quiet = *how;
     quiet.log = NULL;
+    quiet.too_large = &too_large;
     *choice = (struct qn_choice){.candidate = -1, .smallest = INT64_MAX, .largest_step = ""};
-    qn_status status = QN_OK;
-    bool any = false;
     for (int i = 0; i < count; i++) {
-        /* A micro-batch with a tensor above the largest allocation is no option; the last one, the
-         * smallest, says so aloud. */
-        status = try_micro_batch(i + 1 < count || any ? &quiet : how, persist, sizes[i], choice);
-        if (status != QN_OK && status != QN_ERR_MEMORY)
-            return status;
-        any |= status == QN_OK;
+        too_large = false;
+        qn_status status = try_micro_batch(&quiet, persist, sizes[i], choice);
+        if (status != QN_OK && too_large && (any || i + 1 < count))
+            continue;
+        if (status != QN_OK)
+            QN_TRY(try_micro_batch(how, persist, sizes[i], choice));
+        any = true;
     }
-    return any ? QN_OK : status;
+    return QN_OK;
+}
+
+/* What cycle 0 would take if neither its micro-steps nor its remainder recomputed anything. */
+static qn_status time_keep_all(const struct option *o, const struct qn_program *program,
+                               struct qn_arena *arena, double *seconds)
+{
+    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    int rest = rest_index(o, cycle->remainder);
+    struct qn_steps micro, last = {.seconds = 0};
+    if (!qn_steps_make(&o->micro, &keep_all, arena, &micro) ||
+        (rest >= 0 && !qn_steps_make(&o->rest_problem[rest], &keep_all, arena, &last)))
+        return qn_fail(o->how.log, QN_ERR_MEMORY, "plan: out of host memory");
+    *seconds = cycle->seconds +
+               (double)cycle->micro_steps * (micro.seconds - phase_seconds(program, cycle->first)) +
+               (last.seconds - phase_seconds(program, cycle->rest));
+    return QN_OK;
 }
 
 qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist *persist,
@@ -318,13 +331,7 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     *kept = o;
     QN_TRY(open_option(kept));
-    struct qn_steps all;
-    if (!qn_steps_make(&kept->micro, &keep_all, how->arena, &all))
-        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     QN_TRY(
         measure(kept, &kept->candidates.items[candidate], how->arena, program, placement, &bytes));
-    const struct qn_cycle_plan *cycle = &program->cycles[0];
-    *keep_all_seconds = cycle->seconds + (double)cycle->micro_steps *
-                                             (all.seconds - phase_seconds(program, cycle->first));
-    return QN_OK;
+    return time_keep_all(kept, program, how->arena, keep_all_seconds);
 }

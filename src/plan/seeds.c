@@ -18,25 +18,25 @@ static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum { N_WINDOWS = sizeof windows / sizeof *windows, MOST = SWEEP * (N_WINDOWS + 1) + 2 };
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
-const char *qn_seed_name(enum qn_seed seed)
+static qn_status out_of_memory(const struct qn_lowering *how)
 {
-    static const char *const names[] = {"keep-all", "cheap-ones", "segments", "chosen"};
-    return names[seed];
+    return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
 }
 
-int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
-                      const struct qn_steps *steps)
+/* Live bytes of a step list: the exact simulator on this phase alone. */
+static qn_status steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
+                            const struct qn_steps *steps, int64_t *peak)
 {
     struct qn_arena arena = {0};
     struct qn_lowering scratch = *how;
     scratch.arena = &arena;
     struct qn_program program = {0};
-    int64_t peak = -1;
-    if (qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, problem, true, steps) == 0 &&
-        qn_program_simulate(&program, problem->persist, true, &scratch) == QN_OK)
-        peak = program.live_peak;
+    int phase = qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, problem, true, steps);
+    qn_status status = phase < 0 ? out_of_memory(how)
+                                 : qn_program_simulate(&program, problem->persist, true, &scratch);
+    *peak = program.live_peak;
     qn_arena_free(&arena);
-    return peak;
+    return status;
 }
 
 struct seeding {
@@ -53,14 +53,12 @@ static qn_status add_candidate(struct seeding *s, enum qn_seed seed, int window)
     const struct qn_policy policy = {s->drop, window};
     candidate->seed = seed;
     if (!qn_steps_make(s->problem, &policy, s->how->arena, &candidate->steps))
-        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+        return out_of_memory(s->how);
     bool repeats =
         candidate->steps.recomputed > 0 || seed == QN_SEED_KEEP_ALL || seed == QN_SEED_CHOSEN;
     if (!candidate->steps.count || !repeats)
         return QN_OK;
-    candidate->peak = qn_steps_peak(s->how, s->problem, &candidate->steps);
-    if (candidate->peak < 0)
-        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    QN_TRY(steps_peak(s->how, s->problem, &candidate->steps, &candidate->peak));
     s->out->count++;
     return QN_OK;
 }
@@ -114,7 +112,7 @@ static qn_status seed_cheap(struct seeding *s)
     struct rank *ranks =
         qn_arena_new(s->how->arena, struct rank, (size_t)s->problem->n_forward + 1);
     if (!ranks)
-        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
+        return out_of_memory(s->how);
     int count = rank_cheap(s, ranks), stride = count / SWEEP + 1;
     drop_nothing(s);
     for (int i = 0; i < count; i++) {
@@ -141,11 +139,13 @@ static int *last_forward_reads(const struct seeding *s)
 
 /* By forward task: whether the one value it makes is all that crosses to later forward tasks.
  * Values that were uploaded are there anyway. */
-static void find_cuts(const struct seeding *s, const int *last, bool *cut)
+static qn_status find_cuts(const struct seeding *s, const int *last, bool *cut)
 {
     int crossing = 0;
     int *ends = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
-    for (int t = 0; ends && t < s->problem->n_forward; t++) {
+    if (!ends)
+        return out_of_memory(s->how);
+    for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
         crossing -= ends[t];
         int made = 0;
@@ -159,6 +159,7 @@ static void find_cuts(const struct seeding *s, const int *last, bool *cut)
         crossing += made;
         cut[t] = made == 1 && crossing == 1 && task->repeatable;
     }
+    return QN_OK;
 }
 
 /* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
@@ -187,8 +188,8 @@ static qn_status seed_segments(struct seeding *s)
     int *last = last_forward_reads(s);
     bool *cut = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_forward + 1);
     if (!last || !cut)
-        return qn_fail(s->how->log, QN_ERR_MEMORY, "plan: out of host memory");
-    find_cuts(s, last, cut);
+        return out_of_memory(s->how);
+    QN_TRY(find_cuts(s, last, cut));
     for (int i = 0; i < SWEEP; i++) {
         drop_segments(s, cut, total / SWEEP * i);
         for (int w = 0; w < N_WINDOWS; w++)
@@ -225,19 +226,22 @@ static qn_status seed_chosen(struct seeding *s)
 
 /* --- all together --- */
 
-static void find_saved(struct seeding *s)
+static qn_status find_saved(struct seeding *s)
 {
     bool *read = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_values + 1);
-    for (int t = s->problem->n_forward; read && t < s->problem->n_tasks; t++)
+    if (!read)
+        return out_of_memory(s->how);
+    for (int t = s->problem->n_forward; t < s->problem->n_tasks; t++)
         for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
             read[s->problem->tasks[t].reads[i].value] = true;
-    for (int t = 0; read && t < s->problem->n_forward; t++) {
+    for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
         for (int i = 0; i < task->n_writes; i++)
             if (read[task->writes[i].value] &&
                 s->problem->values[task->writes[i].value].life == QN_LIFE_MICRO)
                 s->saved[t] += s->problem->values[task->writes[i].value].bytes;
     }
+    return QN_OK;
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -284,16 +288,16 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
     s.drop = qn_arena_new(how->arena, bool, (size_t)problem->n_tasks + 1);
     s.saved = qn_arena_new(how->arena, int64_t, (size_t)problem->n_tasks + 1);
     if (!out->items || !s.drop || !s.saved)
-        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
-    find_saved(&s);
+        return out_of_memory(how);
+    QN_TRY(find_saved(&s));
     unsigned use = allowed[how->params->recompute];
     if (how->params->recompute == QN_RECOMPUTE_AUTO)
-        use &= ~how->params->without_seeds;
+        use &= ~how->without_seeds;
     for (int seed = 0; seed < QN_SEED_COUNT; seed++)
         if (use >> seed & 1u)
             QN_TRY(seeds[seed](&s));
-    if (!out->count)
-        return qn_fail(how->log, QN_ERR_ARGUMENT, "plan: every seed of the search is left out");
+    if (!out->count) /* nothing can be recomputed, or every seed is left out */
+        QN_TRY(seed_keep_all(&s));
     keep_frontier(out);
     if (how->params->recompute == QN_RECOMPUTE_ALL)
         keep_smallest(out);

@@ -26,10 +26,4 @@ struct qn_candidates {
 qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
                              struct qn_candidates *candidates);
 
-/* Live bytes of a step list: the exact simulator on this phase alone. -1 when out of memory. */
-int64_t qn_steps_peak(const struct qn_lowering *how, const struct qn_problem *problem,
-                      const struct qn_steps *steps);
-
-const char *qn_seed_name(enum qn_seed seed);
-
 #endif

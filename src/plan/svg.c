@@ -37,6 +37,25 @@ static int64_t *tag_sums(const struct qn_plan *plan)
     return sums;
 }
 
+/* One attribute. Six digits are a hundredth of a pixel. */
+static void add_number(struct qn_text *text, const char *name, double value)
+{
+    qn_text_add(text, " %s=\"", name);
+    qn_text_number(text, 6, value);
+    qn_text_add(text, "\"");
+}
+
+static void add_bar(struct qn_text *text, double x, double y, double width, double height,
+                    const char *colour)
+{
+    qn_text_add(text, "<rect");
+    add_number(text, "x", x);
+    add_number(text, "y", y);
+    add_number(text, "width", width);
+    add_number(text, "height", height);
+    qn_text_add(text, " fill=\"%s\"/>\n", colour);
+}
+
 static void add_bars(struct qn_text *text, const struct qn_plan *plan, const int64_t *sums,
                      int64_t top)
 {
@@ -47,25 +66,32 @@ static void add_bars(struct qn_text *text, const struct qn_plan *plan, const int
             if (!bytes)
                 continue;
             double y = y_of(below + bytes, top);
-            qn_text_add(
-                text, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
-                x_of(plan, t), y, x_of(plan, t + 1) - x_of(plan, t), y_of(below, top) - y,
-                colours[tag]);
+            add_bar(text, x_of(plan, t), y, x_of(plan, t + 1) - x_of(plan, t), y_of(below, top) - y,
+                    colours[tag]);
             below += bytes;
         }
     }
+}
+
+static void add_rule(struct qn_text *text, double x1, double y1, double x2, double y2)
+{
+    qn_text_add(text, "<line");
+    add_number(text, "x1", x1);
+    add_number(text, "y1", y1);
+    add_number(text, "x2", x2);
+    add_number(text, "y2", y2);
 }
 
 static void add_phases(struct qn_text *text, const struct qn_plan *plan)
 {
     for (int p = 0; p < plan->program.n_phases; p++) {
         const struct qn_phase_run *phase = &plan->program.phases[p];
-        qn_text_add(
-            text,
-            "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#888\" "
-            "stroke-dasharray=\"2,3\"/>\n<text x=\"%.1f\" y=\"%d\" font-size=\"10\">%s</text>\n",
-            x_of(plan, phase->start), x_of(plan, phase->start), TOP, HEIGHT - BOTTOM,
-            x_of(plan, phase->start) + 2, HEIGHT - BOTTOM + 14 + 12 * (p % 3), phase->name);
+        double x = x_of(plan, phase->start);
+        add_rule(text, x, TOP, x, HEIGHT - BOTTOM);
+        qn_text_add(text, " stroke=\"#888\" stroke-dasharray=\"2,3\"/>\n<text");
+        add_number(text, "x", x + 2);
+        qn_text_add(text, " y=\"%d\" font-size=\"10\">%s</text>\n",
+                    HEIGHT - BOTTOM + 14 + 12 * (p % 3), phase->name);
     }
 }
 
@@ -74,10 +100,10 @@ static void add_line(struct qn_text *text, int64_t bytes, int64_t top, const cha
 {
     char size[32];
     double y = y_of(bytes, top);
-    qn_text_add(text,
-                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n"
-                "<text x=\"4\" y=\"%.1f\" font-size=\"11\" fill=\"%s\">%s %s</text>\n",
-                LEFT, WIDTH - LEGEND, y, y, colour, y - 3, colour, label,
+    add_rule(text, LEFT, y, WIDTH - LEGEND, y);
+    qn_text_add(text, " stroke=\"%s\"/>\n<text x=\"4\"", colour);
+    add_number(text, "y", y - 3);
+    qn_text_add(text, " font-size=\"11\" fill=\"%s\">%s %s</text>\n", colour, label,
                 qn_size_text(bytes, size, sizeof size));
 }
 

@@ -72,7 +72,9 @@ qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, f
         if (persist->leaf[n] == named.value && persist->gradient[n] >= 0)
             return qn_trainer_read_value(trainer, persist->gradient[n], 0, values,
                                          count * (int64_t)sizeof *values);
-    return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "%s: has no gradient", parameter);
+    return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                   "%s: has no gradient: it is no parameter, frozen, or reached by no loss",
+                   parameter);
 }
 
 qn_status qn_trainer_evaluate(qn_trainer *trainer, int64_t samples, qn_fetch_fn fetch,

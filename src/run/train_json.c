@@ -41,7 +41,6 @@ static const struct field plan_fields[] = {
     {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL},
     {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL},
     {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL},
-    PLAN(without_seeds, INTEGER),
 };
 
 #define TRAIN(name, kind)                                                                          \
@@ -70,7 +69,7 @@ static void add_fields(struct qn_text *text, const struct field *fields, int cou
             qn_text_add(text, "%" PRId64, *(const int64_t *)at);
             break;
         case REAL:
-            qn_text_add(text, "%.17g", *(const double *)at);
+            qn_text_number(text, 17, *(const double *)at);
             break;
         case FLAG:
             qn_text_add(text, "%s", *(const bool *)at ? "true" : "false");
@@ -119,10 +118,12 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
     struct qn_text text = {0};
     qn_text_add(&text,
                 "{\"quern_checkpoint\": %d,\n\"update\": %" PRId64 ", \"position\": %" PRId64
-                ", \"seed\": \"%" PRIu64 "\",\n\"loss_scale\": %.9g, \"good_updates\": %" PRIu32
-                ", \"applied\": %" PRIu32 ",\n\"trainer\": {",
+                ", \"seed\": \"%" PRIu64 "\", \"good_updates\": %" PRIu32 ", \"applied\": %" PRIu32
+                ",\n\"loss_scale\": ",
                 QN_CHECKPOINT_VERSION, trainer->updates, params->position, trainer->params.seed,
-                counters->loss_scale, counters->good_updates, counters->applied);
+                counters->good_updates, counters->applied);
+    qn_text_number(&text, 9, (double)counters->loss_scale);
+    qn_text_add(&text, ",\n\"trainer\": {");
     add_fields(&text, train_fields, N_TRAIN, &trainer->params);
     qn_text_add(&text, "},\n\"facts\": {");
     add_fields(&text, fact_fields, N_FACTS, &trainer->plan->facts);

@@ -25,6 +25,9 @@ int64_t qn_trainer_bytes(const qn_trainer *trainer)
     return trainer && trainer->slab ? qn_slab_bytes(trainer->slab) : 0;
 }
 
+_Static_assert(QN_MAX_POOLS + 1 <= (int)QN_MAX_BUFFERS,
+               "every pool and CLBlast's buffer need a place");
+
 static qn_status open_slab(struct qn_trainer *trainer)
 {
     const struct qn_plan *plan = trainer->plan;

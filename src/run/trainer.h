@@ -12,6 +12,8 @@
 #include "plan/plan.h"
 #include <quern/train.h>
 
+_Static_assert((int)QN_METRICS_LOSSES == (int)QN_MAX_LOSSES, "metrics hold every loss");
+
 enum { QN_STAGES = 2 };
 
 /* Host memory for one micro-step's transfers, reused in turn: the device may still read one while

@@ -56,6 +56,10 @@ static void products_that_overflow_are_seen(void **state)
     assert_int_equal(qn_mul(INT64_C(1) << 40, INT64_C(1) << 30), -1);
     assert_int_equal(qn_mul(3, -1), -1);
     assert_int_equal(qn_sum_of(INT64_MAX, 1), -1);
+    assert_int_equal(qn_round_up(513, 512), 1024);
+    assert_int_equal(qn_round_up(INT64_MAX, 512), -1);
+    assert_int_equal(qn_round_up(-1, 512), -1);
+    assert_int_equal(qn_div_up(INT64_MAX, 2), INT64_C(1) << 62);
     const struct qn_shape large = {3, {INT64_C(1) << 31, INT64_C(1) << 31, 4}};
     assert_int_equal(qn_shape_count(&large), -1);
     assert_int_equal(qn_shape_count(&(struct qn_shape){0}), 1);
@@ -68,6 +72,8 @@ static void shapes_print(void **state)
     const struct qn_shape shape = {3, {QN_BATCH, 2 * QN_BATCH, 7}};
     assert_string_equal(qn_shape_text(&shape, text, sizeof text), "(b, 2b, 7)");
     assert_string_equal(qn_shape_text(&(struct qn_shape){0}, text, sizeof text), "()");
+    const struct qn_shape least = {1, {INT64_MIN}};
+    assert_string_equal(qn_shape_text(&least, text, sizeof text), "(9223372036854775808b)");
     qn_shape_text(&shape, text, 4);
     assert_string_equal(text, "(b,");
 }

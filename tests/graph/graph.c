@@ -39,7 +39,7 @@ static void shapes_follow_the_batch(void **state)
     assert_int_equal(qn_graph_root(graph, flat.id), y.id);
     struct qn_arena arena = {0};
     struct qn_shapes shapes;
-    assert_int_equal(qn_graph_shapes(graph, 7, &arena, &shapes), QN_OK);
+    assert_int_equal(qn_graph_shapes(graph, 7, &arena, NULL, &shapes), QN_OK);
     assert_int_equal(shapes.tensors[flat.id].shape.dim[0], 7);
     qn_arena_free(&arena);
     qn_graph_destroy(&graph);
@@ -88,12 +88,38 @@ static void bad_leaves_are_refused(void **state)
 static void tensors_of_nobody_are_refused(void **state)
 {
     (void)state;
-    qn_graph *graph = new_graph();
-    qn_relu(graph, (qn_tensor){12345});
-    assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
-    qn_graph_destroy(&graph);
+    static const uint32_t ids[] = {12345, INT32_MAX, UINT32_C(0x80000000), UINT32_MAX};
+    qn_graph *graph = NULL;
+    for (int i = 0; i < 4; i++) {
+        graph = new_graph();
+        assert_int_equal(qn_shape_of(graph, (qn_tensor){ids[i]}).rank, 0);
+        qn_relu(graph, (qn_tensor){ids[i]});
+        assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
     qn_graph_destroy(&graph);
     assert_int_equal(qn_graph_status(NULL), QN_ERR_ARGUMENT);
+}
+
+static void sizes_beyond_63_bits_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t large[][2] = {
+        {INT64_MIN, 1}, {-(INT64_C(1) << 62), 1}, {QN_BATCH, INT64_C(1) << 61}, {-INT64_MAX, 7}};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        qn_input(graph, "x", QN_F32, 2, large[i]);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        qn_graph_destroy(&graph);
+    }
+    static const int64_t wanted[][2] = {
+        {INT64_MIN, 1}, {INT64_C(1) << 62, 4}, {-(INT64_C(1) << 62), 4}, {INT64_C(1) << 62, 0}};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        assert_int_equal(qn_reshape(graph, image(graph), 2, wanted[i]).id, 0);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        qn_graph_destroy(&graph);
+    }
 }
 
 static void gradients_reach_what_can_learn(void **state)
@@ -145,6 +171,13 @@ static void groups_have_a_common_multiple(void **state)
                       &(qn_batch_norm_params){.group = 6});
     qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 4});
     assert_int_equal(qn_graph_batch_group(graph), 12);
+    const int primes[] = {2147483647, 2147483629, 2147483587};
+    for (int i = 0; i < 3; i++)
+        x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                          &(qn_batch_norm_params){.group = primes[i]});
+    qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 2});
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    assert_int_equal(qn_graph_batch_group(graph), -1);
     qn_graph_destroy(&graph);
 }
 
@@ -191,6 +224,55 @@ static void outputs_are_rows_that_operators_make(void **state)
     }
 }
 
+static void losses_have_names_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const taken[] = {"x", "same", "first", ""};
+    for (int i = 0; i < 4; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor x = image(graph);
+        qn_tensor y = qn_relu(graph, x);
+        qn_name(graph, y, "same");
+        qn_loss(graph, y, "first", NULL);
+        qn_loss(graph, y, NULL, NULL);
+        assert_int_equal(qn_graph_status(graph), QN_OK);
+        qn_loss(graph, y, taken[i], NULL);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
+}
+
+/* A name that the graph makes up is never one that somebody took. */
+static void made_up_names_are_free(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_parameter(graph, "relu_2", 0, NULL, NULL);
+    qn_relu(graph, x);
+    qn_parameter(graph, "loss_5", 0, NULL, NULL);
+    qn_parameter(graph, "loss_6", 0, NULL, NULL);
+    qn_loss(graph, x, NULL, NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    for (int a = 0; a < graph->n_nodes; a++)
+        for (int b = 0; b < a; b++)
+            assert_string_not_equal(graph->nodes[a].name, graph->nodes[b].name);
+    qn_graph_destroy(&graph);
+}
+
+static void outputs_have_a_limit(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor y = qn_relu(graph, image(graph));
+    for (int i = 0; i < QN_GRAPH_MAX_OUTPUTS; i++)
+        qn_output(graph, y, (char[]){(char)('a' + i), 0});
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    qn_output(graph, y, NULL);
+    assert_string_equal(qn_graph_error(graph), "qn_output: relu_1: at most 16 outputs");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,11 +280,15 @@ int main(void)
         cmocka_unit_test(the_first_error_sticks),
         cmocka_unit_test(bad_leaves_are_refused),
         cmocka_unit_test(tensors_of_nobody_are_refused),
+        cmocka_unit_test(sizes_beyond_63_bits_are_refused),
         cmocka_unit_test(gradients_reach_what_can_learn),
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(outputs_are_rows_that_operators_make),
+        cmocka_unit_test(losses_have_names_of_their_own),
+        cmocka_unit_test(made_up_names_are_free),
+        cmocka_unit_test(outputs_have_a_limit),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -11,7 +11,9 @@
 #include "base/random.h"
 #include "plan/program.h"
 
-enum { COUNT = 120, LENGTH = 60 };
+#include <stdio.h>
+
+enum { COUNT = 120, LENGTH = 60, MOST_ROWS = 1000 };
 
 static int draw(uint64_t seed, uint64_t index, int below)
 {
@@ -30,12 +32,12 @@ static void fill(struct qn_storage *storages, uint64_t seed)
     }
 }
 
-static int64_t live_bound(const struct qn_storage *storages)
+static int64_t live_bound(const struct qn_storage *storages, int count, int length)
 {
     int64_t most = 0;
-    for (int t = 0; t < LENGTH; t++) {
+    for (int t = 0; t < length; t++) {
         int64_t live = 0;
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < count; i++)
             if (storages[i].start <= t && storages[i].end >= t)
                 live += storages[i].bytes;
         most = live > most ? live : most;
@@ -49,8 +51,8 @@ static bool collide(const struct qn_storage *a, const struct qn_storage *b)
            a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-static void check(const struct qn_storage *storages, const struct qn_placement *placement,
-                  int64_t capacity)
+static void check(const struct qn_storage *storages, int count,
+                  const struct qn_placement *placement, int64_t capacity)
 {
     int64_t total = 0;
     for (int p = 0; p < placement->n_pools; p++) {
@@ -58,7 +60,7 @@ static void check(const struct qn_storage *storages, const struct qn_placement *
         total += placement->pool_bytes[p];
     }
     assert_int_equal(total, placement->total);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         if (storages[i].bytes)
             assert_true(storages[i].offset + storages[i].bytes <=
                         placement->pool_bytes[storages[i].pool]);
@@ -75,13 +77,57 @@ static void random_lifetimes(void **state)
         struct qn_storage storages[COUNT];
         struct qn_placement placement;
         fill(storages, seed);
-        int64_t bound = live_bound(storages);
-        assert_true(qn_place(storages, COUNT, INT64_C(1) << 40, &arena, &placement));
-        check(storages, &placement, INT64_C(1) << 40);
+        int64_t bound = live_bound(storages, COUNT, LENGTH);
+        assert_int_equal(qn_place(storages, COUNT, INT64_C(1) << 40, &arena, &placement), QN_OK);
+        check(storages, COUNT, &placement, INT64_C(1) << 40);
         assert_true(placement.total >= bound);
-        assert_true(placement.total <= bound * 3 / 2);
-        assert_true(qn_place(storages, COUNT, bound / 4, &arena, &placement));
-        check(storages, &placement, bound / 4);
+        assert_true(placement.total <= bound / 10 * 11); /* the worst has 1.084 */
+        assert_int_equal(qn_place(storages, COUNT, bound / 4, &arena, &placement), QN_OK);
+        check(storages, COUNT, &placement, bound / 4);
+        qn_arena_free(&arena);
+    }
+}
+
+/* --- lifetimes of training steps (data/README.md) --- */
+
+static int read_table(const char *name, struct qn_storage *storages, int *length)
+{
+    char path[512];
+    int count = 0, number, first, after;
+    long bytes;
+    snprintf(path, sizeof path, "%s/%s.csv", TEST_DATA, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "id,lower,upper,size"), 0);
+    *length = 0;
+    while (fscanf(file, "%d,%d,%d,%ld", &number, &first, &after, &bytes) == 4) {
+        assert_true(number == count && count < MOST_ROWS && first < after);
+        storages[count++] = (struct qn_storage){.start = first, .end = after - 1, .bytes = bytes};
+        *length = after > *length ? after : *length;
+    }
+    fclose(file);
+    return count;
+}
+
+static void lifetimes_of_training(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int count, permille; /* rows; most of the total, against what is alive */
+    } tables[] = {{"lt_12_0.25", 311, 1065}, {"lt_24_0.6", 554, 1015}};
+    static struct qn_storage storages[MOST_ROWS];
+    for (int i = 0; i < 2; i++) {
+        struct qn_arena arena = {0};
+        struct qn_placement placement;
+        int length, count = read_table(tables[i].name, storages, &length);
+        int64_t bound = live_bound(storages, count, length);
+        assert_int_equal(count, tables[i].count);
+        assert_int_equal(qn_place(storages, count, bound * 2, &arena, &placement), QN_OK);
+        check(storages, count, &placement, bound * 2);
+        print_message("  %s: %.3f of the bound\n", tables[i].name,
+                      (double)placement.total / (double)bound);
+        assert_true(placement.total <= bound * tables[i].permille / 1000);
         qn_arena_free(&arena);
     }
 }
@@ -92,9 +138,25 @@ static void what_no_pool_holds(void **state)
     struct qn_arena arena = {0};
     struct qn_placement placement;
     struct qn_storage storage = {.bytes = 1024, .start = 0, .end = 1};
-    assert_false(qn_place(&storage, 1, 512, &arena, &placement));
-    assert_true(qn_place(&storage, 1, 1024, &arena, &placement));
+    assert_int_equal(qn_place(&storage, 1, 512, &arena, &placement), QN_ERR_BUDGET);
+    assert_int_equal(qn_place(&storage, 1, 1024, &arena, &placement), QN_OK);
     assert_int_equal(placement.total, 1024);
+    qn_arena_free(&arena);
+}
+
+/* What lives at once and fills a pool each needs as many pools as there are. */
+static void as_many_pools_as_there_may_be(void **state)
+{
+    (void)state;
+    struct qn_arena arena = {0};
+    struct qn_placement placement;
+    struct qn_storage storages[QN_MAX_POOLS + 1];
+    for (int i = 0; i <= QN_MAX_POOLS; i++)
+        storages[i] = (struct qn_storage){.bytes = 1024, .end = 1};
+    assert_int_equal(qn_place(storages, QN_MAX_POOLS, 1024, &arena, &placement), QN_OK);
+    assert_int_equal(placement.n_pools, QN_MAX_POOLS);
+    assert_true(QN_MAX_POOLS > 200);
+    assert_int_equal(qn_place(storages, QN_MAX_POOLS + 1, 1024, &arena, &placement), QN_ERR_BUDGET);
     qn_arena_free(&arena);
 }
 
@@ -102,7 +164,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_lifetimes),
+        cmocka_unit_test(lifetimes_of_training),
         cmocka_unit_test(what_no_pool_holds),
+        cmocka_unit_test(as_many_pools_as_there_may_be),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);
 }

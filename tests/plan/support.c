@@ -151,25 +151,42 @@ void test_invariants(const qn_plan *plan)
 
 /* --- the interpreter --- */
 
+enum { UNIT = 4, POISON = -1, SCRATCH = -2 };
+
 struct memory {
     const qn_plan *plan;
-    int *pool[QN_MAX_POOLS]; /* the value kept at each unit of memory; -1: poison */
+    int *pool[QN_MAX_POOLS]; /* the value kept at each UNIT bytes of memory */
+    bool wrong;              /* something else than the value meant was read */
 };
 
-static void store(struct memory *m, int storage, int value)
+/* Bytes [from, from + bytes) of a storage, in units. */
+struct range {
+    int *units;
+    int64_t count;
+};
+
+static struct range range_of(const struct memory *m, int storage, int64_t from, int64_t bytes)
 {
     const struct qn_storage *s = &m->plan->program.storages[storage];
-    int64_t unit = m->plan->facts.alignment;
-    for (int64_t at = s->offset / unit; at < (s->offset + s->bytes) / unit; at++)
-        m->pool[s->pool][at] = value;
+    assert_true(from % UNIT == 0 && from + bytes <= s->bytes);
+    return (struct range){m->pool[s->pool] + (s->offset + from) / UNIT, (bytes + UNIT - 1) / UNIT};
 }
 
-static void expect(const struct memory *m, int storage, int value)
+static void fill(struct range range, int number)
 {
-    const struct qn_storage *s = &m->plan->program.storages[storage];
-    int64_t unit = m->plan->facts.alignment;
-    for (int64_t at = s->offset / unit; at < (s->offset + s->bytes) / unit; at++)
-        assert_int_equal(m->pool[s->pool][at], value);
+    for (int64_t i = 0; i < range.count; i++)
+        range.units[i] = number;
+}
+
+static void expect(struct memory *m, struct range range, int number)
+{
+    for (int64_t i = 0; i < range.count; i++)
+        m->wrong |= range.units[i] != number;
+}
+
+static void poison(struct memory *m, int storage)
+{
+    fill(range_of(m, storage, 0, m->plan->program.storages[storage].bytes), POISON);
 }
 
 static void poison_after(struct memory *m, int at)
@@ -177,16 +194,46 @@ static void poison_after(struct memory *m, int at)
     const struct qn_program *program = &m->plan->program;
     for (int i = 0; i < program->n_storages; i++)
         if (program->storages[i].end == at && at + 1 < program->length)
-            store(m, i, -1);
+            poison(m, i);
 }
 
 /* Persistent values are the same number in every phase; others are numbered by the phase's problem.
  */
 static int number_of(const struct qn_phase_run *phase, int phase_number, int value)
 {
-    int root = qn_value_root(phase->problem, value);
-    return phase->problem->values[root].life == QN_LIFE_MICRO ? (phase_number + 1) * 100000 + root
-                                                              : root;
+    return phase->problem->values[value].life == QN_LIFE_MICRO ? (phase_number + 1) * 100000 + value
+                                                               : value;
+}
+
+/* Writes a value, or checks that it is there. A block is its parts, each under its own number; what
+ * lies between them belongs to nobody. */
+static void touch(struct memory *m, int p, int value, int storage, bool write)
+{
+    const struct qn_phase_run *phase = &m->plan->program.phases[p];
+    const struct qn_problem *problem = phase->problem;
+    bool whole = true;
+    for (int v = 0; v < problem->n_values; v++)
+        if (problem->values[v].block == value) {
+            touch(m, p, v, storage, write);
+            whole = false;
+        }
+    if (!whole)
+        return;
+    const struct qn_value *v = &problem->values[value];
+    struct range range = range_of(m, storage, v->block >= 0 ? v->block_offset : 0, v->bytes);
+    if (write)
+        fill(range, number_of(phase, p, value));
+    else
+        expect(m, range, number_of(phase, p, value));
+}
+
+/* Whether a write adds to what is there, which must then be the same value. The parts of the
+ * gradient norm share one storage, but none adds to another. */
+static bool adds(const struct qn_phase_run *phase, const struct qn_output_use *write)
+{
+    bool sum = write->ref.kind == QN_REF_DIN || write->ref.kind == QN_REF_GATHER;
+    bool later = phase->problem->values[write->value].life == QN_LIFE_CYCLE && !phase->first;
+    return sum && (write->accumulates || later);
 }
 
 static void run_step(struct memory *m, int p, int i)
@@ -195,32 +242,44 @@ static void run_step(struct memory *m, int p, int i)
     const struct qn_step *step = &phase->steps[i];
     const struct qn_task *task = &phase->problem->tasks[step->task];
     for (int r = 0; r < task->n_reads; r++)
-        expect(m, step->read[r], number_of(phase, p, task->reads[r].value));
+        touch(m, p, task->reads[r].value, step->read[r], false);
     for (int w = 0; w < task->n_writes; w++) {
-        int number = number_of(phase, p, task->writes[w].value);
-        if (task->writes[w].accumulates)
-            expect(m, step->write[w], number);
-        store(m, step->write[w], number);
+        if (adds(phase, &task->writes[w]))
+            touch(m, p, task->writes[w].value, step->write[w], false);
+        touch(m, p, task->writes[w].value, step->write[w], true);
     }
     if (step->scratch >= 0)
-        store(m, step->scratch, -2);
+        fill(range_of(m, step->scratch, 0, task->scratch), SCRATCH);
     poison_after(m, phase->start + i);
 }
 
-void test_interpret(const qn_plan *plan)
+static void open_memory(struct memory *m)
 {
-    struct memory m = {.plan = plan};
+    const qn_plan *plan = m->plan;
     for (int p = 0; p < plan->placement.n_pools; p++) {
-        size_t units = (size_t)(plan->placement.pool_bytes[p] / plan->facts.alignment);
-        m.pool[p] = malloc((units + 1) * sizeof(int));
-        memset(m.pool[p], 0xff, (units + 1) * sizeof(int));
+        int64_t units = plan->placement.pool_bytes[p] / UNIT;
+        m->pool[p] = malloc((size_t)(units + 1) * sizeof(int));
+        assert_non_null(m->pool[p]);
+        fill((struct range){m->pool[p], units}, POISON);
     }
     for (int v = 0; v < plan->persist.n_values; v++)
         if (plan->persist.values[v].life == QN_LIFE_RUN && plan->program.persistent[v] >= 0)
-            store(&m, plan->program.persistent[v], v);
+            touch(m, 0, v, plan->program.persistent[v], true);
+}
+
+bool test_runs_on_poison(const qn_plan *plan)
+{
+    struct memory m = {.plan = plan};
+    open_memory(&m);
     for (int p = 0; p < plan->program.n_phases; p++)
         for (int i = 0; i < plan->program.phases[p].n_steps; i++)
             run_step(&m, p, i);
     for (int p = 0; p < plan->placement.n_pools; p++)
         free(m.pool[p]);
+    return !m.wrong;
+}
+
+void test_interpret(const qn_plan *plan)
+{
+    assert_true(test_runs_on_poison(plan));
 }

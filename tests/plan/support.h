@@ -24,8 +24,10 @@ qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params);
  * are alive; the sum of live bytes is what the program says; the peak is within the budget. */
 void test_invariants(const qn_plan *plan);
 
-/* Runs the step lists on poisoned memory: each value is one number kept at every unit of its bytes;
- * a read of anything but the value meant aborts the test. */
+/* Runs the step lists on poisoned memory: each value is one number kept at every unit of its bytes,
+ * and poison follows where a storage ends. False when a step reads anything but the value meant. */
+bool test_runs_on_poison(const qn_plan *plan);
+/* The same; aborts the test on false. */
 void test_interpret(const qn_plan *plan);
 
 #endif

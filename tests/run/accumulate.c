@@ -103,6 +103,54 @@ static void shared_and_frozen_parameters(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* A model with a parameter that only its output reads trains as if that were not there. */
+static qn_graph *with_unused(bool unused)
+{
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init init = qn_init_fan_in(WIDTH);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+    x = qn_tanh(graph, qn_linear(graph, x, w, (qn_tensor){0}));
+    qn_loss(graph, qn_mean(graph, x, 1), "loss", NULL);
+    if (unused) {
+        w = qn_parameter(graph, "unused", 2, (int64_t[]){WIDTH, WIDTH}, &init);
+        qn_output(graph, qn_linear(graph, x, w, (qn_tensor){0}), "y");
+    }
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+static void unused_parameters_stay_what_they_are(void **state)
+{
+    (void)state;
+    enum { COUNT = WIDTH * WIDTH };
+    struct test_data data;
+    test_data_make(&data, 50, WIDTH);
+    float before[COUNT], after[COUNT], learned[3][COUNT];
+    qn_metrics last[3];
+    for (int i = 0; i < 3; i++) {
+        qn_graph *graph = with_unused(i > 0);
+        const qn_plan_params params = {.budget = 64 << 20, .batch = {50}, .micro_batch = 20};
+        const qn_trainer_params poison = {.poison = i == 2};
+        struct test_run run = test_open(device, graph, &params, &poison);
+        if (i)
+            assert_int_equal(qn_trainer_read(run.trainer, "unused", before, COUNT), QN_OK);
+        last[i] = test_train(run.trainer, &data, 50, 3);
+        assert_int_equal(qn_trainer_read(run.trainer, "w", learned[i], COUNT), QN_OK);
+        if (i) {
+            assert_int_equal(qn_trainer_read(run.trainer, "unused", after, COUNT), QN_OK);
+            assert_memory_equal(before, after, sizeof before);
+            assert_memory_equal(learned[0], learned[i], sizeof before);
+            assert_true(last[i].grad_norm == last[0].grad_norm);
+            assert_int_equal(qn_trainer_read_gradient(run.trainer, "unused", after, COUNT),
+                             QN_ERR_ARGUMENT);
+        }
+        test_close(&run);
+        qn_graph_destroy(&graph);
+    }
+    test_data_free(&data);
+}
+
 /* --- the classic toy case: y = w * x, mean squared error, six samples --- */
 
 static qn_graph *dot_product(qn_reduction reduction)
@@ -321,6 +369,7 @@ int main(void)
         cmocka_unit_test(any_split_with_ignored_labels),
         cmocka_unit_test(any_split_with_class_weights),
         cmocka_unit_test(shared_and_frozen_parameters),
+        cmocka_unit_test(unused_parameters_stay_what_they_are),
         cmocka_unit_test(unnormalised_accumulation_would_give_three_times),
         cmocka_unit_test(sums_are_not_divided),
         cmocka_unit_test(weights_from_an_input),

@@ -5,25 +5,23 @@
 extern const struct qn_op qn_op_reshape;
 extern const struct qn_check_op qn_check_reshape;
 
-static const struct qn_reshape_attr flat = {{2, {QN_BATCH, 12}}, false},
-                                    open = {{2, {8, 0}}, false},
-                                    tokens = {{2, {3 * QN_BATCH, 4}}, false},
-                                    wrong = {{2, {QN_BATCH, 7}}, false},
-                                    too_open = {{2, {0, 0}}, false},
-                                    late = {{2, {4, QN_BATCH}}, false},
-                                    larger = {{2, {5, 5}}, false}, ranks = {{7, {1}}, false};
+static const struct qn_reshape_attr flat = {{QN_BATCH, 12}, 2, 0}, open = {{8, 0}, 2, 0},
+                                    tokens = {{3 * QN_BATCH, 4}, 2, 0},
+                                    wrong = {{QN_BATCH, 7}, 2, 0}, too_open = {{0, 0}, 2, 0},
+                                    late = {{4, QN_BATCH}, 2, 0}, larger = {{5, 5}, 2, 0},
+                                    ranks = {{1}, 7, 0};
 
 /* A dimension that is not a number takes what the others leave. */
 static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
 {
     const struct qn_reshape_attr *attr = call->attr;
     int64_t rest = qn_operand_count(&call->in[0]);
-    out[0] = (struct qn_operand){.dtype = call->in[0].dtype, .shape = attr->wanted};
-    for (int i = 0; i < attr->wanted.rank; i++)
-        rest /= attr->wanted.dim[i] > 0 ? attr->wanted.dim[i] : 1;
-    for (int i = 0; i < attr->wanted.rank; i++)
-        if (attr->wanted.dim[i] <= 0)
-            out[0].shape.dim[i] = rest;
+    out[0].dtype = call->in[0].dtype;
+    out[0].shape = (struct qn_shape){.rank = attr->rank};
+    for (int i = 0; i < attr->rank; i++)
+        rest /= attr->dim[i] > 0 ? attr->dim[i] : 1;
+    for (int i = 0; i < attr->rank; i++)
+        out[0].shape.dim[i] = attr->dim[i] > 0 ? attr->dim[i] : rest;
 }
 
 static const struct qn_check_case cases[] = {

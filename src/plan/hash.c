@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The hash of a plan: what the model computes, how it is trained, and which steps run where. Two
+ * plans with one hash give the same bits from the same data.
+ */
+#include "base/text.h"
+#include "op/optimizer.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+static void add_text(uint64_t *hash, const char *text)
+{
+    *hash = qn_hash(*hash, text, strlen(text) + 1);
+}
+
+/* One number of any integer type, always as wide. */
+static void add_number(uint64_t *hash, int64_t number)
+{
+    *hash = qn_hash(*hash, &number, sizeof number);
+}
+
+/* --- the model --- */
+
+static void add_leaf(uint64_t *hash, const struct qn_node *node)
+{
+    const struct qn_shape *shape = &node->leaf.shape;
+    add_number(hash, node->leaf.dtype);
+    add_number(hash, node->frozen);
+    add_number(hash, node->no_decay);
+    add_number(hash, shape->rank);
+    *hash = qn_hash(*hash, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
+    if (node->kind == QN_NODE_CONSTANT)
+        *hash = qn_hash(*hash, node->values, (size_t)qn_operand_bytes(&node->leaf));
+}
+
+static void add_node(uint64_t *hash, const struct qn_node *node)
+{
+    add_text(hash, node->name);
+    add_number(hash, node->kind);
+    if (node->kind != QN_NODE_OPERATOR) {
+        add_leaf(hash, node);
+        return;
+    }
+    add_text(hash, node->op->name);
+    *hash = qn_hash(*hash, node->in, sizeof node->in);
+    *hash = qn_hash(*hash, node->attr, (size_t)node->op->attr_size);
+}
+
+static void add_graph(uint64_t *hash, const struct qn_graph *graph)
+{
+    add_number(hash, graph->storage);
+    for (int n = 0; n < graph->n_nodes; n++)
+        add_node(hash, &graph->nodes[n]);
+    for (int i = 0; i < graph->n_losses; i++) {
+        const struct qn_graph_loss *loss = &graph->losses[i];
+        add_number(hash, loss->node);
+        add_number(hash, loss->reduction);
+        *hash = qn_hash(*hash, &loss->coefficient, sizeof loss->coefficient);
+    }
+    for (int i = 0; i < graph->n_outputs; i++) {
+        add_text(hash, graph->outputs[i].name);
+        add_number(hash, graph->outputs[i].tensor);
+    }
+}
+
+static void add_optimizer(uint64_t *hash, const struct qn_plan *plan)
+{
+    const struct qn_optimizer_attr attr =
+        qn_optimizer_settings(&plan->params.optimizer, plan->graph->storage == QN_F16);
+    add_text(hash, plan->info.optimizer);
+    *hash = qn_hash(*hash, &attr, sizeof attr);
+}
+
+/* --- the steps --- */
+
+static void add_step(uint64_t *hash, const struct qn_step *step, const struct qn_task *task)
+{
+    add_text(hash, task->name);
+    if (task->group) {
+        add_text(hash, task->op->name);
+        add_text(hash, task->group->name);
+        add_text(hash, task->group->variant[task->variant].name);
+    }
+    *hash = qn_hash(*hash, step->read, (size_t)task->n_reads * sizeof *step->read);
+    *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);
+}
+
+static void add_phase(uint64_t *hash, const struct qn_phase_run *phase)
+{
+    for (int i = 0; i < phase->n_steps; i++)
+        add_step(hash, &phase->steps[i], &phase->problem->tasks[phase->steps[i].task]);
+    add_number(hash, phase->problem->batch);
+}
+
+static void add_program(uint64_t *hash, const struct qn_program *program)
+{
+    for (int p = 0; p < program->n_phases; p++)
+        add_phase(hash, &program->phases[p]);
+    for (int i = 0; i < program->n_storages; i++) {
+        add_number(hash, program->storages[i].pool);
+        add_number(hash, program->storages[i].offset);
+        add_number(hash, program->storages[i].bytes);
+    }
+    for (int i = 0; i < program->n_cycles; i++) {
+        add_number(hash, program->cycles[i].batch);
+        add_number(hash, program->cycles[i].micro_steps);
+        add_number(hash, program->cycles[i].remainder);
+    }
+}
+
+uint64_t qn_plan_hash(const struct qn_plan *plan)
+{
+    uint64_t hash = QN_HASH_START;
+    add_graph(&hash, plan->graph);
+    add_optimizer(&hash, plan);
+    add_program(&hash, &plan->program);
+    return hash;
+}
