@@ -3,7 +3,7 @@
 """Compiles every kernel program with every set of options that the operators ask for, as OpenCL C
 1.2 for machines that are not here: offline.py KERNELS PROGRAMS [JOBS]
 
-PROGRAMS prints one "STEM OPTIONS" a line. The first pass, for spir64, knows neither double nor half
+PROGRAMS prints one "OPERATOR STEM KERNEL OPTIONS" a line. The first pass, for spir64, knows neither double nor half
 and gives no mercy to warnings; the others generate code.
 """
 import os
@@ -31,7 +31,7 @@ OWN = {"fill": [[]]}
 def collect(program):
     """The distinct (stem, options)."""
     lines = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout
-    sets = {(stem, tuple(options)) for stem, *options in map(str.split, lines.splitlines())}
+    sets = {(stem, tuple(options)) for _, stem, _, *options in map(str.split, lines.splitlines())}
     return sets | {(stem, tuple(options)) for stem, more in OWN.items() for options in more}
 
 
