@@ -65,8 +65,13 @@ def check_library(layer, place, name):
     return None
 
 
+def is_internal(system, name):
+    """Whether an include means a file of src/, which is on the path of all includes."""
+    return not system or name.split("/")[0] in {*LAYERS, ".", ".."}
+
+
 def check_internal(layer, stem, name, names):
-    """An include with quotes from a file of src/."""
+    """An include of a file of src/ from another."""
     folder, _, header = name.rpartition("/")
     if not folder or folder == layer:
         other = Path(header).stem
@@ -86,12 +91,16 @@ def check_source(root, names):
             yield f"{place}: src/{layer} is no layer"
             continue
         for number, system, name in includes(path):
-            if system:
-                wrong = check_library(layer, place, name)
-            else:
+            wrong = check_library(layer, place, name)
+            if not wrong and is_internal(system, name):
                 wrong = check_internal(layer, path.stem, name, names)
             if wrong:
                 yield f"{place}:{number}: {wrong}"
+
+
+def is_neighbour(path, system, name):
+    """Whether it is a file of the same folder of tools/ or examples/, or of one below."""
+    return not system and ".." not in name.split("/") and (path.parent / name).is_file()
 
 
 def check_users(root):
@@ -99,8 +108,8 @@ def check_users(root):
         for path in sorted((root / folder).rglob("*.[ch]")):
             place = path.relative_to(root).as_posix()
             for number, system, name in includes(path):
-                wrong = check_library(folder, place, name) if system else None
-                if not system and not (path.parent / name).is_file():
+                wrong = check_library(folder, place, name)
+                if is_internal(system, name) and not is_neighbour(path, system, name):
                     wrong = f'"{name}": {folder} may include public headers only'
                 if wrong:
                     yield f"{place}:{number}: {wrong}"

@@ -10,7 +10,8 @@ import sys
 import unicodedata
 from pathlib import Path
 
-FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "tests", ".ci"]
+FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "tests", "recipes",
+           ".ci"]
 TOP = ["meson.build", "meson_options.txt", "README.md", "CHANGELOG.md", "LICENSE", ".clang-format",
        ".gitignore"]
 CODE = {".c", ".h", ".cl", ".clh"}

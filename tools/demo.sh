@@ -13,5 +13,5 @@ fresh=-Dtests=false
 [ -f build/build.ninja ] && fresh=
 need_build build $fresh
 rm -rf build/demo
-exec build/tools/quern/quern train fashion-mnist --budget 32MiB --epochs 2 \
+exec build/tools/quern/quern train fashion-mnist \
     --out build/demo --metrics build/demo.json "$@"

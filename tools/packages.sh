@@ -4,7 +4,7 @@
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 ocl-icd-opencl-dev libclblast-dev
     libinih-dev libcjson-dev zlib1g-dev pocl-opencl-icd dataset-fashion-mnist"
-test_packages="g++ libcmocka-dev clang libclang-rt-14-dev oclgrind python3-numpy"
+test_packages="g++ libcmocka-dev clang libclang-rt-14-dev oclgrind"
 full_packages="mesa-opencl-icd python3-venv"
 
 missing_packages()
@@ -15,27 +15,38 @@ missing_packages()
     done
 }
 
-# Installs what is missing of the packages named, as root or through sudo; otherwise prints the
-# command to run and ends with status 1.
+# Prints the command that installs the packages, as it works on this machine, and ends.
+ask_for_packages()
+{
+    command="apt-get update && apt-get install -y --no-install-recommends $*"
+    if [ "$(id -u)" != 0 ] && command -v sudo >/dev/null; then
+        command="sudo sh -c '$command'"
+    elif [ "$(id -u)" != 0 ]; then
+        command="su -c '$command'"
+    fi
+    printf 'Packages are missing. Run this once, then try again:\n    %s\n' "$command" >&2
+    exit 1
+}
+
+# Installs what is missing of the packages named, as root or through sudo; where that cannot be
+# done, prints the command to run and ends with status 1.
 need_packages()
 {
     command -v dpkg-query >/dev/null || return 0
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    install="apt-get install -y --no-install-recommends $missing"
     if [ "$(id -u)" = 0 ]; then
         as_root=
     elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
         as_root=sudo
     else
-        printf 'Packages are missing. Run this once, then try again:\n' >&2
-        printf '    sudo apt-get update && sudo %s\n' "$install" >&2
-        exit 1
+        ask_for_packages $missing
     fi
     printf 'Installing: %s\n' "$missing"
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null &&
-        $as_root env DEBIAN_FRONTEND=noninteractive $install -qq </dev/null ||
-        { printf 'The packages could not be installed.\n' >&2; exit 1; }
+        $as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends $missing </dev/null ||
+        ask_for_packages $missing
 }
 
 # need_build FOLDER [OPTION]...: configures the folder, or with the same options again, and builds.

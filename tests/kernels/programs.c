@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prints every kernel program with its options that the operators ask for, one "STEM OPTIONS" a
- * line: each case of the harness, with each storage type, shape of kernels and variant, in every
- * phase. No device is used: the linker puts the functions below in the place of those that record
- * launches (--wrap).
+ * Prints every kernel that the operators launch, one "OPERATOR STEM KERNEL OPTIONS" a line, where
+ * STEM is that of the program: each case of the harness, with each storage type, shape of kernels
+ * and variant, in every phase. No device is used: the linker puts the functions below in the place
+ * of those that record launches (--wrap).
  */
 #include "base/log.h"
 #include "check/subject.h"
@@ -14,10 +14,12 @@
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch);
 qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm);
 
+static const char *running; /* operator */
+
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch)
 {
     (void)emit;
-    printf("%s %s\n", launch->program, launch->options);
+    printf("%s %s %s %s\n", running, launch->program, launch->kernel, launch->options);
     return QN_OK;
 }
 
@@ -131,6 +133,7 @@ static qn_status emit_case(const struct qn_check_op *check, const struct qn_chec
 static qn_status emit_operator(const struct qn_check_op *check)
 {
     static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
+    running = check->op->name;
     for (const struct qn_check_case *item = check->cases; item->name; item++)
         for (int t = 0; t < 3; t++)
             for (int cpu = 0; cpu < 2; cpu++) {

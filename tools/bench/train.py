@@ -6,8 +6,9 @@ network, on this machine, in turns:
     tools/bench/train.py [--program build/tools/quern/quern] [--budget 32MiB] [--rounds 3]
                          [--steps 12] [--threads 2]
 
-PyTorch is Debian's python3-torch, if it is there. A figure is the batch divided by the median time
-of an update; the first updates, which compile or warm up, do not count.
+PyTorch is Debian's python3-torch, if it is there (/usr/bin/python3 finds it where another python3
+comes first). A figure is the batch divided by the median time of an update; the first updates, which
+compile or warm up, do not count. The last line is the ratio of the medians over the rounds.
 """
 import argparse
 import json
@@ -107,8 +108,11 @@ def main():
                       f"{summary['budget_bytes']} bytes, micro-batch {summary['micro_batch']}")
             print(f'round {number + 1}: Quern {rate:.0f} images/s' +
                   (f', PyTorch {theirs[-1]:.0f}' if other else ''), flush=True)
-    print(f'median: Quern {statistics.median(ours):.0f} images/s' +
+    rate = statistics.median(ours)
+    print(f'median: Quern {rate:.0f} images/s' +
           (f', PyTorch {statistics.median(theirs):.0f}' if other else ''))
+    if other:
+        print(f'Quern / PyTorch: {rate / statistics.median(theirs):.2f}')
     return 0
 
 

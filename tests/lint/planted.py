@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The checks of the tree notice what is wrong: planted.py ROOT adds one bad line after another to a copy
+of the tree; each must be reported, and the copy without them must not."""
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "recipes"]
+# (tool, file, line)
+PLANTED = [
+    ("layers", "src/cl/slab.c", '#include "plan/plan.h"'),
+    ("layers", "src/cl/slab.c", "#include <plan/plan.h>"),
+    ("layers", "src/cl/slab.c", "#include <../plan/plan.h>"),
+    ("layers", "src/plan/plan.c", "#include <CL/cl.h>"),
+    ("layers", "src/plan/plan.c", '#include "zlib.h"'),
+    ("layers", "src/plan/plan.c", "/* wrong on NVIDIA */"),
+    ("layers", "src/ops/relu.c", '#include "ops/tanh.h"'),
+    ("layers", "tools/quern/main.c", '#include "../../src/base/log.h"'),
+    ("layers", "tools/quern/main.c", "#include <base/log.h>"),
+    ("layers", "examples/embed.c", '#include "../src/base/log.h"'),
+    ("layers", "include/quern/plan.h", '#include "base/log.h"'),
+    ("style", "src/cl/slab.c", "int blank; "),
+    ("style", "src/cl/slab.c", "int long_line; /* " + "x" * 90 + " */"),
+    ("style", "tools/demo.sh", "\techo"),
+    ("style", "recipes/fashion-mlp.ini", "blank = 1 "),
+]
+
+
+def check(root, copy, tool):
+    return subprocess.run([sys.executable, root / f"tools/check_{tool}.py", copy], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def is_noticed(root, copy, tool, place, line):
+    path = copy / place
+    text = path.read_text()
+    path.write_text(f"{text}{line}\n")
+    number = text.count("\n") + 1
+    done = check(root, copy, tool)
+    path.write_text(text)
+    return done.returncode == 1 and f"{place}:{number}:" in done.stdout
+
+
+def main():
+    root = Path(sys.argv[1])
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copy(root / "meson.build", copy)
+        for name in FOLDERS:
+            shutil.copytree(root / name, copy / name)
+        for tool in ("layers", "style"):
+            done = check(root, copy, tool)
+            if done.returncode:
+                print(f"check_{tool}.py without a bad line:\n{done.stdout}")
+                failed += 1
+        for item in PLANTED:
+            if not is_noticed(root, copy, *item):
+                print(f"check_{item[0]}.py does not notice in {item[1]}: {item[2]}")
+                failed += 1
+    print(f"{len(PLANTED) + 2 - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
