@@ -53,8 +53,7 @@ class Harness:
     def __init__(self, check_ops, root, scratch):
         self.check_ops, self.kernels, self.scratch = check_ops, root / "cl_kernels", scratch
         self.limit = {}  # seconds by operator
-        self.environment = dict(os.environ, QN_CACHE_DIR=str(scratch / "binaries"),
-                                POCL_CACHE_DIR=str(scratch / "pocl"))
+        self.environment = dict(os.environ, QN_CACHE_DIR="", POCL_CACHE_DIR=str(scratch / "pocl"))
         (scratch / "pocl").mkdir()  # kernels that a bug leaves alone are compiled once
 
     def run(self, folder, op, *options):
