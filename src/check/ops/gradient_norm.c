@@ -59,10 +59,17 @@ static const struct qn_optimizer_attr dynamic = {
 static const double infinite[] = {1, 2, INFINITY, 3, 0.5};
 static const double zeros[] = {0, 0, 0};
 
+/* One element that alone decides by which power of two the others are scaled: the first, in the
+ * tail of vectors, of the last work-item. */
+static const double first_huge[67] = {1e25, 1, 2}, tail_huge[17] = {1, 2, [16] = 1e25},
+                    last_huge[1024] = {1, 2, [1023] = 1e25};
+
 static const struct qn_control first = {.loss_scale = 1};
 static const struct qn_control gentle = {.clip = 1000, .loss_scale = 2, .applied = 7};
 static const struct qn_control late = {.clip = 0.5f, .loss_scale = 1024, .applied = 99999};
 static const struct qn_control growing = {.loss_scale = 4096, .good_updates = 1999, .applied = 1};
+static const struct qn_control almost_growing = {
+    .loss_scale = 4096, .good_updates = 1998, .applied = 1};
 static const struct qn_control largest = {
     .loss_scale = 16777216, .good_updates = 1999, .applied = 1};
 static const struct qn_control halving = {
@@ -76,9 +83,13 @@ static const struct qn_check_case cases[] = {
     {"late update", NORMS(1031, 1), &fixed, .control = &late},
     {"squares beyond f32", NORMS(67, 1e25), &fixed},
     {"squares below f32", NORMS(67, 1e-25), &fixed, .control = &first},
+    {"the first is huge", THESE(first_huge), &fixed},
+    {"one in the tail is huge", THESE(tail_huge), &fixed},
+    {"the last is huge", THESE(last_huge), &fixed},
     {"zeros", THESE(zeros), &fixed},
     {"good update", NORMS(5, 1), &dynamic, .small = true},
     {"loss scale doubles", NORMS(5, 1), &dynamic, .control = &growing},
+    {"loss scale doubles with the next", NORMS(5, 1), &dynamic, .control = &almost_growing},
     {"loss scale stays at its largest", NORMS(5, 1), &dynamic, .control = &largest},
     {"overflow", THESE(infinite), &dynamic, .control = &halving, .small = true},
     {"overflow at loss scale 1", THESE(infinite), &dynamic, .control = &smallest},

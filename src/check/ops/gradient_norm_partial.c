@@ -36,11 +36,24 @@ static const struct qn_optimizer_attr attr = {.beta1 = 0.9, .beta2 = 0.999, .eps
 static const double whole[] = {0, 37, 1, 0};
 static const double padded[] = {0, 37, 1, 0, 128, 1, 0, 0, 256, 4096, 1, 0, 4352, 17, 0, 0};
 
+/* One element that alone decides by which power of two the others are scaled. */
+static const double first_huge[37] = {1e25, 1, 2}, tail_huge[17] = {1, 2, [16] = 1e25},
+                    last_huge[1024] = {1, 2, [1023] = 1e25};
+static const double tail[] = {0, 17, 1, 0}, last[] = {0, 1024, 1, 0};
+#define THESE(list)                                                                                \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {sizeof(list) / sizeof *(list)}, \
+        .values = (list)                                                                           \
+    }
+
 static const struct qn_check_case cases[] = {
     {"one chunk", {GRADIENTS(37, 1), TABLE(1, whole)}, &attr, .small = true},
     {"chunks with padding", {GRADIENTS(4480, 1), TABLE(4, padded)}, &attr},
     {"squares beyond f32", {GRADIENTS(4480, 1e30), TABLE(4, padded)}, &attr},
     {"squares below f32", {GRADIENTS(4480, 1e-30), TABLE(4, padded)}, &attr},
+    {"the first is huge", {THESE(first_huge), TABLE(1, whole)}, &attr},
+    {"one in the tail is huge", {THESE(tail_huge), TABLE(1, tail)}, &attr},
+    {"the last is huge", {THESE(last_huge), TABLE(1, last)}, &attr},
     {"zeros", {GRADIENTS(37, 1e-300), TABLE(1, whole)}, &attr},
     {0},
 };

@@ -25,7 +25,11 @@ static void reference(const struct qn_reference *r)
         softmax_row(r->in[0] + row * n, n, r->out[0] + row * n);
 }
 
+/* Without the last one's maximum the exponentials overflow. */
+static const double last_is_far[1024] = {1, 2, [1023] = 200};
+
 static const struct qn_check_case cases[] = {
+    {"the last is far above", {{.rank = 2, .dim = {1, 1024}, .values = last_is_far}}},
     {"ten classes", {{.rank = 2, .dim = {7, 10}}}, .small = true},
     {"rank 4", {{.rank = 4, .dim = {2, 3, 5, 37}}}},
     {"rows of one", {{.rank = 2, .dim = {5, 1}}}},

@@ -64,7 +64,13 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
         .smoothing = (smoothing_), .ignore = (ignore_), .ignored_label = (label_)                  \
     }
 
+/* Without the last one's maximum the exponentials overflow. */
+static const double last_is_far[1024] = {1, 2, [1023] = 200};
+
 static const struct qn_check_case cases[] = {
+    {"the last is far above",
+     {{.rank = 2, .dim = {1, 1024}, .values = last_is_far}, LABELS(I32, 0, 9, 1), NONE},
+     ATTR(0, 0, 0)},
     {"ten classes", {LOGITS(7, 10), LABELS(U8, 0, 10, 7), NONE}, ATTR(0, 0, 0), .small = true},
     {"i32 labels", {LOGITS(5, 37), LABELS(I32, 0, 37, 5), NONE}, ATTR(0, 0, 0)},
     {"smoothing", {LOGITS(5, 19), LABELS(U8, 0, 19, 5), NONE}, ATTR(0.125f, 0, 0), .small = true},
