@@ -39,7 +39,7 @@
 #define CHANNEL_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 
 /* This work-item's share of the sum of a row, and of its squared distances from `centre`. */
-inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
+static inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
 {
     float total = 0.0f;
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
@@ -54,7 +54,8 @@ inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
     return total;
 }
 
-inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane, uint lanes)
+static inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane,
+                                uint lanes)
 {
     float total = 0.0f;
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
@@ -160,8 +161,8 @@ GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const flo
 }
 
 /* This work-item's share of the sums of dy and of dy * (x - centre) over a row. */
-inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *dy, ulong n,
-                           float centre, uint lane, uint lanes)
+static inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *dy, ulong n,
+                                  float centre, uint lane, uint lanes)
 {
     float2 total = (float2)(0.0f);
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {

@@ -53,7 +53,7 @@ bias_rows(__global const TYPE(X) * x, ulong x_at, __global const TYPE(BIAS) * bi
 
 #else
 /* The sum of n neighbouring elements. */
-inline float sum_plane(__global const TYPE(DY) * dy, ulong n)
+static inline float sum_plane(__global const TYPE(DY) * dy, ulong n)
 {
     floatv sums = (floatv)(0.0f);
     float sum = 0.0f;

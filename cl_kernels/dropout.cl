@@ -8,7 +8,7 @@
 #include "lib/random.clh"
 #include "lib/type.clh"
 
-inline uint word(uint4 drawn, ulong which)
+static inline uint word(uint4 drawn, ulong which)
 {
     return which == 0 ? drawn.x : which == 1 ? drawn.y : which == 2 ? drawn.z : drawn.w;
 }
