@@ -54,11 +54,12 @@ struct qn_check_input {
 struct qn_check_case {
     const char *name;
     struct qn_check_input in[QN_MAX_IN];
-    const void *attr;  /* the operator's attribute struct */
-    bool small;        /* also run where only tiny shapes are affordable (oclgrind) */
-    double difference; /* step of the central differences; 0: 1e-5 */
+    const void *attr;    /* the operator's attribute struct */
+    bool small;          /* also run where only tiny shapes are affordable (oclgrind) */
+    double difference;   /* step of the central differences; 0: 1e-5 */
+    int rows_per_sample; /* dimension 0 of input 0 is so many times the batch; 0: 1 */
     const struct qn_control *control; /* the control block before the run; NULL: the harness's, with
-                                         samples = dim[0] of input 0 and sample = 48 */
+                                         samples = the batch and sample = 48 */
 };
 
 /* What a reference is given: the call (shapes, attributes, node) and every operand as doubles.

@@ -63,6 +63,12 @@ double qn_group_bytes(const struct qn_call *call, int group)
     return bytes;
 }
 
+int64_t qn_rows_per_sample(const struct qn_operand *x, int64_t batch)
+{
+    int64_t rows = x->shape.dim[0];
+    return rows < batch ? 1 : rows / batch;
+}
+
 bool qn_is_float(const struct qn_operand *operand)
 {
     return operand->dtype == QN_F32 || operand->dtype == QN_F16 || operand->dtype == QN_BF16;
