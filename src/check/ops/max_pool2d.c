@@ -117,6 +117,7 @@ static const struct qn_check_case refused[] = {
      {{.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 4, .dim = {1, 1, 4, 4}}},
      WINDOW(2, 2, 2, 2, 0, 0)},
     {"window too large", DISTINCT(1, 1, 4, 4), WINDOW(5, 2, 1, 1, 0, 0)},
+    {"window beyond counting", DISTINCT(1, 1, 65536, 65536), WINDOW(65536, 65536, 1, 1, 0, 0)},
     {"too much padding", DISTINCT(1, 1, 4, 4), WINDOW(3, 3, 1, 1, 2, 1)},
     {"negative padding", DISTINCT(1, 1, 4, 4), WINDOW(3, 3, 1, 1, -1, 0)},
     {"no window", DISTINCT(1, 1, 4, 4), WINDOW(0, 2, 1, 1, 0, 0)},
