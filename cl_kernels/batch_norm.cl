@@ -85,8 +85,8 @@ GROUP_KERNEL statistics(__global const TYPE(X) *x, ulong x_at, __global float *m
     mean += mean_at;
     rstd += rstd_at;
     moment += moment_at;
-    const ulong channel = get_group_id(0), at = get_group_id(1) * (ulong)channels + channel;
-    const int first = (int)get_group_id(1) * group, last = min(first + group, rows);
+    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
+    const int first = (int)number * group, last = min(first + group, rows);
     const int teams = QN_WG / lanes, own = first + (int)qn_team(lanes);
     const float count = (float)((ulong)(last - first) * inner);
     float sum = 0.0f, squares = 0.0f;
@@ -142,8 +142,8 @@ GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const flo
     weight += weight_at;
     bias += bias_at;
     y += y_at;
-    const ulong channel = get_group_id(0);
-    const int first = (int)get_group_id(1) * span, last = min(first + span, rows);
+    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
+    const int first = (int)number * span, last = min(first + span, rows);
     const uint lane = qn_lane(lanes);
     const float w = has_weight ? LD(W, weight, channel) : 1.0f;
     const float shift = has_bias ? LD(B, bias, channel) : 0.0f;
@@ -196,8 +196,8 @@ GROUP_KERNEL sums(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY)
     rstd += rstd_at;
     sum0 += sum0_at;
     sum1 += sum1_at;
-    const ulong channel = get_group_id(0), at = get_group_id(1) * (ulong)channels + channel;
-    const int first = (int)get_group_id(1) * group, last = min(first + group, rows);
+    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
+    const int first = (int)number * group, last = min(first + group, rows);
     const float centre = LD(F, mean, at);
     float2 sum = (float2)(0.0f);
     for (int s = first + (int)qn_team(lanes); s < last; s += (int)(QN_WG / lanes)) {
@@ -230,8 +230,8 @@ GROUP_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global cons
     sum1 += sum1_at;
     weight += weight_at;
     dx += dx_at;
-    const ulong channel = get_group_id(0);
-    const int begin = (int)get_group_id(1) * span, end = min(begin + span, rows);
+    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
+    const int begin = (int)number * span, end = min(begin + span, rows);
     const uint lane = qn_lane(lanes);
     const float w = has_weight ? LD(W, weight, channel) : 1.0f;
     for (int s = begin + (int)qn_team(lanes); s < end; s += (int)(QN_WG / lanes)) {

@@ -67,7 +67,8 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
     bias += bias_at;
     c += c_at + get_group_id(2) * m * n;
 
-    const ulong i = get_group_id(1) * TILE, j = get_group_id(0) * TILE;
+    /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
+    const ulong i = get_group_id(0) * TILE, j = get_group_id(1) * TILE;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
 
     floatv sum[EACH];

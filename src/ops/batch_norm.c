@@ -159,7 +159,7 @@ static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *cal
                                         QN_BUF(&call->saved[1]), QN_BUF(&call->scratch),
                                         QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
                                         QN_LONG(s.inner), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
-                               .global = {s.channels * walk.group, s.groups},
+                               .global = {s.groups * s.channels * walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);
@@ -183,7 +183,7 @@ static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call
                  QN_INT(s.channels), QN_INT(running ? s.rows : s.group), QN_LONG(s.inner),
                  QN_INT(walk.lanes), QN_INT(span), QN_FLOAT(attr->eps),
                  QN_INT(qn_present(&call->in[1])), QN_INT(qn_present(&call->in[2]))},
-        .global = {s.channels * walk.group, qn_div_up(s.rows, span)},
+        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     qn_launch_option(&launch, "QN_RUNNING", running);
@@ -202,7 +202,7 @@ static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call, boo
                                         QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
                                         QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
                                         QN_LONG(s.inner), QN_INT(walk.lanes)},
-                               .global = {s.channels * walk.group, s.groups},
+                               .global = {s.groups * s.channels * walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);
@@ -222,7 +222,7 @@ static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call 
                  QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_INT(s.rows), QN_INT(s.channels),
                  QN_INT(s.group), QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span),
                  QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])},
-        .global = {s.channels * walk.group, qn_div_up(s.rows, span)},
+        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);

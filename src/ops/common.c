@@ -3,7 +3,7 @@
 
 #include "base/shape.h"
 
-enum { ELEMENTS_PER_TEAM = 4096, ELEMENTS_PER_WORK_ITEM = 16 };
+enum { ELEMENTS_PER_TEAM = 4096, ELEMENTS_PER_WORK_ITEM = 16, MOST_ROWS = 32768 };
 
 bool qn_fits_cpu(const struct qn_call *call, const char **why)
 {
@@ -44,6 +44,11 @@ int64_t qn_rows_per_team(const struct qn_walk *walk, int64_t n, int64_t rows)
     int64_t share = walk->group == 1 ? ELEMENTS_PER_TEAM : ELEMENTS_PER_WORK_ITEM * walk->lanes;
     int64_t each = n < share ? share / n : 1;
     return each < rows ? each : rows;
+}
+
+int64_t qn_row_range(int64_t rows)
+{
+    return rows < MOST_ROWS ? rows : MOST_ROWS;
 }
 
 static double bytes_of(const struct qn_call *call, struct qn_ref ref)

@@ -32,10 +32,10 @@ static qn_status launch(struct qn_emit *emit, const struct qn_call *call,
     struct qn_launch l = {
         .program = "dropout",
         .kernel = "dropout",
-        .args = {QN_BUF(x), QN_BUF(y), QN_BUF(&call->control), QN_LONG(count),
+        .args = {QN_BUF(x), QN_BUF(y), QN_BUF(&call->control), QN_LONG(rows), QN_LONG(count),
                  QN_INT(qn_rows_per_sample(x, call->batch)), QN_INT(call->node),
                  QN_FLOAT(attr->rate), QN_FLOAT(1 / (1 - attr->rate)), QN_FLOAT(beta)},
-        .global = {qn_div_up(count, DRAWN), rows},
+        .global = {qn_div_up(count, DRAWN), qn_row_range(rows)},
         .local = {QN_ELEMENTWISE_LOCAL, 1},
     };
     qn_launch_type(&l, "X", x);

@@ -97,7 +97,7 @@ static void copy(struct qn_recording *recording, const struct qn_operand *from,
     struct qn_launch launch = {
         .program = "matmul",
         .kernel = "fill_rows",
-        .args = {QN_BUF(&a), QN_BUF(&c), QN_LONG(count)},
+        .args = {QN_BUF(&a), QN_BUF(&c), QN_LONG(1), QN_LONG(count)},
         .global = {count},
         .local = {64},
     };

@@ -44,6 +44,7 @@ static const struct qn_check_case cases[] = {
     {"single elements", .in = {{.rank = 1, .dim = {9}}}, .attr = &half},
     {"several groups", .in = {{.rank = 2, .dim = {3, 531}}}, .attr = &tenth},
     {"rows of a sample", .in = {{.rank = 2, .dim = {12, 9}}}, .attr = &half, .rows_per_sample = 3},
+    {"more rows than a range", .in = {{.rank = 2, .dim = {33000, 2}}}, .attr = &half},
     {"nothing dropped", .in = {{.rank = 2, .dim = {3, 9}}}, .attr = &nothing},
     {0},
 };
