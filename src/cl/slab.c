@@ -29,8 +29,8 @@ static qn_status refused(const struct qn_slab *slab, int64_t asked, int index, c
                    "the device refused memory: %" PRId64 " bytes asked in %d buffers, %" PRId64
                    " obtained; buffer %d of %" PRId64 " bytes: %s; try a budget of %" PRId64
                    " bytes",
-                   asked, slab->count, obtained, index, slab->bytes[index],
-                   qn_cl_error_name(error), obtained ? obtained : asked / 4 * 3);
+                   asked, slab->count, obtained, index, slab->bytes[index], qn_cl_error_name(error),
+                   obtained ? obtained : asked / 4 * 3);
 }
 
 static cl_int enqueue_fill(struct qn_slab *slab, int buffer, int64_t offset, int64_t size,
@@ -133,11 +133,6 @@ void qn_slab_close(struct qn_slab **slab)
 int64_t qn_slab_bytes(const struct qn_slab *slab)
 {
     return sum(slab->bytes, slab->count);
-}
-
-qn_device *qn_slab_device(const struct qn_slab *slab)
-{
-    return slab->device;
 }
 
 qn_status qn_slab_fill(struct qn_slab *slab, int buffer, int64_t offset, int64_t size,
