@@ -16,7 +16,7 @@
 #define PLANE_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
 /* 1 / divisor of the window whose first row and column are `top` and `left`. */
-inline float window_share(int h, int w, int top, int left)
+static inline float window_share(int h, int w, int top, int left)
 {
     if (!QN_EXCLUDE)
         return 1.0f / (float)(QN_KH * QN_KW);
@@ -25,7 +25,7 @@ inline float window_share(int h, int w, int top, int left)
     return 1.0f / (float)(rows * columns);
 }
 
-inline float window_mean(__global const TYPE(X) *x, int h, int w, int oy, int ox)
+static inline float window_mean(__global const TYPE(X) *x, int h, int w, int oy, int ox)
 {
     const int top = oy * QN_SH - QN_PH, left = ox * QN_SW - QN_PW;
     const int y1 = min(top + QN_KH, h), x1 = min(left + QN_KW, w);
@@ -64,7 +64,8 @@ PLANE_KERNEL forward_cpu(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y)
 }
 
 /* The gradient of the input element (iy, ix) of a plane: the sum over the windows that cover it. */
-inline float covering_sum(__global const TYPE(Y) *dy, int h, int w, int oh, int ow, int iy, int ix)
+static inline float covering_sum(__global const TYPE(Y) *dy, int h, int w, int oh, int ow, int iy,
+                                 int ix)
 {
     const int bottom = iy + QN_PH, right = ix + QN_PW;
     const int y0 = bottom < QN_KH ? 0 : (bottom - QN_KH) / QN_SH + 1;

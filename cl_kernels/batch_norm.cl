@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Batch norm over groups of samples. x is (samples, channels, inner); statistics are (groups,
- * channels); group g holds the samples from g * group on, the last one may be short.
+ * Batch norm over groups of rows. x is (rows, channels, inner); statistics are (groups, channels);
+ * group g holds the rows from g * group on, the last one may be short.
  */
 #include "lib/control.clh"
 #include "lib/row.clh"
@@ -39,7 +39,7 @@
 #define CHANNEL_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 
 /* This work-item's share of the sum of a row, and of its squared distances from `centre`. */
-inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
+static inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
 {
     float total = 0.0f;
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
@@ -54,7 +54,8 @@ inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
     return total;
 }
 
-inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane, uint lanes)
+static inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane,
+                                uint lanes)
 {
     float total = 0.0f;
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
@@ -73,11 +74,10 @@ inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint 
     return total;
 }
 
-/* A work-group per (channel, group). `moment`: the number of samples times the unbiased
- * variance. */
+/* A work-group per (channel, group). `moment`: the number of rows times the unbiased variance. */
 GROUP_KERNEL statistics(__global const TYPE(X) *x, ulong x_at, __global float *mean, ulong mean_at,
                         __global float *rstd, ulong rstd_at, __global float *moment,
-                        ulong moment_at, int samples, int channels, int group, ulong inner,
+                        ulong moment_at, int rows, int channels, int group, ulong inner,
                         uint lanes, float eps)
 {
     __local float part[QN_WG];
@@ -85,8 +85,8 @@ GROUP_KERNEL statistics(__global const TYPE(X) *x, ulong x_at, __global float *m
     mean += mean_at;
     rstd += rstd_at;
     moment += moment_at;
-    const ulong channel = get_group_id(0), at = get_group_id(1) * (ulong)channels + channel;
-    const int first = (int)get_group_id(1) * group, last = min(first + group, samples);
+    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
+    const int first = (int)number * group, last = min(first + group, rows);
     const int teams = QN_WG / lanes, own = first + (int)qn_team(lanes);
     const float count = (float)((ulong)(last - first) * inner);
     float sum = 0.0f, squares = 0.0f;
@@ -104,10 +104,12 @@ GROUP_KERNEL statistics(__global const TYPE(X) *x, ulong x_at, __global float *m
     }
 }
 
-/* A work-item per channel: the groups in order. */
+/* A work-item per channel: the groups in order. What is gathered is weighed by samples of `each`
+ * rows. */
 CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const float *moment,
                       ulong moment_at, __global float *sum0, ulong sum0_at, __global float *sum1,
-                      ulong sum1_at, int samples, int channels, int group, float beta0, float beta1)
+                      ulong sum1_at, int rows, int channels, int group, int each, float beta0,
+                      float beta1)
 {
     mean += mean_at;
     moment += moment_at;
@@ -118,20 +120,20 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
         return;
     float means = 0.0f, moments = 0.0f;
     ulong at = channel;
-    for (int first = 0; first < samples; first += group, at += channels) {
-        means = fma((float)min(group, samples - first), LD(F, mean, at), means);
+    for (int first = 0; first < rows; first += group, at += channels) {
+        means = fma((float)min(group, rows - first), LD(F, mean, at), means);
         moments += LD(F, moment, at);
     }
-    ACC(F, sum0, channel, beta0, means);
-    ACC(F, sum1, channel, beta1, moments);
+    ACC(F, sum0, channel, beta0, means / (float)each);
+    ACC(F, sum1, channel, beta1, moments / (float)each);
 }
 
-/* A work-group per channel and `span` samples. */
+/* A work-group per channel and `span` rows. */
 GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float *mean,
                        ulong mean_at, __global const float *spread, ulong spread_at,
                        __global const TYPE(W) *weight, ulong weight_at,
                        __global const TYPE(B) *bias, ulong bias_at, __global TYPE(Y) *y,
-                       ulong y_at, int samples, int channels, int group, ulong inner, uint lanes,
+                       ulong y_at, int rows, int channels, int group, ulong inner, uint lanes,
                        int span, float eps, int has_weight, int has_bias)
 {
     x += x_at;
@@ -140,8 +142,8 @@ GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const flo
     weight += weight_at;
     bias += bias_at;
     y += y_at;
-    const ulong channel = get_group_id(0);
-    const int first = (int)get_group_id(1) * span, last = min(first + span, samples);
+    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
+    const int first = (int)number * span, last = min(first + span, rows);
     const uint lane = qn_lane(lanes);
     const float w = has_weight ? LD(W, weight, channel) : 1.0f;
     const float shift = has_bias ? LD(B, bias, channel) : 0.0f;
@@ -160,8 +162,8 @@ GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const flo
 }
 
 /* This work-item's share of the sums of dy and of dy * (x - centre) over a row. */
-inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *dy, ulong n,
-                           float centre, uint lane, uint lanes)
+static inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *dy, ulong n,
+                                  float centre, uint lane, uint lanes)
 {
     float2 total = (float2)(0.0f);
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
@@ -185,7 +187,7 @@ inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *d
 GROUP_KERNEL sums(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy, ulong dy_at,
                   __global const float *mean, ulong mean_at, __global const float *rstd,
                   ulong rstd_at, __global float *sum0, ulong sum0_at, __global float *sum1,
-                  ulong sum1_at, int samples, int channels, int group, ulong inner, uint lanes)
+                  ulong sum1_at, int rows, int channels, int group, ulong inner, uint lanes)
 {
     __local float part[QN_WG];
     x += x_at;
@@ -194,8 +196,8 @@ GROUP_KERNEL sums(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY)
     rstd += rstd_at;
     sum0 += sum0_at;
     sum1 += sum1_at;
-    const ulong channel = get_group_id(0), at = get_group_id(1) * (ulong)channels + channel;
-    const int first = (int)get_group_id(1) * group, last = min(first + group, samples);
+    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
+    const int first = (int)number * group, last = min(first + group, rows);
     const float centre = LD(F, mean, at);
     float2 sum = (float2)(0.0f);
     for (int s = first + (int)qn_team(lanes); s < last; s += (int)(QN_WG / lanes)) {
@@ -210,13 +212,13 @@ GROUP_KERNEL sums(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY)
     }
 }
 
-/* A work-group per channel and `span` samples. */
+/* A work-group per channel and `span` rows. */
 GROUP_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
                             ulong dy_at, __global const float *mean, ulong mean_at,
                             __global const float *rstd, ulong rstd_at, __global const float *sum0,
                             ulong sum0_at, __global const float *sum1, ulong sum1_at,
                             __global const TYPE(W) *weight, ulong weight_at,
-                            __global TYPE(DX) *dx, ulong dx_at, int samples, int channels,
+                            __global TYPE(DX) *dx, ulong dx_at, int rows, int channels,
                             int group, ulong inner, uint lanes, int span, int has_weight,
                             float beta)
 {
@@ -228,15 +230,15 @@ GROUP_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global cons
     sum1 += sum1_at;
     weight += weight_at;
     dx += dx_at;
-    const ulong channel = get_group_id(0);
-    const int begin = (int)get_group_id(1) * span, end = min(begin + span, samples);
+    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
+    const int begin = (int)number * span, end = min(begin + span, rows);
     const uint lane = qn_lane(lanes);
     const float w = has_weight ? LD(W, weight, channel) : 1.0f;
     for (int s = begin + (int)qn_team(lanes); s < end; s += (int)(QN_WG / lanes)) {
         const ulong row = ((ulong)s * channels + channel) * inner;
         const int first = s / group * group;
         const ulong at = (ulong)(s / group) * channels + channel;
-        const float count = (float)((ulong)(min(first + group, samples) - first) * inner);
+        const float count = (float)((ulong)(min(first + group, rows) - first) * inner);
         const float centre = LD(F, mean, at), inverse = LD(F, rstd, at);
         const float level = LD(F, sum0, at) / count;
         const float slope = LD(F, sum1, at) / count * inverse, scale = w * inverse;

@@ -11,49 +11,45 @@
 /* Row r of n elements belongs to channel r % channels. y may lie in the place of x. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 bias_planes(__global const TYPE(X) * x, ulong x_at, __global const TYPE(BIAS) * bias, ulong bias_at,
-            __global TYPE(Y) * y, ulong y_at, ulong n, ulong channels)
+            __global TYPE(Y) * y, ulong y_at, ulong rows, ulong n, ulong channels)
 {
-    const ulong first = get_global_id(0) * QN_V, row = get_global_id(1);
+    const ulong first = get_global_id(0) * QN_V;
     bias += bias_at;
-    x += x_at + row * n;
-    y += y_at + row * n;
-    if (first >= n)
-        return;
-    const float b = LD(BIAS, bias, row % channels);
-    if (first + QN_V <= n) {
-        const floatv result = LDV(X, x, first) + b;
-        STV(Y, y, first, result);
-        return;
-    }
-    for (ulong i = first; i < n; i++) {
-        const float result = LD(X, x, i) + b;
-        ST(Y, y, i, result);
+    x += x_at;
+    y += y_at;
+    for (ulong row = get_global_id(1); row < rows; row += get_global_size(1)) {
+        const ulong at = row * n;
+        const float b = LD(BIAS, bias, row % channels);
+        if (first + QN_V <= n)
+            STV(Y, y, at + first, LDV(X, x, at + first) + b);
+        else
+            for (ulong i = first; i < n; i++)
+                ST(Y, y, at + i, LD(X, x, at + i) + b);
     }
 }
 
 /* Rows of n elements, one a channel. y may lie in the place of x. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 bias_rows(__global const TYPE(X) * x, ulong x_at, __global const TYPE(BIAS) * bias, ulong bias_at,
-          __global TYPE(Y) * y, ulong y_at, ulong n)
+          __global TYPE(Y) * y, ulong y_at, ulong rows, ulong n)
 {
-    const ulong first = get_global_id(0) * QN_V, row = get_global_id(1);
+    const ulong first = get_global_id(0) * QN_V;
     bias += bias_at;
-    x += x_at + row * n;
-    y += y_at + row * n;
-    if (first + QN_V <= n) {
-        const floatv result = LDV(X, x, first) + LDV(BIAS, bias, first);
-        STV(Y, y, first, result);
-        return;
-    }
-    for (ulong i = first; i < n; i++) {
-        const float result = LD(X, x, i) + LD(BIAS, bias, i);
-        ST(Y, y, i, result);
+    x += x_at;
+    y += y_at;
+    for (ulong row = get_global_id(1); row < rows; row += get_global_size(1)) {
+        const ulong at = row * n;
+        if (first + QN_V <= n)
+            STV(Y, y, at + first, LDV(X, x, at + first) + LDV(BIAS, bias, first));
+        else
+            for (ulong i = first; i < n; i++)
+                ST(Y, y, at + i, LD(X, x, at + i) + LD(BIAS, bias, i));
     }
 }
 
 #else
 /* The sum of n neighbouring elements. */
-inline float sum_plane(__global const TYPE(DY) * dy, ulong n)
+static inline float sum_plane(__global const TYPE(DY) * dy, ulong n)
 {
     floatv sums = (floatv)(0.0f);
     float sum = 0.0f;

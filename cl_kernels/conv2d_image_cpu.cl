@@ -18,8 +18,8 @@ typedef struct {
 
 /* Where the pixels of a tile go; rows that follow one another are joined. Gives the number of
  * spans. */
-inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
-                      ulong image, int dw)
+static inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
+                             ulong image, int dw)
 {
     conv_position position = conv_position_at(first, v.count, h.count);
     int count = 0;
@@ -43,8 +43,8 @@ inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv
 }
 
 /* Adds one channel of a tile to what is made, `at` elements behind channel 0. */
-inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum, const conv_span *span,
-                        int spans, float bias, float beta)
+static inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum,
+                               const conv_span *span, int spans, float bias, float beta)
 {
     for (int n = 0; n < spans; n++) {
         const float *value = sum + span[n].lane;
@@ -59,8 +59,8 @@ inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum, const c
 
 /* sum += weights * panel: QN_MR rows of weights, whose elements lie at row[i] + term[k], x QN_NR of
  * the QN_NV vectors of pixels. */
-inline void multiply(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
-                     const ulong *row, const uint *term, int terms)
+static inline void multiply(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
+                            const ulong *row, const uint *term, int terms)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll
@@ -90,8 +90,8 @@ inline void multiply(floatv *sum, __local const float *panel, __global const TYP
 
 /* Every channel of the block: rows row0 .. row0 + rows - 1 of the weights, row_step elements apart.
  * Past the last of them it is repeated, and not stored. */
-inline void multiply_rows(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
-                          const uint *term, int terms, int row0, int rows, ulong row_step)
+static inline void multiply_rows(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
+                                 const uint *term, int terms, int row0, int rows, ulong row_step)
 {
     for (int i = 0; i < rows; i += QN_MR) {
         ulong row[QN_MR];

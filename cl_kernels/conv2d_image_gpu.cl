@@ -21,8 +21,8 @@ typedef struct {
     bool exists;
 } conv_pixel;
 
-inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_axis h, ulong image,
-                           int sw)
+static inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_axis h, ulong image,
+                                  int sw)
 {
     conv_pixel pixel = {0, 0, 0, number < pixels};
     if (pixel.exists) {
@@ -35,8 +35,8 @@ inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_axis h,
 }
 
 /* What term k meets at the pixel; 0 in the padding. */
-inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, int terms, conv_axis v,
-                   conv_axis h, int sh, int sw)
+static inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, int terms,
+                          conv_axis v, conv_axis h, int sh, int sw)
 {
     if (k >= terms || !pixel.exists)
         return 0.0f;

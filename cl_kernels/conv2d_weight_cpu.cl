@@ -19,7 +19,8 @@ typedef struct {
 } conv_result;
 
 /* Copies `lanes` elements, rounded up to whole vectors. */
-inline void copy_run(__local float *to, __global const TYPE(D) *d, ulong at, int lanes, ulong size)
+static inline void copy_run(__local float *to, __global const TYPE(D) *d, ulong at, int lanes,
+                            ulong size)
 {
     for (int i = 0; i < lanes; i += QN_V) {
         if (at + i + QN_V <= size) {
@@ -32,8 +33,8 @@ inline void copy_run(__local float *to, __global const TYPE(D) *d, ulong at, int
 }
 
 /* Channel `channel` of `lanes` pixels from `first` on; zeros up to QN_ROW. */
-inline void copy_channel(__local float *to, __global const TYPE(D) *d, ulong first, int lanes,
-                         int channel, conv_result result)
+static inline void copy_channel(__local float *to, __global const TYPE(D) *d, ulong first,
+                                int lanes, int channel, conv_result result)
 {
     for (int lane = 0; lane < lanes;) {
         const ulong image = (first + lane) / result.positions;
@@ -48,9 +49,9 @@ inline void copy_channel(__local float *to, __global const TYPE(D) *d, ulong fir
 
 /* Packs QN_V channels from `channel` on, `channels` of which exist, as column `vector` of rows of
  * QN_WIDE vectors, one a pixel. */
-inline void pack_gradient(floatv *gradient, __local float *stage, __global const TYPE(D) *d,
-                          ulong first, int lanes, int channel, int channels, int vector,
-                          conv_result result)
+static inline void pack_gradient(floatv *gradient, __local float *stage, __global const TYPE(D) *d,
+                                 ulong first, int lanes, int channel, int channels, int vector,
+                                 conv_result result)
 {
     for (int i = 0; i < QN_V; i++)
         if (i < channels)
@@ -70,7 +71,7 @@ inline void pack_gradient(floatv *gradient, __local float *stage, __global const
 }
 
 /* sum += patches * gradient: QN_MR terms x QN_NR vectors of channels. */
-inline void multiply(floatv *sum, __local const float *panel, const floatv *gradient)
+static inline void multiply(floatv *sum, __local const float *panel, const floatv *gradient)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll

@@ -13,7 +13,7 @@
 
 /* The Euclidean norm of n values, given to every work-item. They are brought to at most 1 by a
  * power of two, so that no square overflows or vanishes; not finite if one of them is not. */
-inline float safe_norm(__global const float *x, ulong n, __local float *part)
+static inline float safe_norm(__global const float *x, ulong n, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv largest = (floatv)(0.0f);
@@ -53,13 +53,13 @@ GROUP_KERNEL partial(__global const float *gradient, ulong gradient_at, __global
         ST(F, norm, chunk, value);
 }
 
-inline bool is_finite(float v)
+static inline bool is_finite(float v)
 {
     return (as_uint(v) & 0x7f800000u) != 0x7f800000u;
 }
 
 /* Halves the loss scale after a skipped update, doubles it after `interval` good ones. */
-inline void move_scale(__global qn_control *now, bool skip, uint interval)
+static inline void move_scale(__global qn_control *now, bool skip, uint interval)
 {
     const uint good = skip ? 0u : now->good_updates + 1u;
     if (skip)

@@ -30,19 +30,20 @@ add_parts(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at
     }
 }
 
-/* Every row of c (m, n) = a (n). */
+/* Every row of c (m, n) = a (n); the work-items take the rows in turn. */
 __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void
-fill_rows(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at, ulong n)
+fill_rows(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n)
 {
-    const ulong j = get_global_id(0) * QN_V, row = get_global_id(1);
+    const ulong j = get_global_id(0) * QN_V;
     a += a_at;
     c += c_at;
-    if (j + QN_V <= n) {
-        STV(C, c, row * n + j, LDV(A, a, j));
-        return;
+    for (ulong row = get_global_id(1); row < m; row += get_global_size(1)) {
+        if (j + QN_V <= n)
+            STV(C, c, row * n + j, LDV(A, a, j));
+        else
+            for (ulong e = j; e < n; e++)
+                ST(C, c, row * n + e, LD(A, a, e));
     }
-    for (ulong e = j; e < n; e++)
-        ST(C, c, row * n + e, LD(A, a, e));
 }
 
 /* c (n) = beta * c + the sum of the rows of a (m, n); part p of the rows goes to the p-th copy of

@@ -39,8 +39,8 @@
 
 /* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. */
 #if A_T
-inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong m, ulong i, int rows,
-                   ulong l, int depth)
+static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong m, ulong i,
+                          int rows, ulong l, int depth)
 {
     for (int r = 0; r < rows; r += QN_V) {
         __local float *to = pack + A_AT(r, 0);
@@ -59,8 +59,8 @@ inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong m, ulon
     }
 }
 #else
-inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong k, ulong i, int rows,
-                   ulong l, int depth)
+static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong k, ulong i,
+                          int rows, ulong l, int depth)
 {
     const int padded = (rows + MR - 1) / MR * MR;
     for (int r = 0; r < padded; r++) {
@@ -77,8 +77,8 @@ inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong k, ulon
 
 #if B_T
 /* Packs vector v of the panel that begins at column j, of which `columns` exist. */
-inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong k, ulong j, int columns,
-                   ulong l, int depth)
+static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong k, ulong j,
+                          int columns, ulong l, int depth)
 {
     int d = 0;
     for (; d + QN_V <= depth; d += QN_V) {
@@ -98,8 +98,8 @@ inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong k, ulo
     }
 }
 #else
-inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong n, ulong j, int columns,
-                   ulong l, int depth)
+static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong n, ulong j,
+                          int columns, ulong l, int depth)
 {
     const ulong from = l * n + j;
     if (columns >= QN_V) {
@@ -117,8 +117,8 @@ inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong n, ulo
 #endif
 
 /* MR rows times one panel: the register tile. */
-inline void multiply(__local const float *a, __local const floatv *b, __local floatv *sum,
-                     int depth, bool first)
+static inline void multiply(__local const float *a, __local const floatv *b, __local floatv *sum,
+                            int depth, bool first)
 {
     floatv acc[MR][NV];
 #pragma unroll

@@ -27,8 +27,8 @@
 #define EDGE(rows_along_k, w) ((rows_along_k) ? (w) / DEPTH : (w) % TILE)
 #define INNER(rows_along_k, w) ((rows_along_k) ? (w) % DEPTH : (w) / TILE)
 
-inline void load_a(__local float *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
-                   ulong l, ulong end)
+static inline void load_a(__local float *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
+                          ulong l, ulong end)
 {
     const uint id = get_local_id(1) * SIDE + get_local_id(0);
     for (uint w = id; w < TILE * DEPTH; w += SIDE * SIDE) {
@@ -41,8 +41,8 @@ inline void load_a(__local float *to, __global const TYPE(A) *a, ulong m, ulong 
     }
 }
 
-inline void load_b(__local float *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
-                   ulong l, ulong end)
+static inline void load_b(__local float *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
+                          ulong l, ulong end)
 {
     const uint id = get_local_id(1) * SIDE + get_local_id(0);
     for (uint w = id; w < TILE * DEPTH; w += SIDE * SIDE) {
@@ -67,7 +67,8 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
     bias += bias_at;
     c += c_at + get_group_id(2) * m * n;
 
-    const ulong i = get_group_id(1) * TILE, j = get_group_id(0) * TILE;
+    /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
+    const ulong i = get_group_id(0) * TILE, j = get_group_id(1) * TILE;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
 
     floatv sum[EACH];

@@ -29,13 +29,13 @@
 #define ELEMENT_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 #define PLANE_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
-inline bool is_nan(float v)
+static inline bool is_nan(float v)
 {
     return (as_uint(v) & 0x7fffffffu) > 0x7f800000u;
 }
 
 /* The largest value of the window at (oy, ox) of a plane, and its place. */
-inline float window_max(__global const TYPE(X) *x, int h, int w, int oy, int ox, int *place)
+static inline float window_max(__global const TYPE(X) *x, int h, int w, int oy, int ox, int *place)
 {
     const int top = oy * QN_SH - QN_PH, left = ox * QN_SW - QN_PW;
     const int y0 = max(-top, 0), y1 = min(QN_KH, h - top);
@@ -95,7 +95,7 @@ ELEMENT_KERNEL forward_gpu(__global const TYPE(X) *x, ulong x_at, __global TYPE(
               a.sf, b.sf)
 
 /* Every QN_SW-th element from x[i] on. */
-inline floatv strided(__global const TYPE(X) *x, ulong i)
+static inline floatv strided(__global const TYPE(X) *x, ulong i)
 {
 #if QN_SW == 1
     return LDV(X, x, i);
@@ -107,7 +107,8 @@ inline floatv strided(__global const TYPE(X) *x, ulong i)
 
 /* The largest values of the windows at (oy, ox) .. (oy, ox + QN_V - 1), all inside the plane's
  * columns, and their places. */
-inline floatv windows_max(__global const TYPE(X) *x, int h, int w, int oy, int ox, floatv *places)
+static inline floatv windows_max(__global const TYPE(X) *x, int h, int w, int oy, int ox,
+                                 floatv *places)
 {
     const int top = oy * QN_SH - QN_PH, left = ox * QN_SW - QN_PW;
     const int y0 = max(-top, 0), y1 = min(QN_KH, h - top);
@@ -128,8 +129,8 @@ inline floatv windows_max(__global const TYPE(X) *x, int h, int w, int oy, int o
 #define QN_VECTORS 0
 #endif
 
-inline void store_window(__global const TYPE(X) *x, int h, int w, int oy, int ox, int keep,
-                         __global TYPE(Y) *y, __global TYPE(INDEX) *index)
+static inline void store_window(__global const TYPE(X) *x, int h, int w, int oy, int ox, int keep,
+                                __global TYPE(Y) *y, __global TYPE(INDEX) *index)
 {
     int place;
     ST(Y, y, ox, window_max(x, h, w, oy, ox, &place));
@@ -138,8 +139,8 @@ inline void store_window(__global const TYPE(X) *x, int h, int w, int oy, int ox
 }
 
 /* One row of outputs; y and index point to it. The last vector may overlap the one before. */
-inline void row_max(__global const TYPE(X) *x, int h, int w, int oy, int ow, int keep,
-                    __global TYPE(Y) *y, __global TYPE(INDEX) *index)
+static inline void row_max(__global const TYPE(X) *x, int h, int w, int oy, int ow, int keep,
+                           __global TYPE(Y) *y, __global TYPE(INDEX) *index)
 {
     int ox = 0;
 #if QN_VECTORS
@@ -178,8 +179,8 @@ PLANE_KERNEL forward_cpu(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y)
 }
 
 /* The gradient of the input element (iy, ix) of a plane. */
-inline float covering_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int oh,
-                          int ow, int iy, int ix)
+static inline float covering_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index,
+                                 int oh, int ow, int iy, int ix)
 {
     const int bottom = iy + QN_PH, right = ix + QN_PW;
     const int y0 = bottom < QN_KH ? 0 : (bottom - QN_KH) / QN_SH + 1;
@@ -215,8 +216,8 @@ ELEMENT_KERNEL backward_gpu(__global const TYPE(DY) *dy, ulong dy_at,
 #if QN_VECTORS
 /* The share of window column kx in the gradients of input elements whose windows of that column are
  * ox .. ox + QN_V - 1, all inside the plane. */
-inline floatv column_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int oh,
-                         int ow, int iy, int ox, int kx)
+static inline floatv column_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index,
+                                int oh, int ow, int iy, int ox, int kx)
 {
     const int bottom = iy + QN_PH;
     const int y0 = bottom < QN_KH ? 0 : (bottom - QN_KH) / QN_SH + 1;
@@ -233,8 +234,8 @@ inline floatv column_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX)
 
 /* The gradients of QN_SW * QN_V input elements from (iy, ix) on, where ix + QN_PW is a multiple of
  * QN_SW: element j of part k is that of ix + j * QN_SW + k. */
-inline void covering_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int oh,
-                          int ow, int iy, int ix, floatv part[QN_SW])
+static inline void covering_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index,
+                                 int oh, int ow, int iy, int ix, floatv part[QN_SW])
 {
     for (int k = 0; k < QN_SW; k++) {
         part[k] = (floatv)(0.0f);
@@ -243,8 +244,8 @@ inline void covering_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX
     }
 }
 
-inline void store_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int oh,
-                       int ow, int iy, int ix, __global TYPE(DX) *dx, float beta)
+static inline void store_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index,
+                              int oh, int ow, int iy, int ix, __global TYPE(DX) *dx, float beta)
 {
     floatv part[QN_SW];
     covering_sums(dy, index, oh, ow, iy, ix, part);
@@ -259,8 +260,8 @@ inline void store_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *
 
 /* One row of input elements; dx points to it. If nothing is accumulated the last vectors may
  * overlap those before. */
-inline void row_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int w,
-                     int oh, int ow, int iy, __global TYPE(DX) *dx, float beta)
+static inline void row_sums(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index, int w,
+                            int oh, int ow, int iy, __global TYPE(DX) *dx, float beta)
 {
     int ix = 0;
 #if QN_VECTORS

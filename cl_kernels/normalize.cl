@@ -7,23 +7,20 @@
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 normalize_images(__global const TYPE(X) * x, ulong x_at, __global const TYPE(MEAN) * mean,
                  ulong mean_at, __global const TYPE(DEVIATION) * deviation, ulong deviation_at,
-                 __global TYPE(Y) * y, ulong y_at, ulong n, ulong channels)
+                 __global TYPE(Y) * y, ulong y_at, ulong rows, ulong n, ulong channels)
 {
-    const ulong first = get_global_id(0) * QN_V, row = get_global_id(1), channel = row % channels;
+    const ulong first = get_global_id(0) * QN_V;
     mean += mean_at;
     deviation += deviation_at;
-    x += x_at + row * n;
-    y += y_at + row * n;
-    if (first >= n)
-        return;
-    const float m = LD(MEAN, mean, channel), d = LD(DEVIATION, deviation, channel);
-    if (first + QN_V <= n) {
-        const floatv result = (LDV(X, x, first) / 255.0f - m) / d;
-        STV(Y, y, first, result);
-        return;
-    }
-    for (ulong i = first; i < n; i++) {
-        const float result = (LD(X, x, i) / 255.0f - m) / d;
-        ST(Y, y, i, result);
+    x += x_at;
+    y += y_at;
+    for (ulong row = get_global_id(1); row < rows; row += get_global_size(1)) {
+        const ulong at = row * n, channel = row % channels;
+        const float m = LD(MEAN, mean, channel), d = LD(DEVIATION, deviation, channel);
+        if (first + QN_V <= n)
+            STV(Y, y, at + first, (LDV(X, x, at + first) / 255.0f - m) / d);
+        else
+            for (ulong i = first; i < n; i++)
+                ST(Y, y, at + i, (LD(X, x, at + i) / 255.0f - m) / d);
     }
 }

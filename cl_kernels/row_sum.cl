@@ -14,7 +14,7 @@
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 /* This work-item's share of the sum of a row. */
-inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
+static inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
 {
     float total = 0.0f;
     for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {

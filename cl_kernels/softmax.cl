@@ -20,7 +20,7 @@
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 /* The largest value of a row, at least -3e38: a row of -inf alone must not give inf - inf. */
-inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
+static inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv top = (floatv)(-3e38f);
@@ -32,7 +32,7 @@ inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
     return qn_group_max(rest, part);
 }
 
-inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
+static inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);
@@ -66,8 +66,8 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y) *y, u
 }
 
 /* The sum of y * dy over a row. */
-inline float row_product(__global const TYPE(Y) *y, __global const TYPE(DY) *dy, ulong n,
-                         __local float *part)
+static inline float row_product(__global const TYPE(Y) *y, __global const TYPE(DY) *dy, ulong n,
+                                __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);

@@ -18,12 +18,12 @@
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 /* Whether a row counts: its label is a class and not the ignored one. */
-inline bool counts(int label, ulong n, int ignore, int ignored)
+static inline bool counts(int label, ulong n, int ignore, int ignored)
 {
     return label >= 0 && (ulong)label < n && !(ignore && label == ignored);
 }
 
-inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
+static inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv top = (floatv)(-3e38f);
@@ -35,7 +35,7 @@ inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
     return qn_group_max(rest, part);
 }
 
-inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
+static inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);
@@ -48,8 +48,8 @@ inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local 
 }
 
 /* The sum of w * -log p over a row. */
-inline float row_cross(__global const TYPE(X) *x, __global const float *weight, ulong n, float top,
-                       float log_sum, int weighted, __local float *part)
+static inline float row_cross(__global const TYPE(X) *x, __global const float *weight, ulong n,
+                              float top, float log_sum, int weighted, __local float *part)
 {
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);
@@ -64,7 +64,8 @@ inline float row_cross(__global const TYPE(X) *x, __global const float *weight, 
 }
 
 /* The sum of the class weights. */
-inline float weight_sum(__global const float *weight, ulong n, int weighted, __local float *part)
+static inline float weight_sum(__global const float *weight, ulong n, int weighted,
+                               __local float *part)
 {
     if (!weighted)
         return (float)n;
@@ -109,7 +110,7 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(LA
 }
 
 /* `value` at `place` of a vector of zeros, if that is inside it. */
-inline floatv one_hot(long place, float value)
+static inline floatv one_hot(long place, float value)
 {
     floatv v = (floatv)(0.0f);
     if (place >= 0 && place < QN_V)

@@ -21,7 +21,7 @@ struct chunk {
     bool decays;
 };
 
-inline struct chunk chunk_of(__global const int *table)
+static inline struct chunk chunk_of(__global const int *table)
 {
     const ulong at = get_group_id(0) * 4;
     struct chunk chunk;
@@ -31,7 +31,7 @@ inline struct chunk chunk_of(__global const int *table)
     return chunk;
 }
 
-inline void hand_on(__global const float *p, __global float *out, ulong n)
+static inline void hand_on(__global const float *p, __global float *out, ulong n)
 {
     for (ulong i = get_local_id(0); i < n; i += QN_WG)
         ST(F, out, i, LD(F, p, i));
@@ -39,8 +39,8 @@ inline void hand_on(__global const float *p, __global float *out, ulong n)
 
 /* Stochastic gradient descent; gives the new parameter. */
 #define DEFINE_SGD(real, name)                                                                     \
-    inline real name(real p, real g, real *m, float rate, float momentum, int nesterov,            \
-                     float decay)                                                                  \
+    static inline real name(real p, real g, real *m, float rate, float momentum, int nesterov,     \
+                            float decay)                                                           \
     {                                                                                              \
         g = fma((real)(decay), p, g);                                                              \
         *m = fma((real)(momentum), *m, g);                                                         \
@@ -97,7 +97,7 @@ struct adam {
 };
 
 #define DEFINE_ADAM(real, name)                                                                    \
-    inline real name(real p, real g, real *m, real *v, struct adam a)                              \
+    static inline real name(real p, real g, real *m, real *v, struct adam a)                       \
     {                                                                                              \
         p *= a.shrink;                                                                             \
         g = fma((real)(a.coupled), p, g);                                                          \

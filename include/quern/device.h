@@ -96,7 +96,7 @@ QN_API qn_status qn_device_open(qn_device **device, const qn_device_params *para
 /* Closes and sets to NULL; accepts a pointer to NULL. Waits for what still runs. */
 QN_API void qn_device_close(qn_device **device);
 
-/* Borrowed, valid while the device is open. */
+/* Borrowed, valid while the device is open; NULL of NULL. */
 QN_API const qn_facts *qn_device_facts(const qn_device *device);
 QN_API const qn_device_info *qn_device_describe(const qn_device *device);
 

@@ -38,8 +38,9 @@ QN_API qn_tensor qn_avg_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_par
 QN_API qn_tensor qn_global_avg_pool2d(qn_graph *graph, qn_tensor x);
 
 typedef struct qn_batch_norm_params {
-    int group;       /* samples normalised together, part of the model; 0: 16. Micro-batches are
-                        multiples of it, and a last short group of a cycle is its own group */
+    int group;       /* samples normalised together with all their rows, part of the model; 0: 16.
+                        Micro-batches are multiples of it, and a last short group of a cycle is its
+                        own group */
     double eps;      /* 0: 1e-5 */
     double momentum; /* of the running averages, once per update; 0: 0.1 */
 } qn_batch_norm_params;

@@ -51,14 +51,20 @@ struct qn_check_input {
     const double *values; /* NULL, or every element, instead of a fill */
 };
 
+struct qn_reference;
+
 struct qn_check_case {
     const char *name;
     struct qn_check_input in[QN_MAX_IN];
-    const void *attr;  /* the operator's attribute struct */
-    bool small;        /* also run where only tiny shapes are affordable (oclgrind) */
-    double difference; /* step of the central differences; 0: 1e-5 */
+    const void *attr;    /* the operator's attribute struct */
+    bool small;          /* also run where only tiny shapes are affordable (oclgrind) */
+    double difference;   /* step of the central differences; 0: 1e-5 */
+    int rows_per_sample; /* dimension 0 of input 0 is so many times the batch; 0: 1 */
+    /* The gradient of input 0 from that of output 0, where central differences do not tell it: at
+     * kinks, and where values are not finite. NULL: they do. */
+    void (*gradient)(const struct qn_reference *, const double *dout, double *din);
     const struct qn_control *control; /* the control block before the run; NULL: the harness's, with
-                                         samples = dim[0] of input 0 and sample = 48 */
+                                         samples = the batch and sample = 48 */
 };
 
 /* What a reference is given: the call (shapes, attributes, node) and every operand as doubles.

@@ -23,6 +23,8 @@ static float float_of(uint32_t bits)
 static uint16_t to_bf16(float value)
 {
     uint32_t bits = bits_of(value);
+    if (isnan(value))
+        return 0x7fc0u;
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
@@ -30,6 +32,8 @@ static uint16_t to_f16(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000u : 0;
     double size = fabs(value);
+    if (isnan(value))
+        return 0x7e00u;
     if (size >= 65520.0)
         return sign | 0x7c00u;
     if (size < 0x1p-14)

@@ -65,7 +65,9 @@ qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *
                             qn_dtype storage, bool store_parameters, struct qn_call *call,
                             char reason[160])
 {
-    struct qn_shape_call shapes = {.attr = item->attr, .storage = storage};
+    const struct qn_check_input *x = &item->in[0];
+    call->batch = x->rank > 0 ? x->dim[0] / (item->rows_per_sample ? item->rows_per_sample : 1) : 1;
+    struct qn_shape_call shapes = {.attr = item->attr, .storage = storage, .batch = call->batch};
     for (int i = 0; i < op->n_in; i++) {
         qn_dtype type = input_type(&item->in[i], storage, store_parameters);
         if (type != QN_DTYPE_NONE)
@@ -170,12 +172,11 @@ static bool fill_slot(struct qn_subject *s, int slot)
 static void fill_control(struct qn_subject *s)
 {
     struct qn_control *c = &s->control;
-    int rank = s->call.in[0].shape.rank;
     *c = (struct qn_control){.seed_lo = (uint32_t)s->seed,
                              .seed_hi = (uint32_t)(s->seed >> 32),
                              .update = 3,
                              .sample = 48,
-                             .samples = rank > 0 ? (float)s->call.in[0].shape.dim[0] : 1,
+                             .samples = (float)s->call.batch,
                              .lr = 0.0625f,
                              .clip = 1,
                              .weight_decay = 0.03125f,

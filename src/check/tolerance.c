@@ -22,6 +22,7 @@ static const struct {
     const char *reason;
 } by_operator[] = {
     {"batch_norm", 1, 2, "weight and bias: sums over all pixels of the micro-batch"},
+    {"bias", 1, 4, "bias: a sum over all rows of the micro-batch"},
     {"sigmoid", 1, 2, "its derivative comes from the output, which was rounded"},
     {"softmax", 1, 2, "its gradient comes from the output, which was rounded"},
     {"tanh", 1, 2, "its derivative comes from the output, which was rounded"},

@@ -18,11 +18,16 @@ bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     return false;
 }
 
+static bool agree(double got, double want, double tolerance)
+{
+    return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= tolerance;
+}
+
 bool qn_compare(struct qn_verdict *verdict, const char *what, const double *got, const double *want,
                 int64_t count, double tolerance)
 {
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(got[i] - want[i]) <= tolerance))
+        if (!agree(got[i], want[i], tolerance))
             return qn_verdict_fail(verdict,
                                    "%s: element %" PRId64 " of %" PRId64
                                    " is %.9g, wanted %.9g (within %.2g)",
@@ -45,6 +50,6 @@ double qn_largest(const double *values, int64_t count)
 {
     double largest = 0;
     for (int64_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(values[i]));
+        largest = isfinite(values[i]) ? fmax(largest, fabs(values[i])) : largest;
     return largest;
 }

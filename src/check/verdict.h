@@ -17,13 +17,14 @@ struct qn_verdict {
 bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Compares element by element: all finite, |got - want| <= tolerance. `what` names the operand. */
+/* Compares element by element: |got - want| <= tolerance; an infinity agrees with itself alone, NaN
+ * with NaN. `what` names the operand. */
 bool qn_compare(struct qn_verdict *verdict, const char *what, const double *got, const double *want,
                 int64_t count, double tolerance);
 bool qn_compare_finite(struct qn_verdict *verdict, const char *what, const double *got,
                        int64_t count);
 
-/* The largest magnitude. */
+/* The largest finite magnitude. */
 double qn_largest(const double *values, int64_t count);
 
 #endif

@@ -15,9 +15,11 @@
 enum { LEAST_BYTES = 512 };
 
 /* Two threads that use a routine for the first time at once make CLBlast 1.5.3 throw: its caches
- * are filled under this lock. */
-static pthread_mutex_t first_use = PTHREAD_MUTEX_INITIALIZER;
-static int ready_devices; /* under the lock */
+ * are filled, used and emptied under this lock. */
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Counts how often the caches were emptied; under the lock. A device notes at which count CLBlast
+ * built its kernels. */
+static unsigned generation = 1;
 
 static CLBlastTranspose transpose(bool yes)
 {
@@ -50,7 +52,7 @@ int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k)
     if (!device->facts.blas || m <= 0 || n <= 0 || k <= 0)
         return -1;
     size_t most = LEAST_BYTES;
-    pthread_mutex_lock(&first_use);
+    pthread_mutex_lock(&cache_lock);
     CLBlastStatusCode code = CLBlastSuccess;
     for (int i = 0; i < 4 && code == CLBlastSuccess; i++) {
         bool trans_a = i & 1, trans_b = i & 2;
@@ -61,36 +63,35 @@ int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k)
                                           5, (size_t)n, &device->queue, &size);
         most = size > most ? size : most;
     }
-    pthread_mutex_unlock(&first_use);
+    pthread_mutex_unlock(&cache_lock);
     return code == CLBlastSuccess ? (int64_t)most : -1;
 }
 
 /* CLBlast builds its kernels when a routine is first used: done now, by a product of one element in
- * the temporary buffer, so that no step waits for it. */
-static qn_status make_ready(struct qn_device *device, const char *tag, cl_mem temporary)
+ * the temporary buffer, so that no step waits for it. Under the lock. */
+static CLBlastStatusCode make_ready(struct qn_device *device, cl_mem temporary)
 {
-    if (device->blas_ready)
-        return QN_OK;
+    if (device->blas_generation == generation)
+        return CLBlastSuccess;
     const struct qn_site_gemm one = {1,         1,         1, false, false, temporary,
                                      temporary, temporary, 0, 1,     2,     0.0f};
-    pthread_mutex_lock(&first_use);
     CLBlastStatusCode code = product(device, &one, temporary, NULL);
-    ready_devices += code == CLBlastSuccess;
-    pthread_mutex_unlock(&first_use);
-    QN_TRY(blas_status(device, tag, code));
-    device->blas_ready = true;
-    return QN_OK;
+    if (code == CLBlastSuccess)
+        device->blas_generation = generation;
+    return code;
 }
 
+/* CLBlast can only forget all contexts: the other devices get ready again when they next multiply,
+ * which is the one time that a step waits for a compiler and that CLBlast allocates in it. */
 void qn_blas_release(struct qn_device *device)
 {
-    if (!device->blas_ready)
+    if (device->blas_generation == 0)
         return;
-    pthread_mutex_lock(&first_use);
-    if (--ready_devices == 0)
-        CLBlastClearCache();
-    pthread_mutex_unlock(&first_use);
-    device->blas_ready = false;
+    pthread_mutex_lock(&cache_lock);
+    CLBlastClearCache();
+    generation++;
+    pthread_mutex_unlock(&cache_lock);
+    device->blas_generation = 0;
 }
 
 static qn_status check_gemm(const struct qn_recording *recording, const struct qn_gemm *gemm,
@@ -122,7 +123,10 @@ qn_status qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm)
     struct qn_recording *recording = emit->recording;
     const struct qn_slab *slab = recording->slab;
     QN_TRY(check_gemm(recording, gemm, emit->tag));
-    QN_TRY(make_ready(slab->device, emit->tag, slab->buffer[recording->blas_buffer]));
+    pthread_mutex_lock(&cache_lock);
+    CLBlastStatusCode code = make_ready(slab->device, slab->buffer[recording->blas_buffer]);
+    pthread_mutex_unlock(&cache_lock);
+    QN_TRY(blas_status(slab->device, emit->tag, code));
     const struct qn_site_gemm copy = {
         (size_t)gemm->m,
         (size_t)gemm->n,
@@ -150,5 +154,10 @@ qn_status qn_blas_enqueue(struct qn_recording *recording, const struct qn_site *
 {
     struct qn_device *device = recording->slab->device;
     cl_mem temporary = recording->slab->buffer[recording->blas_buffer];
-    return blas_status(device, site->tag, product(device, site->gemm, temporary, event));
+    pthread_mutex_lock(&cache_lock);
+    CLBlastStatusCode code = make_ready(device, temporary);
+    if (code == CLBlastSuccess)
+        code = product(device, site->gemm, temporary, event);
+    pthread_mutex_unlock(&cache_lock);
+    return blas_status(device, site->tag, code);
 }

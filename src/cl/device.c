@@ -148,12 +148,12 @@ void qn_device_close(qn_device **device)
 
 const qn_facts *qn_device_facts(const qn_device *device)
 {
-    return &device->facts;
+    return device ? &device->facts : NULL;
 }
 
 const qn_device_info *qn_device_describe(const qn_device *device)
 {
-    return &device->info;
+    return device ? &device->info : NULL;
 }
 
 const struct qn_log *qn_device_log(const qn_device *device)
@@ -178,7 +178,10 @@ void qn_device_mark(struct qn_device *device, cl_event event)
 {
     cl_event *slot = &device->marks[device->next_mark];
     if (*slot) {
-        look_at(device, *slot);
+        if (!look_at(device, *slot)) {
+            clWaitForEvents(1, slot);
+            look_at(device, *slot);
+        }
         clReleaseEvent(*slot);
     }
     *slot = event;

@@ -88,8 +88,6 @@ static qn_status set_argument(struct binding *binding, const struct qn_arg *arg)
         return set(binding, sizeof wide, &wide);
     case QN_ARG_FLOAT:
         return set(binding, sizeof real, &real);
-    case QN_ARG_LOCAL:
-        return set(binding, (size_t)arg->integer, NULL);
     case QN_ARG_END:
         break;
     }

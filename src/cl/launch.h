@@ -45,7 +45,8 @@ qn_status qn_recording_add(struct qn_recording *recording, const struct qn_site 
 qn_status qn_check_operand(const struct qn_recording *recording, const struct qn_operand *operand,
                            int64_t count, const char *what);
 
-/* Enqueues a matrix product. CLBlast was made ready by qn_emit_gemm. */
+/* Enqueues a matrix product. CLBlast was made ready by qn_emit_gemm, unless another device closed
+ * since. */
 qn_status qn_blas_enqueue(struct qn_recording *recording, const struct qn_site *site,
                           cl_event *event);
 

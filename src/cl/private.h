@@ -29,9 +29,9 @@ struct qn_device {
     unsigned quirks;
     struct qn_arena arena;
     struct qn_program *programs;
-    const char *kernel_dir; /* NULL: embedded kernels */
-    int cache;              /* folder of the disk cache, a file descriptor; -1: none */
-    bool blas_ready;        /* CLBlast has built its kernels for this context */
+    const char *kernel_dir;   /* NULL: embedded kernels */
+    int cache;                /* folder of the disk cache, a file descriptor; -1: none */
+    unsigned blas_generation; /* see blas.c; 0: CLBlast was not used */
     /* Events of commands whose fate nobody has looked at yet: a ring; see qn_device_mark. */
     cl_event marks[QN_MAX_MARKS];
     int next_mark;
@@ -53,7 +53,7 @@ qn_status qn_choose_device(struct qn_found *found, const char *match, const stru
 void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes);
 
 /* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
- * reports a failed command nowhere else. */
+ * reports a failed command nowhere else. Waits for the oldest one when the ring is full. */
 void qn_device_mark(struct qn_device *device, cl_event event);
 /* QN_ERR_DEVICE if a marked command that has ended had failed. With `all`, forgets all marks. */
 qn_status qn_device_check(struct qn_device *device, bool all);
@@ -63,7 +63,7 @@ qn_status qn_program_get(struct qn_device *device, const char *stem, const char 
                          cl_program *program);
 void qn_programs_release(struct qn_device *device);
 
-/* Empties CLBlast's caches, which hold on to contexts, when the last device that used it closes. */
+/* Empties CLBlast's caches, which hold on to contexts, if the device used it. */
 void qn_blas_release(struct qn_device *device);
 /* A new kernel object. */
 qn_status qn_kernel_create(struct qn_device *device, const char *stem, const char *options,

@@ -135,11 +135,6 @@ int64_t qn_slab_bytes(const struct qn_slab *slab)
     return sum(slab->bytes, slab->count);
 }
 
-qn_device *qn_slab_device(const struct qn_slab *slab)
-{
-    return slab->device;
-}
-
 qn_status qn_slab_fill(struct qn_slab *slab, int buffer, int64_t offset, int64_t size,
                        uint32_t word)
 {

@@ -21,7 +21,6 @@ void qn_slab_close(struct qn_slab **slab);
 
 /* Sum of the bytes of the buffers that were made. */
 int64_t qn_slab_bytes(const struct qn_slab *slab);
-qn_device *qn_slab_device(const struct qn_slab *slab);
 
 /* Fills bytes with a 32-bit word (offset and size in bytes, multiples of 4). Enqueued; our own
  * kernel, since clEnqueueFillBuffer is broken for large buffers on some drivers. */

@@ -273,7 +273,7 @@ static bool inputs_usable(qn_graph *graph, const struct qn_op *op, const qn_tens
 static qn_status shape_at(const qn_graph *graph, const struct qn_node *node, int64_t batch,
                           struct qn_shape_call *call)
 {
-    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage};
+    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage, .batch = batch};
     for (int i = 0; i < node->op->n_in; i++)
         if (node->in[i])
             qn_operand_at(&graph->tensors[node->in[i]].symbolic, batch, &call->in[i]);

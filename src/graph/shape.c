@@ -27,12 +27,12 @@ static bool all_countable(const struct qn_shape_call *call)
            countable(call->gather, QN_MAX_STATE);
 }
 
-static qn_status operator_shapes(const qn_graph *graph, int number, const struct qn_log *log,
-                                 struct qn_shapes *shapes)
+static qn_status operator_shapes(const qn_graph *graph, int number, int64_t batch,
+                                 const struct qn_log *log, struct qn_shapes *shapes)
 {
     const struct qn_node *node = &graph->nodes[number];
     struct qn_shape_call *call = &shapes->calls[number];
-    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage};
+    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage, .batch = batch};
     for (int i = 0; i < node->op->n_in; i++)
         if (node->in[i])
             call->in[i] = shapes->tensors[node->in[i]];
@@ -56,7 +56,7 @@ qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena 
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
-            QN_TRY(operator_shapes(graph, n, log, shapes));
+            QN_TRY(operator_shapes(graph, n, batch, log, shapes));
         else
             qn_operand_at(&node->leaf, batch, &shapes->tensors[node->out]);
         if (node->kind == QN_NODE_INPUT && !countable(&shapes->tensors[node->out], 1))

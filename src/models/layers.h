@@ -11,8 +11,8 @@
 /* The u8 images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 
-/* Convolution of k x k without bias, stride 1, the size kept; batch norm; ReLU. NAME.weight and
- * NORM.weight, NORM.bias. */
+/* Convolution of k x k without bias, stride 1, padding k / 2, so that an odd k keeps the size;
+ * batch norm; ReLU. NAME.weight and NORM.weight, NORM.bias. */
 qn_tensor qn_layer_conv_norm_relu(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
                                   int64_t channels, int kernel, int group);
 

@@ -15,7 +15,7 @@ struct qn_operand;
 
 enum { QN_MAX_ARGS = 40 };
 
-enum qn_arg_kind { QN_ARG_END, QN_ARG_BUFFER, QN_ARG_INT, QN_ARG_LONG, QN_ARG_FLOAT, QN_ARG_LOCAL };
+enum qn_arg_kind { QN_ARG_END, QN_ARG_BUFFER, QN_ARG_INT, QN_ARG_LONG, QN_ARG_FLOAT };
 
 /* One kernel argument. A buffer takes two places in the kernel: `__global TYPE(X) *x, ulong x_at`,
  * the buffer and the offset in elements. An absent operand passes some buffer and offset 0: the
@@ -23,7 +23,7 @@ enum qn_arg_kind { QN_ARG_END, QN_ARG_BUFFER, QN_ARG_INT, QN_ARG_LONG, QN_ARG_FL
 struct qn_arg {
     enum qn_arg_kind kind;
     const struct qn_operand *operand;
-    int64_t integer; /* INT: 32 bits, LONG: 64 bits, LOCAL: bytes of local memory */
+    int64_t integer; /* INT: 32 bits, LONG: 64 bits */
     float real;
 };
 
@@ -42,10 +42,6 @@ struct qn_arg {
 #define QN_FLOAT(value_)                                                                           \
     {                                                                                              \
         .kind = QN_ARG_FLOAT, .real = (value_)                                                     \
-    }
-#define QN_LOCAL(bytes_)                                                                           \
-    {                                                                                              \
-        .kind = QN_ARG_LOCAL, .integer = (bytes_)                                                  \
     }
 
 /* One kernel launch. Everything is copied. */

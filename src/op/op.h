@@ -87,6 +87,7 @@ struct qn_call {
     const struct qn_facts *facts;
     const char *name; /* of the node, for messages */
     uint32_t node;    /* number of the node: the third word of a random counter */
+    int64_t batch;    /* samples of the micro-step; a sample may have several rows */
     struct qn_operand in[QN_MAX_IN], din[QN_MAX_IN];
     struct qn_operand out[QN_MAX_OUT], dout[QN_MAX_OUT];
     struct qn_operand saved[QN_MAX_SAVED], temp[QN_MAX_TEMP];
@@ -147,6 +148,7 @@ struct qn_group {
 struct qn_shape_call {
     const void *attr;
     qn_dtype storage;                /* type in which activations are kept: f32, f16 or bf16 */
+    int64_t batch;                   /* samples of the micro-step */
     struct qn_operand in[QN_MAX_IN]; /* absent ones have QN_DTYPE_NONE */
     struct qn_operand out[QN_MAX_OUT], saved[QN_MAX_SAVED], temp[QN_MAX_TEMP];
     struct qn_operand state[QN_MAX_STATE], gather[QN_MAX_STATE];

@@ -3,7 +3,8 @@
  * Batch norm over groups of samples (ghost batch norm: Hoffer et al. 2017, "Train longer,
  * generalize better"). The group is part of the model; recompute uses the saved statistics; the
  * running averages move once per update, with the averages over the whole effective batch. A
- * skipped update does not move them. The variance of a group of one element counts as 0.
+ * skipped update does not move them. The variance of a group of one element counts as 0. Where a
+ * sample has several rows (tokens), a group has those of all its samples.
  */
 #include "op/batch_norm.h"
 #include "base/log.h"
@@ -14,20 +15,28 @@
 
 enum { STATISTICS, NORMALISE, NORMALISE_EVAL, SUMS, INPUT_GRADIENT, AFFINE_GRADIENT, COMMIT };
 
-/* x as (samples, channels, inner). */
+/* Rows of a group of samples. */
+static int64_t rows_of_group(const struct qn_batch_norm_attr *attr, const struct qn_operand *x,
+                             int64_t batch)
+{
+    int64_t rows = attr->group * qn_rows_per_sample(x, batch);
+    return rows < x->shape.dim[0] ? rows : x->shape.dim[0];
+}
+
+/* x as (rows, channels, inner); `group` counts rows. */
 struct sizes {
-    int64_t samples, channels, inner, group, groups, count;
+    int64_t rows, channels, inner, group, groups, count;
 };
 
 static struct sizes sizes_of(const struct qn_call *call)
 {
-    const struct qn_batch_norm_attr *attr = call->attr;
     const struct qn_shape *x = &call->in[0].shape;
-    return (struct sizes){.samples = x->dim[0],
+    const int64_t group = rows_of_group(call->attr, &call->in[0], call->batch);
+    return (struct sizes){.rows = x->dim[0],
                           .channels = x->dim[1],
                           .inner = qn_shape_span(x, 2, x->rank),
-                          .group = attr->group,
-                          .groups = qn_div_up(x->dim[0], attr->group),
+                          .group = group,
+                          .groups = qn_div_up(x->dim[0], group),
                           .count = qn_shape_count(x)};
 }
 
@@ -45,7 +54,8 @@ static qn_status shape(struct qn_shape_call *call)
         if (qn_present(&call->in[i]) && !qn_is_row_of(&call->in[i], channels))
             return qn_shape_error(call, "weight and bias must have %lld elements, one a channel",
                                   (long long)channels);
-    const int64_t grouped[] = {qn_div_up(x->shape.dim[0], attr->group), channels};
+    const int64_t grouped[] = {qn_div_up(x->shape.dim[0], rows_of_group(attr, x, call->batch)),
+                               channels};
     qn_shape_set(&call->out[0], call->storage, x->shape.rank, x->shape.dim);
     for (int i = 0; i < 2; i++) {
         qn_shape_set(&call->saved[i], QN_F32, 2, grouped);
@@ -130,7 +140,8 @@ static qn_status emit_gather(struct qn_emit *emit, const struct qn_call *call)
         .program = "batch_norm",
         .kernel = "gather",
         .args = {QN_BUF(&call->saved[0]), QN_BUF(&call->scratch), QN_BUF(&call->gather[0]),
-                 QN_BUF(&call->gather[1]), QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                 QN_BUF(&call->gather[1]), QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
+                 QN_INT(qn_rows_per_sample(&call->in[0], call->batch)),
                  QN_FLOAT(call->beta_gather[0]), QN_FLOAT(call->beta_gather[1])},
         .global = {s.channels},
         .local = {64}};
@@ -146,9 +157,9 @@ static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *cal
                                .kernel = "statistics",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->saved[0]),
                                         QN_BUF(&call->saved[1]), QN_BUF(&call->scratch),
-                                        QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                                        QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
                                         QN_LONG(s.inner), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
-                               .global = {s.channels * walk.group, s.groups},
+                               .global = {s.groups * s.channels * walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);
@@ -162,17 +173,17 @@ static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call
     const struct qn_batch_norm_attr *attr = call->attr;
     struct sizes s = sizes_of(call);
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    int64_t span = qn_rows_per_team(&walk, s.inner, s.samples) * (walk.group / walk.lanes);
+    int64_t span = qn_rows_per_team(&walk, s.inner, s.rows) * (walk.group / walk.lanes);
     const struct qn_operand *statistic = running ? call->state : call->saved;
     struct qn_launch launch = {
         .program = "batch_norm",
         .kernel = "normalise",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&statistic[0]), QN_BUF(&statistic[1]),
-                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->out[0]),
-                 QN_INT(s.samples), QN_INT(s.channels), QN_INT(running ? s.samples : s.group),
-                 QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span), QN_FLOAT(attr->eps),
+                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->out[0]), QN_INT(s.rows),
+                 QN_INT(s.channels), QN_INT(running ? s.rows : s.group), QN_LONG(s.inner),
+                 QN_INT(walk.lanes), QN_INT(span), QN_FLOAT(attr->eps),
                  QN_INT(qn_present(&call->in[1])), QN_INT(qn_present(&call->in[2]))},
-        .global = {s.channels * walk.group, qn_div_up(s.samples, span)},
+        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     qn_launch_option(&launch, "QN_RUNNING", running);
@@ -189,9 +200,9 @@ static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call, boo
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]),
                                         QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
                                         QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
-                                        QN_INT(s.samples), QN_INT(s.channels), QN_INT(s.group),
+                                        QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
                                         QN_LONG(s.inner), QN_INT(walk.lanes)},
-                               .global = {s.channels * walk.group, s.groups},
+                               .global = {s.groups * s.channels * walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);
@@ -202,16 +213,16 @@ static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call 
 {
     struct sizes s = sizes_of(call);
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    int64_t span = qn_rows_per_team(&walk, s.inner, s.samples) * (walk.group / walk.lanes);
+    int64_t span = qn_rows_per_team(&walk, s.inner, s.rows) * (walk.group / walk.lanes);
     struct qn_launch launch = {
         .program = "batch_norm",
         .kernel = "input_gradient",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
                  QN_BUF(&call->saved[1]), QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
-                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_INT(s.samples), QN_INT(s.channels),
+                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_INT(s.rows), QN_INT(s.channels),
                  QN_INT(s.group), QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span),
                  QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])},
-        .global = {s.channels * walk.group, qn_div_up(s.samples, span)},
+        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     set_types(call, &launch);

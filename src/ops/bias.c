@@ -37,17 +37,18 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
     struct sizes size = sizes_of(&call->in[0]);
     bool planes = size.plane > 1;
     int64_t width = qn_vector_width(call->facts);
+    int64_t rows = planes ? size.samples * size.channels : size.samples;
+    int64_t n = planes ? size.plane : size.channels;
     struct qn_launch launch = {
         .program = "bias",
         .kernel = planes ? "bias_planes" : "bias_rows",
-        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->out[0]),
-                 QN_LONG(planes ? size.plane : size.channels)},
-        .global = {qn_div_up(planes ? size.plane : size.channels, width),
-                   planes ? size.samples * size.channels : size.samples},
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->out[0]), QN_LONG(rows),
+                 QN_LONG(n)},
+        .global = {qn_div_up(n, width), qn_row_range(rows)},
         .local = {QN_ELEMENTWISE_LOCAL, 1},
     };
     if (planes)
-        launch.args[4] = (struct qn_arg)QN_LONG(size.channels);
+        launch.args[5] = (struct qn_arg)QN_LONG(size.channels);
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "BIAS", &call->in[1]);
     qn_launch_type(&launch, "Y", &call->out[0]);

@@ -3,7 +3,7 @@
 
 #include "base/shape.h"
 
-enum { ELEMENTS_PER_TEAM = 4096, ELEMENTS_PER_WORK_ITEM = 16 };
+enum { ELEMENTS_PER_TEAM = 4096, ELEMENTS_PER_WORK_ITEM = 16, MOST_ROWS = 32768 };
 
 bool qn_fits_cpu(const struct qn_call *call, const char **why)
 {
@@ -46,6 +46,11 @@ int64_t qn_rows_per_team(const struct qn_walk *walk, int64_t n, int64_t rows)
     return each < rows ? each : rows;
 }
 
+int64_t qn_row_range(int64_t rows)
+{
+    return rows < MOST_ROWS ? rows : MOST_ROWS;
+}
+
 static double bytes_of(const struct qn_call *call, struct qn_ref ref)
 {
     struct qn_operand *operand = qn_call_operand((struct qn_call *)call, ref);
@@ -61,6 +66,12 @@ double qn_group_bytes(const struct qn_call *call, int group)
     for (int i = 0; i < QN_MAX_WRITES; i++)
         bytes += bytes_of(call, g->write[i].ref);
     return bytes;
+}
+
+int64_t qn_rows_per_sample(const struct qn_operand *x, int64_t batch)
+{
+    int64_t rows = x->shape.dim[0];
+    return rows < batch ? 1 : rows / batch;
 }
 
 bool qn_is_float(const struct qn_operand *operand)

@@ -32,8 +32,15 @@ void qn_walk_options(struct qn_launch *launch, const struct qn_walk *walk);
 /* Rows of n elements that one team should take: enough work for one work-group. */
 int64_t qn_rows_per_team(const struct qn_walk *walk, int64_t n, int64_t rows);
 
+/* Work-items in dimension 1 of a kernel that takes so many rows in turn: there some devices end at
+ * 65535. */
+int64_t qn_row_range(int64_t rows);
+
 /* Bytes of all operands that a group of the call's operator reads and writes, each once. */
 double qn_group_bytes(const struct qn_call *call, int group);
+
+/* Rows of x that belong to one sample, where dimension 0 is so many times the batch. */
+int64_t qn_rows_per_sample(const struct qn_operand *x, int64_t batch);
 
 bool qn_is_float(const struct qn_operand *operand);
 /* Whether the operand is of one dimension and `count` elements of a float type. */

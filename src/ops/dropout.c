@@ -28,13 +28,14 @@ static qn_status launch(struct qn_emit *emit, const struct qn_call *call,
                         const struct qn_operand *x, const struct qn_operand *y, float beta)
 {
     const struct qn_dropout_attr *attr = call->attr;
-    int64_t samples = x->shape.dim[0], count = qn_shape_span(&x->shape, 1, x->shape.rank);
+    int64_t rows = x->shape.dim[0], count = qn_shape_span(&x->shape, 1, x->shape.rank);
     struct qn_launch l = {
         .program = "dropout",
         .kernel = "dropout",
-        .args = {QN_BUF(x), QN_BUF(y), QN_BUF(&call->control), QN_LONG(count), QN_INT(call->node),
+        .args = {QN_BUF(x), QN_BUF(y), QN_BUF(&call->control), QN_LONG(rows), QN_LONG(count),
+                 QN_INT(qn_rows_per_sample(x, call->batch)), QN_INT(call->node),
                  QN_FLOAT(attr->rate), QN_FLOAT(1 / (1 - attr->rate)), QN_FLOAT(beta)},
-        .global = {qn_div_up(count, DRAWN), samples},
+        .global = {qn_div_up(count, DRAWN), qn_row_range(rows)},
         .local = {QN_ELEMENTWISE_LOCAL, 1},
     };
     qn_launch_type(&l, "X", x);

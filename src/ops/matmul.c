@@ -245,7 +245,7 @@ static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
                  QN_FLOAT(layout->parts > 1 ? 0 : p->beta)}};
     set_product_options(&launch, p, target);
     qn_launch_option(&launch, "QN_V", EACH);
-    set_size(launch.global, qn_div_up(p->n, GPU_TILE) * SIDE, qn_div_up(p->m, GPU_TILE) * SIDE,
+    set_size(launch.global, qn_div_up(p->m, GPU_TILE) * SIDE, qn_div_up(p->n, GPU_TILE) * SIDE,
              layout->parts);
     set_size(launch.local, SIDE, SIDE, 1);
     return qn_emit_launch(emit, &launch);
@@ -254,12 +254,13 @@ static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
 static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call,
                                 const struct qn_matmul *p)
 {
-    struct qn_launch launch = {.program = "matmul",
-                               .kernel = "fill_rows",
-                               .args = {QN_BUF(p->bias), QN_BUF(p->c), QN_LONG(p->n)}};
+    struct qn_launch launch = {
+        .program = "matmul",
+        .kernel = "fill_rows",
+        .args = {QN_BUF(p->bias), QN_BUF(p->c), QN_LONG(p->m), QN_LONG(p->n)}};
     const int64_t vector = qn_vector_width(call->facts);
     set_options(&launch, p->bias, p->c, vector, 1, 1);
-    set_size(launch.global, qn_div_up(p->n, vector), p->m, 1);
+    set_size(launch.global, qn_div_up(p->n, vector), qn_row_range(p->m), 1);
     set_size(launch.local, ADD_GROUP, 1, 1);
     return qn_emit_launch(emit, &launch);
 }

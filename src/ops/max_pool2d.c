@@ -4,21 +4,14 @@
  * inside its window is kept, and the backward pass gathers: no order of additions is left open.
  */
 #include "base/log.h"
-#include "base/shape.h"
 #include "ops/common.h"
 #include "ops/pool.h"
-
-/* A place inside a window passes through f32. */
-enum { LARGEST_WINDOW = 1 << 24 };
 
 static qn_status shape(struct qn_shape_call *call)
 {
     const struct qn_pool_attr *attr = call->attr;
     QN_TRY(qn_pool_shape(call));
-    int64_t places = qn_mul(attr->size[0], attr->size[1]);
-    if (places < 0 || places > LARGEST_WINDOW)
-        return qn_shape_error(call, "a window of %d x %d has too many elements", attr->size[0],
-                              attr->size[1]);
+    const int places = attr->size[0] * attr->size[1];
     qn_shape_set(&call->saved[0], places <= 256 ? QN_U8 : QN_I32, 4, call->out[0].shape.dim);
     return QN_OK;
 }

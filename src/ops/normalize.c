@@ -40,14 +40,14 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_shape *images = &call->in[0].shape;
-    int64_t plane = qn_shape_span(images, 2, 4);
+    int64_t rows = qn_shape_span(images, 0, 2), plane = qn_shape_span(images, 2, 4);
     int64_t width = qn_vector_width(call->facts);
     struct qn_launch launch = {
         .program = "normalize",
         .kernel = "normalize_images",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                 QN_BUF(&call->out[0]), QN_LONG(plane), QN_LONG(images->dim[1])},
-        .global = {qn_div_up(plane, width), qn_shape_span(images, 0, 2)},
+                 QN_BUF(&call->out[0]), QN_LONG(rows), QN_LONG(plane), QN_LONG(images->dim[1])},
+        .global = {qn_div_up(plane, width), qn_row_range(rows)},
         .local = {QN_ELEMENTWISE_LOCAL, 1},
     };
     qn_launch_type(&launch, "X", &call->in[0]);

@@ -5,6 +5,8 @@
 #include "ops/common.h"
 
 enum { ELEMENTS_PER_WORK_ITEM = 4096 };
+/* Elements of a window: their number, and a place among them, pass through f32 and int. */
+enum { LARGEST_WINDOW = 1 << 24 };
 
 static bool usable(const struct qn_pool_attr *attr, int d)
 {
@@ -29,6 +31,9 @@ qn_status qn_pool_shape(struct qn_shape_call *call)
                                   attr->size[d], (long long)x->shape.dim[2 + d]);
         out.dim[2 + d] = room / attr->stride[d] + 1;
     }
+    if ((int64_t)attr->size[0] * attr->size[1] > LARGEST_WINDOW)
+        return qn_shape_error(call, "a window of %d x %d has too many elements", attr->size[0],
+                              attr->size[1]);
     qn_shape_set(&call->out[0], call->storage, 4, out.dim);
     return QN_OK;
 }

@@ -56,7 +56,8 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
                              .attr = task->attr,
                              .facts = problem->facts,
                              .name = task->name,
-                             .node = (uint32_t)task->node};
+                             .node = (uint32_t)task->node,
+                             .batch = problem->batch};
     call->control = problem->values[problem->persist->control].operand;
     if (task->node >= 0 && task->kind == QN_TASK_GROUP) {
         fill_shapes(problem, &problem->persist->graph->nodes[task->node], task->node, call);

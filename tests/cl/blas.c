@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "base/random.h"
-#include "cl/device.h"
+#include "cl/private.h"
 #include "cl/recording.h"
 #include "op/op.h"
 
@@ -172,6 +172,29 @@ static void multiplies_in_two_threads(void **state)
         qn_device_close(&devices[i]);
 }
 
+/* While another device goes on to use CLBlast. */
+static void lets_go_of_a_closed_context(void **state)
+{
+    static struct kept log;
+    struct qn_device *other = *state;
+    const struct product p = {33, 21, 40, false, true, 0, {1, 2, 3}};
+    cl_uint references = 0;
+    cl_context context = clCreateContext(NULL, 1, &other->found.id, NULL, NULL, NULL);
+    const qn_device_params params = {.log = kept_log(&log),
+                                     .cl_context = context,
+                                     .cl_device_id = other->found.id,
+                                     .cache_dir = ""};
+    qn_device *device = NULL;
+    multiply(other, &p);
+    assert_int_equal(qn_device_open(&device, &params), QN_OK);
+    multiply(device, &p);
+    qn_device_close(&device);
+    clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof references, &references, NULL);
+    assert_int_equal(references, 1);
+    clReleaseContext(context);
+    multiply(other, &p);
+}
+
 static void refuses_a_missing_buffer(void **state)
 {
     struct qn_slab *slab = NULL;
@@ -195,6 +218,7 @@ int main(void)
         cmocka_unit_test(multiplies),
         cmocka_unit_test(multiplies_through_the_temporary_buffer),
         cmocka_unit_test(multiplies_in_two_threads),
+        cmocka_unit_test(lets_go_of_a_closed_context),
         cmocka_unit_test(refuses_a_missing_buffer),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

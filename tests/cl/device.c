@@ -3,10 +3,12 @@
 
 #include "cl/private.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static void lists_devices(void **state)
 {
@@ -95,6 +97,8 @@ static void closes_nothing(void **state)
     qn_device *none = NULL;
     qn_device_close(&none);
     qn_device_close(NULL);
+    assert_null(qn_device_facts(NULL));
+    assert_null(qn_device_describe(NULL));
 }
 
 /* A context of the caller, made without the library. */
@@ -212,6 +216,35 @@ static void reports_late_errors(void **state)
     qn_device_close(&device);
 }
 
+static void *fail_later(void *event)
+{
+    usleep(50000);
+    clSetUserEventStatus(event, CL_OUT_OF_RESOURCES);
+    return NULL;
+}
+
+/* The oldest mark still runs when its place is needed, and then fails. */
+static void loses_no_late_error(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    qn_device *device = open_device(&kept);
+    cl_event oldest = clCreateUserEvent(device->context, NULL);
+    pthread_t thread;
+    clRetainEvent(oldest);
+    qn_device_mark(device, oldest);
+    assert_int_equal(pthread_create(&thread, NULL, fail_later, oldest), 0);
+    for (int i = 0; i < QN_MAX_MARKS; i++) {
+        cl_event event = clCreateUserEvent(device->context, NULL);
+        clSetUserEventStatus(event, CL_COMPLETE);
+        qn_device_mark(device, event);
+    }
+    assert_int_equal(qn_device_finish(device), QN_ERR_DEVICE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    clReleaseEvent(oldest);
+    qn_device_close(&device);
+}
+
 static void names_errors(void **state)
 {
     (void)state;
@@ -233,6 +266,7 @@ int main(void)
         cmocka_unit_test(refuses_half_a_context),
         cmocka_unit_test(refuses_an_out_of_order_queue),
         cmocka_unit_test(reports_late_errors),
+        cmocka_unit_test(loses_no_late_error),
         cmocka_unit_test(names_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

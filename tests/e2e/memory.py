@@ -10,6 +10,13 @@ from support import MIB, Bench
 BUDGETS = [8, 12, 16, 24, 32]
 
 
+OBJECTS = ['alive', 'live_bytes', 'contexts', 'queues', 'programs', 'kernels', 'events']
+
+
+def is_clean(counts):
+    return not any(counts[name] for name in OBJECTS)
+
+
 def check_bytes(bench, *args):
     run = bench.train('--steps', 2, *args)
     if not bench.expect(run.code == 0, f'{args}: {run.code}: {run.error.strip()}'):
@@ -19,7 +26,7 @@ def check_bytes(bench, *args):
                'allocated': summary['peak_bytes_allocated']}
     bench.expect(len(set(figures.values())) == 1, f'{args}: {figures}')
     bench.expect(counts['peak_bytes'] <= summary['budget_bytes'], f'{args}: above the budget')
-    bench.expect(counts['alive'] == 0 and counts['live_bytes'] == 0, f'{args}: {counts}')
+    bench.expect(is_clean(counts), f'{args}: {counts}')
     print(f"{' '.join(map(str, args))}: {figures['planned']} of {summary['budget_bytes']} bytes, "
           f"micro-batch {summary['micro_batch']}, {summary['recomputed_steps']} recomputed")
     return run
@@ -69,7 +76,7 @@ def check_refusals(bench):
         bench.expect(run.error.count('\n') == 1 and 'budget' in run.error,
                      f'{env}: {run.error.strip()}')
         bench.expect(not out.exists() or not any(out.iterdir()), f'{env}: files are left')
-        bench.expect(run.counts['alive'] == 0, f'{env}: {run.counts}')
+        bench.expect(is_clean(run.counts), f'{env}: {run.counts}')
 
 
 def main():

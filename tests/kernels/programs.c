@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prints every kernel that the operators launch, one "OPERATOR STEM KERNEL OPTIONS" a line, where
- * STEM is that of the program: each case of the harness, with each storage type, shape of kernels
- * and variant, in every phase. No device is used: the linker puts the functions below in the place
- * of those that record launches (--wrap).
+ * Prints every kernel that the operators launch, one "RANK OPERATOR STEM KERNEL OPTIONS" a line,
+ * where STEM is that of the program: each case of the harness, with each storage type and variant,
+ * in every phase. RANK is "common" for the facts of a GPU and of a CPU that nobody has looked at,
+ * and "more" for CPUs of other widths and local memories. No device is used: the linker puts the
+ * functions below in the place of those that record launches (--wrap).
  */
 #include "base/log.h"
 #include "check/subject.h"
@@ -14,12 +15,12 @@
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch);
 qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm);
 
-static const char *running; /* operator */
+static const char *rank, *running; /* running: the operator */
 
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch)
 {
     (void)emit;
-    printf("%s %s %s %s\n", running, launch->program, launch->kernel, launch->options);
+    printf("%s %s %s %s %s\n", rank, running, launch->program, launch->kernel, launch->options);
     return QN_OK;
 }
 
@@ -113,13 +114,10 @@ static qn_status emit_choices(const struct qn_group *group, const struct qn_vari
 }
 
 static qn_status emit_case(const struct qn_check_op *check, const struct qn_check_case *item,
-                           qn_dtype storage, bool parameters, bool cpu)
+                           qn_dtype storage, bool parameters, const struct qn_facts *facts)
 {
     char reason[160];
-    struct qn_facts facts;
-    qn_facts_default(&facts, cpu);
-    struct qn_call call = {
-        .op = check->op, .attr = item->attr, .name = item->name, .facts = &facts};
+    struct qn_call call = {.op = check->op, .attr = item->attr, .name = item->name, .facts = facts};
     QN_TRY(qn_subject_shapes(check->op, item, storage, parameters, &call, reason));
     add_gradients(item, &call);
     for (const struct qn_group *g = check->op->groups;
@@ -130,27 +128,47 @@ static qn_status emit_case(const struct qn_check_op *check, const struct qn_chec
     return QN_OK;
 }
 
-static qn_status emit_operator(const struct qn_check_op *check)
+static qn_status emit_operator(const struct qn_check_op *check, const struct qn_facts *facts)
 {
     static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
     running = check->op->name;
     for (const struct qn_check_case *item = check->cases; item->name; item++)
-        for (int t = 0; t < 3; t++)
-            for (int cpu = 0; cpu < 2; cpu++) {
-                QN_TRY(emit_case(check, item, types[t], false, cpu));
-                QN_TRY(emit_case(check, item, types[t], true, cpu));
-            }
+        for (int t = 0; t < 3; t++) {
+            QN_TRY(emit_case(check, item, types[t], false, facts));
+            QN_TRY(emit_case(check, item, types[t], true, facts));
+        }
     return QN_OK;
 }
 
-int main(void)
+static qn_status emit_all(const struct qn_facts *facts)
 {
     for (const struct qn_check_op *const *check = qn_check_all(); *check; check++) {
-        qn_status status = emit_operator(*check);
+        qn_status status = emit_operator(*check, facts);
         if (status != QN_OK) {
             fprintf(stderr, "%s: %s\n", (*check)->op->name, qn_status_text(status));
-            return 1;
+            return status;
         }
     }
-    return 0;
+    return QN_OK;
+}
+
+/* The operators cut their tiles by the width of vectors and by the local memory. */
+int main(void)
+{
+    static const int widths[] = {4, 8, 16};
+    static const int64_t local_bytes[] = {32 << 10, 128 << 10, 512 << 10};
+    struct qn_facts facts;
+    rank = "common";
+    qn_facts_default(&facts, false);
+    qn_status status = emit_all(&facts);
+    qn_facts_default(&facts, true);
+    if (status == QN_OK)
+        status = emit_all(&facts);
+    rank = "more";
+    for (int i = 0; i < 9 && status == QN_OK; i++) {
+        facts.vector_width = widths[i % 3];
+        facts.local_bytes = local_bytes[i / 3];
+        status = emit_all(&facts);
+    }
+    return status != QN_OK;
 }

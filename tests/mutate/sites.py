@@ -125,7 +125,8 @@ def launches(program):
     one set of options with types for each."""
     lines = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout
     users, whole = {}, {}
-    for op, stem, kernel, *options in set(map(tuple, map(str.split, lines.splitlines()))):
+    common = [line.split()[1:] for line in set(lines.splitlines()) if line.startswith("common ")]
+    for op, stem, kernel, *options in common:
         key = (stem, *(re.sub(r"_TYPE=\w+", "_TYPE", option) for option in options))
         users.setdefault(key, set()).add((op, kernel))
         whole[key] = options

@@ -324,6 +324,62 @@ static void each_batch_size_is_as_if_alone(void **state)
         free(want);
     }
     qn_graph_destroy(&graph);
+}
+
+/* --- samples of several rows --- */
+
+enum { ROWS = 4, ROW_WIDTH = 6, ROW_SAMPLES = 16 };
+
+/* x is (ROWS * batch, ROW_WIDTH): normalised in groups of two samples, thinned out, multiplied. */
+static qn_graph *rows_of_samples(void)
+{
+    const qn_init init = qn_init_fan_in(ROW_WIDTH);
+    qn_graph *graph = test_graph(QN_F32);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){ROWS * QN_BATCH, ROW_WIDTH});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){1, ROW_WIDTH}, &init);
+    x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
+                      &(qn_batch_norm_params){.group = 2});
+    qn_name(graph, x, "bn");
+    x = qn_linear(graph, qn_dropout(graph, x, 0.5), w, (qn_tensor){0});
+    qn_loss(graph, qn_mean(graph, x, 1), "loss", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+static void check_running_mean(qn_trainer *trainer, const struct test_data *data)
+{
+    float mean[ROW_WIDTH];
+    assert_int_equal(qn_trainer_read(trainer, "bn.running_mean", mean, ROW_WIDTH), QN_OK);
+    for (int c = 0; c < ROW_WIDTH; c++) {
+        double sum = 0;
+        for (int row = 0; row < ROWS * ROW_SAMPLES; row++)
+            sum += (double)data->x[row * ROW_WIDTH + c];
+        assert_true(fabs((double)mean[c] - 0.1 * sum / (ROWS * ROW_SAMPLES)) < 1e-6);
+    }
+}
+
+static void rows_of_a_sample_stay_together(void **state)
+{
+    (void)state;
+    struct test_data data;
+    float *whole = NULL;
+    test_data_make(&data, ROW_SAMPLES, ROWS * ROW_WIDTH);
+    qn_graph *graph = rows_of_samples();
+    for (int64_t micro = 8; micro >= 2; micro /= 2) {
+        const qn_plan_params params = {
+            .budget = 1 << 20, .batch = {ROW_SAMPLES}, .micro_batch = micro};
+        struct test_run run = test_open(device, graph, &params, NULL);
+        float *gradient;
+        int64_t count = test_gradients(run.trainer, &data, ROW_SAMPLES, &gradient);
+        assert_true(!whole || test_distance(gradient, whole, count) < 1e-5);
+        free(whole);
+        whole = gradient;
+        test_train(run.trainer, &data, ROW_SAMPLES, 1);
+        check_running_mean(run.trainer, &data);
+        test_close(&run);
+    }
+    free(whole);
+    qn_graph_destroy(&graph);
     test_data_free(&data);
 }
 
@@ -375,6 +431,7 @@ int main(void)
         cmocka_unit_test(weights_from_an_input),
         cmocka_unit_test(any_split_with_dropout),
         cmocka_unit_test(each_batch_size_is_as_if_alone),
+        cmocka_unit_test(rows_of_a_sample_stay_together),
         cmocka_unit_test(batch_sizes_follow_a_schedule),
     };
     return cmocka_run_group_tests_name("accumulate", tests, open_device, close_device);

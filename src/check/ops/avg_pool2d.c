@@ -84,6 +84,7 @@ static const struct qn_check_case refused[] = {
      {{.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 4, .dim = {1, 1, 4, 4}}},
      WINDOW(2, 2, 2, 2, 0, 0, 0)},
     {"window too large", IMAGES(1, 1, 4, 4), WINDOW(2, 5, 1, 1, 0, 0, 0)},
+    {"window beyond counting", IMAGES(1, 1, 65536, 65536), WINDOW(65536, 65536, 1, 1, 0, 0, 0)},
     {"too much padding", IMAGES(1, 1, 4, 4), WINDOW(3, 3, 1, 1, 1, 2, 0)},
     {0},
 };

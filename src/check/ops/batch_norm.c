@@ -8,16 +8,17 @@
 extern const struct qn_op qn_op_batch_norm;
 extern const struct qn_check_op qn_check_batch_norm;
 
-/* One channel of one group of samples, of an image (samples, channels, inner). */
+/* One channel of one group of rows, of an image (rows, channels, inner). */
 struct part {
     const struct qn_reference *r;
     int64_t first, last, channel, channels, inner;
+    int64_t rows;                 /* of a sample */
     double mean, variance, count; /* biased variance */
 };
 
-static double x_at(const struct part *p, int64_t sample, int64_t i)
+static double x_at(const struct part *p, int64_t row, int64_t i)
 {
-    return p->r->in[0][(sample * p->channels + p->channel) * p->inner + i];
+    return p->r->in[0][(row * p->channels + p->channel) * p->inner + i];
 }
 
 static void find_statistics(struct part *p)
@@ -46,20 +47,21 @@ static void normalise(const struct part *p, double eps)
 static void gather(const struct part *p, double share)
 {
     double unbiased = p->count > 1 ? p->variance * p->count / (p->count - 1) : 0;
-    share *= (double)(p->last - p->first);
+    share *= (double)(p->last - p->first) / (double)p->rows;
     p->r->new_state[0][p->channel] += share * p->mean;
     p->r->new_state[1][p->channel] += share * unbiased;
 }
 
-static void train(struct part *p, const struct qn_batch_norm_attr *attr, int64_t samples)
+static void train(struct part *p, const struct qn_batch_norm_attr *attr, int64_t rows)
 {
     const struct qn_reference *r = p->r;
     const double share = r->control->skip ? 0 : (double)attr->momentum / r->control->samples;
     const double keep = r->control->skip ? 1 : 1 - (double)attr->momentum;
     for (int i = 0; i < 2; i++)
         r->new_state[i][p->channel] = keep * r->state[i][p->channel];
-    for (p->first = 0; p->first < samples; p->first += attr->group) {
-        p->last = p->first + attr->group < samples ? p->first + attr->group : samples;
+    const int64_t group = attr->group * p->rows;
+    for (p->first = 0; p->first < rows; p->first += group) {
+        p->last = p->first + group < rows ? p->first + group : rows;
         find_statistics(p);
         normalise(p, attr->eps);
         gather(p, share);
@@ -70,7 +72,10 @@ static void reference(const struct qn_reference *r)
 {
     const struct qn_batch_norm_attr *attr = r->call->attr;
     const struct qn_shape *x = &r->call->in[0].shape;
-    struct part p = {.r = r, .channels = x->dim[1], .inner = qn_shape_span(x, 2, x->rank)};
+    struct part p = {.r = r,
+                     .channels = x->dim[1],
+                     .inner = qn_shape_span(x, 2, x->rank),
+                     .rows = x->dim[0] / r->call->batch};
     for (p.channel = 0; p.channel < p.channels; p.channel++) {
         if (!r->eval) {
             train(&p, attr, x->dim[0]);
@@ -122,6 +127,8 @@ static const struct qn_check_case cases[] = {
     {"far from 0", {FAR_IMAGES(8, 2, 31), ROW(2), ROW(2)}, GROUP(4)},
     {"more channels than a work-group", {IMAGES(5, 131, 3), ROW(131), ROW(131)}, GROUP(2)},
     {"large images", {IMAGES(3, 2, 71, 73), ROW(2), ROW(2)}, GROUP(2)},
+    {"rows of a sample", {IMAGES(15, 3, 4), ROW(3), ROW(3)}, GROUP(2), .rows_per_sample = 3},
+    {"tokens", {IMAGES(28, 19), ROW(19), ROW(19)}, GROUP(4), .rows_per_sample = 7},
     {"skipped update", {IMAGES(6, 2, 5), ROW(2), ROW(2)}, GROUP(2), .control = &skipped},
     {0},
 };

@@ -28,6 +28,8 @@ static const struct qn_check_case cases[] = {
     {"rows", .in = {{.rank = 2, .dim = {5, 19}}, BIAS(19)}, .small = true},
     {"full rows", .in = {{.rank = 2, .dim = {3, 32}}, BIAS(32)}},
     {"narrow rows", .in = {{.rank = 2, .dim = {6, 3}}, BIAS(3)}},
+    {"more planes than a range", .in = {{.rank = 3, .dim = {220, 150, 2}}, BIAS(150)}},
+    {"more rows than a range", .in = {{.rank = 2, .dim = {33000, 1}}, BIAS(1)}},
     {"many rows", .in = {{.rank = 2, .dim = {300, 9}}, BIAS(9)}},
     {0},
 };

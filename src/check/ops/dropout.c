@@ -7,6 +7,8 @@
 extern const struct qn_op qn_op_dropout;
 extern const struct qn_check_op qn_check_dropout;
 
+/* Element `element` of the rows of a sample that lie behind one another, each padded to whole
+ * draws of four. */
 static bool is_kept(const struct qn_reference *r, int64_t sample, int64_t element)
 {
     const struct qn_dropout_attr *attr = r->call->attr;
@@ -22,11 +24,14 @@ static void reference(const struct qn_reference *r)
 {
     const struct qn_dropout_attr *attr = r->call->attr;
     const struct qn_shape *x = &r->call->in[0].shape;
-    int64_t each = qn_shape_span(x, 1, x->rank);
-    for (int64_t i = 0; i < qn_shape_count(x); i++)
-        r->out[0][i] = r->eval                          ? r->in[0][i]
-                       : is_kept(r, i / each, i % each) ? r->in[0][i] / (1 - (double)attr->rate)
-                                                        : 0;
+    const int64_t width = qn_shape_span(x, 1, x->rank), padded = qn_round_up(width, 4);
+    const int64_t rows = x->dim[0] / r->call->batch; /* of a sample */
+    for (int64_t i = 0; i < qn_shape_count(x); i++) {
+        int64_t row = i / width, element = row % rows * padded + i % width;
+        bool kept = r->eval || is_kept(r, row / rows, element);
+        double scale = r->eval ? 1 : 1 / (1 - (double)attr->rate);
+        r->out[0][i] = kept ? r->in[0][i] * scale : 0;
+    }
 }
 
 static const struct qn_dropout_attr half = {0.5f}, tenth = {0.1f}, nothing = {0}, all = {1},
@@ -38,6 +43,8 @@ static const struct qn_check_case cases[] = {
     {"a tail", .in = {{.rank = 3, .dim = {3, 5, 7}}}, .attr = &tenth, .small = true},
     {"single elements", .in = {{.rank = 1, .dim = {9}}}, .attr = &half},
     {"several groups", .in = {{.rank = 2, .dim = {3, 531}}}, .attr = &tenth},
+    {"rows of a sample", .in = {{.rank = 2, .dim = {12, 9}}}, .attr = &half, .rows_per_sample = 3},
+    {"more rows than a range", .in = {{.rank = 2, .dim = {33000, 2}}}, .attr = &half},
     {"nothing dropped", .in = {{.rank = 2, .dim = {3, 9}}}, .attr = &nothing},
     {0},
 };

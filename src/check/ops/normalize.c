@@ -33,6 +33,8 @@ static const struct qn_check_case cases[] = {
     {"a tail", .in = {IMAGES(3, 2, 5, 7), CHANNELS(2), CHANNELS(2)}, .attr = &usable,
      .small = true},
     {"one pixel", .in = {IMAGES(5, 1, 1, 1), CHANNELS(1), CHANNELS(1)}, .attr = &usable},
+    {"more rows than a range", .in = {IMAGES(220, 150, 1, 2), CHANNELS(150), CHANNELS(150)},
+     .attr = &usable},
     {"several groups", .in = {IMAGES(2, 1, 28, 28), CHANNELS(1), CHANNELS(1)}, .attr = &usable},
     {0},
 };

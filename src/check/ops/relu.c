@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/check.h"
 
+#include <math.h>
+
 extern const struct qn_op qn_op_relu;
 extern const struct qn_check_op qn_check_relu;
 
@@ -8,8 +10,20 @@ static void reference(const struct qn_reference *r)
 {
     int64_t count = qn_operand_count(&r->call->in[0]);
     for (int64_t i = 0; i < count; i++)
-        r->out[0][i] = r->in[0][i] > 0 ? r->in[0][i] : 0;
+        r->out[0][i] = r->in[0][i] <= 0 ? 0 : r->in[0][i];
 }
+
+/* The derivative at 0 is 0, and so it is at NaN. */
+static void gradient(const struct qn_reference *r, const double *dout, double *din)
+{
+    int64_t count = qn_operand_count(&r->call->in[0]);
+    for (int64_t i = 0; i < count; i++)
+        din[i] = r->in[0][i] > 0 ? dout[i] : 0;
+}
+
+/* In vectors of any width, and in the tail behind them. */
+#define SPECIALS 0, -0.0, NAN, INFINITY, -INFINITY, 0.5, -0.5
+static const double specials[] = {SPECIALS, SPECIALS, SPECIALS};
 
 /* The last vector is full, has a few elements, is the only one. */
 static const struct qn_check_case cases[] = {
@@ -22,6 +36,8 @@ static const struct qn_check_case cases[] = {
         "one element",
         .in = {{.rank = 1, .dim = {1}, .fill = QN_FILL_KINKLESS}},
     },
+    {"zeros and NaN", .in = {{.rank = 1, .dim = {21}, .values = specials}},
+     .small = true, .gradient = gradient},
     {
         "several groups",
         .in = {{.rank = 2, .dim = {7, 311}, .fill = QN_FILL_KINKLESS}},

@@ -25,11 +25,33 @@ static void reference(const struct qn_reference *r)
         softmax_row(r->in[0] + row * n, n, r->out[0] + row * n);
 }
 
+/* From the definition: dx = y * (dy - sum of y * dy). */
+static void gradient(const struct qn_reference *r, const double *dout, double *din)
+{
+    const struct qn_shape *x = &r->call->in[0].shape;
+    const int64_t n = x->dim[x->rank - 1], rows = qn_operand_count(&r->call->in[0]) / n;
+    for (int64_t row = 0; row < rows; row++) {
+        double *dx = din + row * n, sum = 0;
+        softmax_row(r->in[0] + row * n, n, dx);
+        for (int64_t i = 0; i < n; i++)
+            sum += dx[i] * dout[row * n + i];
+        for (int64_t i = 0; i < n; i++)
+            dx[i] *= dout[row * n + i] - sum;
+    }
+}
+
+/* Masked elements, in vectors of 4 and in the tail; and a row where all are. */
+#define NO -INFINITY
+static const double masked[] = {NO, NO, NO, NO, NO, NO,   NO, /**/
+                                1,  NO, 2,  NO, NO, 0.5,  NO, /**/
+                                NO, NO, NO, NO, NO, -0.5, NO};
+
 /* Without the last one's maximum the exponentials overflow. */
 static const double last_is_far[1024] = {1, 2, [1023] = 200};
 
 static const struct qn_check_case cases[] = {
     {"the last is far above", {{.rank = 2, .dim = {1, 1024}, .values = last_is_far}}},
+    {"masked", {{.rank = 2, .dim = {3, 7}, .values = masked}}, .small = true, .gradient = gradient},
     {"ten classes", {{.rank = 2, .dim = {7, 10}}}, .small = true},
     {"rank 4", {{.rank = 4, .dim = {2, 3, 5, 37}}}},
     {"rows of one", {{.rank = 2, .dim = {5, 1}}}},
