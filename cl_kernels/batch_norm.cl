@@ -4,11 +4,12 @@
  * group g holds the rows from g * group on, the last one may be short.
  */
 #include "lib/control.clh"
-#include "lib/row.clh"
 
 #ifndef X_TYPE
 #define X_TYPE f32
 #endif
+#include "lib/row.clh"
+
 #ifndef Y_TYPE
 #define Y_TYPE f32
 #endif
@@ -38,22 +39,7 @@
 #define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 #define CHANNEL_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 
-/* This work-item's share of the sum of a row, and of its squared distances from `centre`. */
-static inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
-{
-    float total = 0.0f;
-    for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
-        const ulong end = min(n, start + QN_ROW_BLOCK);
-        floatv sum = (floatv)(0.0f);
-        for (ulong i = start + lane * QN_V; i + QN_V <= end; i += lanes * QN_V)
-            sum += LDV(X, x, i);
-        total += qn_hadd(sum);
-    }
-    for (ulong i = n - n % QN_V + lane; i < n; i += lanes)
-        total += LD(X, x, i);
-    return total;
-}
-
+/* This work-item's share of the squared distances from `centre`. */
 static inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane,
                                 uint lanes)
 {

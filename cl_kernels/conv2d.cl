@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small kernels of conv2d: the gradient of the bias, and the sum of the parts of the gradient
- * of the weights.
+ * The gradient of the bias of conv2d.
  */
-#include "lib/row.clh"
+#include "lib/reduce.clh"
 
 /* g = beta * g + d summed over images and pixels: a work-group a channel, teams of `lanes`
  * work-items taking images in turn. */
@@ -29,27 +28,4 @@ conv2d_bias(__global const TYPE(D) *d, ulong d_at, __global TYPE(G) *g, ulong g_
     sum = qn_group_sum(sum, part);
     if (get_local_id(0) == 0)
         ACC(G, g, (ulong)channel, beta, sum);
-}
-
-/* g = beta * g + the sum of `parts` copies of it in d, in their order. */
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
-conv2d_parts(__global const TYPE(D) *d, ulong d_at, __global TYPE(G) *g, ulong g_at, float beta,
-             ulong count, int parts)
-{
-    d += d_at;
-    g += g_at;
-    const ulong first = get_global_id(0) * (ulong)QN_V;
-    if (first + QN_V <= count) {
-        floatv sum = LDV(D, d, first);
-        for (int p = 1; p < parts; p++)
-            sum += LDV(D, d, p * count + first);
-        ACCV(G, g, first, beta, sum);
-        return;
-    }
-    for (ulong i = first; i < count; i++) {
-        float sum = LD(D, d, i);
-        for (int p = 1; p < parts; p++)
-            sum += LD(D, d, p * count + i);
-        ACC(G, g, i, beta, sum);
-    }
 }

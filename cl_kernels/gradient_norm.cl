@@ -4,7 +4,7 @@
  * the clip factor, the loss scale, Adam's bias corrections.
  */
 #include "lib/control.clh"
-#include "lib/row.clh"
+#include "lib/reduce.clh"
 
 #define F_TYPE f32
 #define T_TYPE i32

@@ -3,7 +3,7 @@
  * The end of a graph: the sum of the numerators of a loss, and the seed of its gradient.
  */
 #include "lib/control.clh"
-#include "lib/row.clh"
+#include "lib/reduce.clh"
 
 #ifndef X_TYPE
 #define X_TYPE f32

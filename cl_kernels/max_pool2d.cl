@@ -8,6 +8,7 @@
  * inside the window, ky * QN_KW + kx, is kept for the backward pass, which is a gather: each input
  * element sums over the windows that cover it.
  */
+#include "lib/shuffle.clh"
 #include "lib/type.clh"
 
 #ifndef X_TYPE
@@ -75,24 +76,12 @@ ELEMENT_KERNEL forward_gpu(__global const TYPE(X) *x, ulong x_at, __global TYPE(
 #if QN_SW <= 2
 #define QN_VECTORS 1
 
-/* Elements picked one by one rather than by .even and .odd: the compiler makes the same shuffles of
- * it, and tools that cannot follow shuffles can follow this. even_odd: the even ones of a, then the
- * odd ones of b; zip_low, zip_high: a and b by turns, from their first and second half. */
+/* The even elements of a, then the odd ones of b; written out as in lib/shuffle.clh. */
 #define even_odd4(a, b) (float4)(a.s0, a.s2, b.s1, b.s3)
 #define even_odd8(a, b) (float8)(a.s0, a.s2, a.s4, a.s6, b.s1, b.s3, b.s5, b.s7)
 #define even_odd16(a, b)                                                                           \
     (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s1, b.s3, b.s5, b.s7, b.s9, b.sb,  \
               b.sd, b.sf)
-#define zip_low4(a, b) (float4)(a.s0, b.s0, a.s1, b.s1)
-#define zip_low8(a, b) (float8)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3)
-#define zip_low16(a, b)                                                                            \
-    (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6,  \
-              a.s7, b.s7)
-#define zip_high4(a, b) (float4)(a.s2, b.s2, a.s3, b.s3)
-#define zip_high8(a, b) (float8)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7)
-#define zip_high16(a, b)                                                                           \
-    (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se,  \
-              a.sf, b.sf)
 
 /* Every QN_SW-th element from x[i] on. */
 static inline floatv strided(__global const TYPE(X) *x, ulong i)
@@ -252,8 +241,8 @@ static inline void store_sums(__global const TYPE(DY) *dy, __global const TYPE(I
 #if QN_SW == 1
     ACCV(DX, dx, ix, beta, part[0]);
 #else
-    ACCV(DX, dx, ix, beta, QN_PASTE(zip_low, QN_V)(part[0], part[1]));
-    ACCV(DX, dx, ix + QN_V, beta, QN_PASTE(zip_high, QN_V)(part[0], part[1]));
+    ACCV(DX, dx, ix, beta, QN_PASTE(QN_LOW, QN_V)(part[0], part[1]));
+    ACCV(DX, dx, ix + QN_V, beta, QN_PASTE(QN_HIGH, QN_V)(part[0], part[1]));
 #endif
 }
 #endif

@@ -2,32 +2,16 @@
  *
  * Sums and means along rows: x is (rows, n), y is (rows). A factor of 1 / n makes it a mean.
  */
-#include "lib/row.clh"
-
 #ifndef X_TYPE
 #define X_TYPE f32
 #endif
+#include "lib/row.clh"
+
 #ifndef Y_TYPE
 #define Y_TYPE f32
 #endif
 
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-
-/* This work-item's share of the sum of a row. */
-static inline float row_sum(__global const TYPE(X) *x, ulong n, uint lane, uint lanes)
-{
-    float total = 0.0f;
-    for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
-        const ulong end = min(n, start + QN_ROW_BLOCK);
-        floatv sum = (floatv)(0.0f);
-        for (ulong i = start + lane * QN_V; i + QN_V <= end; i += lanes * QN_V)
-            sum += LDV(X, x, i);
-        total += qn_hadd(sum);
-    }
-    for (ulong i = n - n % QN_V + lane; i < n; i += lanes)
-        total += LD(X, x, i);
-    return total;
-}
 
 /* A work-group per `span` rows of each team. Teams without a row take part in the barriers. */
 ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y) *y, ulong y_at,

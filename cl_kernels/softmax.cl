@@ -2,11 +2,11 @@
  *
  * Softmax along rows of n elements.
  */
-#include "lib/row.clh"
-
 #ifndef X_TYPE
 #define X_TYPE f32
 #endif
+#include "lib/row.clh"
+
 #ifndef Y_TYPE
 #define Y_TYPE f32
 #endif
@@ -18,31 +18,6 @@
 #endif
 
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-
-/* The largest value of a row, at least -3e38: a row of -inf alone must not give inf - inf. */
-static inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
-{
-    const ulong lane = get_local_id(0);
-    floatv top = (floatv)(-3e38f);
-    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        top = fmax(top, LDV(X, x, i));
-    float rest = qn_hmax(top);
-    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest = fmax(rest, LD(X, x, i));
-    return qn_group_max(rest, part);
-}
-
-static inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
-{
-    const ulong lane = get_local_id(0);
-    floatv sum = (floatv)(0.0f);
-    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        sum += exp(LDV(X, x, i) - top);
-    float rest = qn_hadd(sum);
-    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest += exp(LD(X, x, i) - top);
-    return qn_group_sum(rest, part);
-}
 
 /* A work-group per `span` rows. A row of -inf alone gives zeros. */
 ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y) *y, ulong y_at,

@@ -2,11 +2,11 @@
  *
  * Softmax and cross entropy along rows of n logits.
  */
-#include "lib/row.clh"
-
 #ifndef X_TYPE
 #define X_TYPE f32
 #endif
+#include "lib/row.clh"
+
 #ifndef DX_TYPE
 #define DX_TYPE f32
 #endif
@@ -21,30 +21,6 @@
 static inline bool counts(int label, ulong n, int ignore, int ignored)
 {
     return label >= 0 && (ulong)label < n && !(ignore && label == ignored);
-}
-
-static inline float row_max(__global const TYPE(X) *x, ulong n, __local float *part)
-{
-    const ulong lane = get_local_id(0);
-    floatv top = (floatv)(-3e38f);
-    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        top = fmax(top, LDV(X, x, i));
-    float rest = qn_hmax(top);
-    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest = fmax(rest, LD(X, x, i));
-    return qn_group_max(rest, part);
-}
-
-static inline float row_exp_sum(__global const TYPE(X) *x, ulong n, float top, __local float *part)
-{
-    const ulong lane = get_local_id(0);
-    floatv sum = (floatv)(0.0f);
-    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        sum += exp(LDV(X, x, i) - top);
-    float rest = qn_hadd(sum);
-    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest += exp(LD(X, x, i) - top);
-    return qn_group_sum(rest, part);
 }
 
 /* The sum of w * -log p over a row. */

@@ -22,6 +22,10 @@ struct qn_device {
     struct qn_log log;
     struct qn_found found;
     cl_context context;
+    /* One in-order queue for kernels and transfers. A second one for transfers would gain nothing
+     * yet: inputs live in a micro-step, in bytes that the kernels of the one before may still use,
+     * so that an upload would wait for them all the same. It needs a plan that gives inputs two
+     * places by turns. */
     cl_command_queue queue;
     struct qn_device_info info;
     struct qn_facts facts;

@@ -5,26 +5,6 @@
 #include "ops/common.h"
 #include "ops/pool.h"
 
-static double window(const struct qn_call *call)
-{
-    const struct qn_pool_attr *attr = call->attr;
-    return (double)attr->size[0] * attr->size[1];
-}
-
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    cost->flops = window(call) * (double)qn_operand_count(&call->out[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
-}
-
-static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    cost->flops = window(call) * (double)qn_operand_count(&call->dout[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
-}
-
 static void set_options(const struct qn_call *call, struct qn_launch *launch)
 {
     const struct qn_pool_attr *attr = call->attr;
@@ -98,14 +78,14 @@ const struct qn_op qn_op_avg_pool2d = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                            {"gpu", NULL, forward_cost, forward_gpu}}},
+                .variant = {{"cpu", qn_fits_cpu, qn_pool_forward_cost, forward_cpu},
+                            {"gpu", NULL, qn_pool_forward_cost, forward_gpu}}},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_DOUT(0)}},
                 .write = {{QN_DIN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                            {"gpu", NULL, backward_cost, backward_gpu}}}}};
+                .variant = {{"cpu", qn_fits_cpu, qn_pool_backward_cost, backward_cpu},
+                            {"gpu", NULL, qn_pool_backward_cost, backward_gpu}}}}};
 
 qn_tensor qn_avg_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_params *params)
 {

@@ -21,7 +21,7 @@ bool qn_fits_row_group(const struct qn_call *call, const char **why);
 int64_t qn_vector_width(const struct qn_facts *facts);
 
 /* How rows of n elements are walked: work-items of a group, width of vectors, work-items that share
- * a row (cl_kernels/lib/row.clh). */
+ * a row (cl_kernels/lib/reduce.clh). */
 struct qn_walk {
     int64_t group, vector, lanes;
 };

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 #include "ops/common.h"
+#include "ops/matmul.h"
 
 #include <limits.h>
 #include <quern/ops.h>
@@ -430,22 +431,6 @@ static void shape_weight_gpu(struct qn_launch *launch, const struct product *p,
     qn_launch_option(launch, "QN_COLUMNS", gpu_tile(terms_of(p)));
 }
 
-static qn_status emit_parts(struct qn_emit *emit, const struct qn_call *call, int64_t parts)
-{
-    const int64_t count = qn_shape_count(&call->in[1].shape);
-    const int64_t vector = qn_vector_width(call->facts);
-    struct qn_launch launch = {.program = "conv2d",
-                               .kernel = "conv2d_parts",
-                               .args = {QN_BUF(&call->scratch), QN_BUF(&call->din[1]),
-                                        QN_FLOAT(call->beta_in[1]), QN_LONG(count), QN_INT(parts)},
-                               .global = {qn_div_up(count, vector)},
-                               .local = {64}};
-    qn_launch_option(&launch, "QN_V", vector);
-    qn_launch_type(&launch, "D", &call->scratch);
-    qn_launch_type(&launch, "G", &call->din[1]);
-    return qn_emit_launch(emit, &launch);
-}
-
 static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     const struct product p = forward_product(call);
@@ -465,7 +450,9 @@ static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, b
     else
         shape_weight_gpu(&launch, &p, &s);
     QN_TRY(qn_emit_launch(emit, &launch));
-    return s.parts > 1 ? emit_parts(emit, call, s.parts) : QN_OK;
+    return qn_add_parts(emit, call,
+                        &(struct qn_parts){s.parts, qn_shape_count(&call->in[1].shape),
+                                           &call->din[1], call->beta_in[1]});
 }
 
 static qn_status weight_cpu(struct qn_emit *emit, const struct qn_call *call)

@@ -6,9 +6,7 @@
 #include "op/loss.h"
 #include "base/shape.h"
 #include "op/control.h"
-#include "ops/common.h"
-
-enum { LOCAL = 64 };
+#include "ops/elementwise.h"
 
 static qn_status shape(struct qn_shape_call *call)
 {
@@ -92,7 +90,7 @@ static qn_status seed(struct qn_emit *emit, const struct qn_call *call)
                                         QN_INT(qn_present(&call->in[1])), QN_INT(attr->slot),
                                         QN_FLOAT(call->beta_in[0])},
                                .global = {qn_div_up(count, width)},
-                               .local = {LOCAL}};
+                               .local = {QN_ELEMENTWISE_LOCAL}};
     qn_launch_option(&launch, "QN_V", width);
     qn_launch_type(&launch, "W", &call->in[1]);
     qn_launch_type(&launch, "DX", &call->din[0]);

@@ -174,20 +174,19 @@ static void set_options(struct qn_launch *launch, const struct qn_operand *a,
     qn_launch_option(launch, "TALL", tall);
 }
 
-/* The second pass, where there is one. */
-static qn_status add_parts(struct qn_emit *emit, const struct qn_call *call,
-                           const struct layout *layout, const struct qn_operand *c, int64_t count,
-                           float beta)
+qn_status qn_add_parts(struct qn_emit *emit, const struct qn_call *call,
+                       const struct qn_parts *parts)
 {
-    if (layout->parts == 1)
+    if (parts->parts == 1)
         return QN_OK;
     struct qn_launch launch = {.program = "matmul",
                                .kernel = "add_parts",
-                               .args = {QN_BUF(&call->scratch), QN_BUF(c), QN_LONG(count),
-                                        QN_LONG(layout->parts), QN_FLOAT(beta)}};
+                               .args = {QN_BUF(&call->scratch), QN_BUF(parts->c),
+                                        QN_LONG(parts->count), QN_LONG(parts->parts),
+                                        QN_FLOAT(parts->beta)}};
     const int64_t vector = qn_vector_width(call->facts);
-    set_options(&launch, &call->scratch, c, vector, 1, 1);
-    set_size(launch.global, qn_div_up(count, vector), 1, 1);
+    set_options(&launch, &call->scratch, parts->c, vector, 1, 1);
+    set_size(launch.global, qn_div_up(parts->count, vector), 1, 1);
     set_size(launch.local, ADD_GROUP, 1, 1);
     return qn_emit_launch(emit, &launch);
 }
@@ -289,7 +288,7 @@ qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
     const bool cpu = way == QN_MATMUL_CPU;
     const struct layout layout = layout_of(call->facts, p, cpu);
     QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
-    return add_parts(emit, call, &layout, p->c, p->m * p->n, p->beta);
+    return qn_add_parts(emit, call, &(struct qn_parts){layout.parts, p->m * p->n, p->c, p->beta});
 }
 
 /* --- column sums --- */
@@ -325,5 +324,5 @@ qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
     set_size(launch.global, qn_div_up(sums->n, layout.tile_n) * wide, tall, layout.parts);
     set_size(launch.local, wide, tall, 1);
     QN_TRY(qn_emit_launch(emit, &launch));
-    return add_parts(emit, call, &layout, sums->c, sums->n, sums->beta);
+    return qn_add_parts(emit, call, &(struct qn_parts){layout.parts, sums->n, sums->c, sums->beta});
 }

@@ -46,4 +46,14 @@ void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_su
 qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
                               const struct qn_column_sums *sum, bool cpu);
 
+/* The second pass of a sum that was split: c = beta * c + the sum of `parts` copies of it, each of
+ * `count` elements, in the call's scratch. Nothing where there is one part. */
+struct qn_parts {
+    int64_t parts, count;
+    const struct qn_operand *c;
+    float beta;
+};
+qn_status qn_add_parts(struct qn_emit *emit, const struct qn_call *call,
+                       const struct qn_parts *parts);
+
 #endif

@@ -16,26 +16,6 @@ static qn_status shape(struct qn_shape_call *call)
     return QN_OK;
 }
 
-static double window(const struct qn_call *call)
-{
-    const struct qn_pool_attr *attr = call->attr;
-    return (double)attr->size[0] * attr->size[1];
-}
-
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    cost->flops = window(call) * (double)qn_operand_count(&call->out[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
-}
-
-static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    cost->flops = window(call) * (double)qn_operand_count(&call->dout[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
-}
-
 /* Rows of a few vectors are walked in short ones. */
 static int64_t vector_width(const struct qn_call *call, int64_t columns)
 {
@@ -114,14 +94,14 @@ const struct qn_op qn_op_max_pool2d = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                            {"gpu", NULL, forward_cost, forward_gpu}}},
+                .variant = {{"cpu", qn_fits_cpu, qn_pool_forward_cost, forward_cpu},
+                            {"gpu", NULL, qn_pool_forward_cost, forward_gpu}}},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_DOUT(0)}, {QN_SAVED(0)}},
                 .write = {{QN_DIN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                            {"gpu", NULL, backward_cost, backward_gpu}}}}};
+                .variant = {{"cpu", qn_fits_cpu, qn_pool_backward_cost, backward_cpu},
+                            {"gpu", NULL, qn_pool_backward_cost, backward_gpu}}}}};
 
 qn_tensor qn_max_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_params *params)
 {

@@ -65,6 +65,25 @@ int64_t qn_pool_range(struct qn_launch *launch, bool cpu, int64_t planes, int64_
     return span;
 }
 
+static void cost_of(const struct qn_call *call, int group, const struct qn_operand *small,
+                    struct qn_cost *cost)
+{
+    const struct qn_pool_attr *attr = call->attr;
+    cost->flops = (double)attr->size[0] * attr->size[1] * (double)qn_operand_count(small);
+    cost->bytes = qn_group_bytes(call, group);
+    cost->launches = 1;
+}
+
+void qn_pool_forward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, 0, &call->out[0], cost);
+}
+
+void qn_pool_backward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost_of(call, 1, &call->dout[0], cost);
+}
+
 struct qn_pool_attr qn_pool_attr_of(const qn_pool2d_params *params)
 {
     struct qn_pool_attr attr = {.exclude_padding = params->exclude_padding};

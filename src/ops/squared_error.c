@@ -3,11 +3,9 @@
  * The squared difference of two tensors, element by element, in f32.
  */
 #include "base/shape.h"
-#include "ops/common.h"
+#include "ops/elementwise.h"
 
 #include <quern/ops.h>
-
-enum { LOCAL = 64 };
 
 static qn_status shape(struct qn_shape_call *call)
 {
@@ -48,7 +46,7 @@ static qn_status launch_elements(struct qn_emit *emit, const struct qn_call *cal
     const int64_t width = qn_vector_width(call->facts);
     launch->program = "squared_error";
     launch->global[0] = qn_div_up(qn_operand_count(&call->in[0]), width);
-    launch->local[0] = LOCAL;
+    launch->local[0] = QN_ELEMENTWISE_LOCAL;
     qn_launch_option(launch, "QN_V", width);
     qn_launch_type(launch, "A", &call->in[0]);
     qn_launch_type(launch, "B", &call->in[1]);

@@ -36,8 +36,8 @@ static const struct qn_check_case cases[] = {
         "one element",
         .in = {{.rank = 1, .dim = {1}, .fill = QN_FILL_KINKLESS}},
     },
-    {"zeros and NaN", .in = {{.rank = 1, .dim = {21}, .values = specials}},
-     .small = true, .gradient = gradient},
+    {"zeros and NaN", .in = {{.rank = 1, .dim = {21}, .values = specials}}, .small = true,
+     .gradient = gradient},
     {
         "several groups",
         .in = {{.rank = 2, .dim = {7, 311}, .fill = QN_FILL_KINKLESS}},
