@@ -266,6 +266,12 @@ static bool inputs_usable(qn_graph *graph, const struct qn_op *op, const qn_tens
             return false;
         }
     }
+    const struct qn_shape *first = &graph->tensors[in[0].id].symbolic.shape;
+    if (op->samples && (first->rank < 1 || first->dim[0] >= 0)) {
+        qn_graph_fail(graph, QN_ERR_SHAPE, "%s: %s has no batch in dimension 0", op->name,
+                      node_of(graph, in[0])->name);
+        return false;
+    }
     return true;
 }
 

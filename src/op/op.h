@@ -170,6 +170,8 @@ struct qn_op {
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];
+    bool samples; /* input 0 must have the batch in dimension 0: the kernels ask which sample it is
+                   */
     /* Samples that must stay together (batch norm's group); NULL: 1. The micro-batch is a multiple
      * of it, so that no plan changes what the model computes. */
     int64_t (*batch_group)(const void *attr);

@@ -317,6 +317,7 @@ const struct qn_op qn_op_batch_norm =
      .n_in = 3,
      .n_required = 1,
      .n_out = 1,
+     .samples = true,
      .shape = shape,
      .batch_group = batch_group,
      .state = {{"running_mean", 0}, {"running_var", 1}},

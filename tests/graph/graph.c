@@ -260,6 +260,23 @@ static void made_up_names_are_free(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Whose samples are drawn, or normalised together, when there are none? */
+static void samples_are_asked_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){4, 4}, NULL);
+        if (i == 0)
+            qn_dropout(graph, w, 0.5);
+        else
+            qn_batch_norm(graph, w, (qn_tensor){0}, (qn_tensor){0}, NULL);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        assert_non_null(strstr(qn_graph_error(graph), "w has no batch in dimension 0"));
+        qn_graph_destroy(&graph);
+    }
+}
+
 static void outputs_have_a_limit(void **state)
 {
     (void)state;
@@ -289,6 +306,7 @@ int main(void)
         cmocka_unit_test(losses_have_names_of_their_own),
         cmocka_unit_test(made_up_names_are_free),
         cmocka_unit_test(outputs_have_a_limit),
+        cmocka_unit_test(samples_are_asked_for),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }
