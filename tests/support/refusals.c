@@ -3,8 +3,9 @@
  * What happens when memory ends, anywhere: the linker (--wrap) puts the functions below between the
  * library and malloc, and between it and the OpenCL calls that make objects. In run N the Nth of
  * these calls is refused; the runs end with the first in which nothing is. Each run opens a device,
- * builds a graph, plans, trains two updates, saves and closes; it must give a status, or succeed
- * without what was refused, and a sanitizer sees what it leaves behind.
+ * builds a graph, plans, trains two updates, evaluates, saves and closes; it must give a status, or
+ * succeed without what was refused, and a sanitizer sees what it leaves behind. Once the trainer is
+ * open, updates and evaluations make none of these calls.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 static long calls, refused_call; /* 0: none */
+static long calls_of_updates;    /* and of the evaluation */
 static char last_error[512];
 
 static bool refuse(void)
@@ -131,12 +133,24 @@ static qn_status plan_it(struct objects *o)
     return status;
 }
 
-static qn_status train(struct objects *o, const char *folder)
+static qn_status update(struct objects *o)
 {
     const qn_cycle cycle = {.samples = 12, .lr = 0.01, .fetch = fetch};
-    qn_status status = qn_trainer_open(&o->trainer, o->device, o->plan, NULL);
+    long before = calls;
+    qn_status status = QN_OK;
     for (int i = 0; i < 2 && status == QN_OK; i++)
         status = qn_trainer_step(o->trainer, &cycle, NULL);
+    if (status == QN_OK)
+        status = qn_trainer_evaluate(o->trainer, 9, fetch, NULL, NULL);
+    calls_of_updates = calls - before;
+    return status;
+}
+
+static qn_status train(struct objects *o, const char *folder)
+{
+    qn_status status = qn_trainer_open(&o->trainer, o->device, o->plan, NULL);
+    if (status == QN_OK)
+        status = update(o);
     if (status == QN_OK)
         status = qn_checkpoint_save(o->trainer, folder, &(qn_save_params){.note = "note"});
     if (status == QN_OK)
@@ -176,6 +190,10 @@ int main(int argc, char **argv)
     if (!mkdtemp(folder) || run(folder) != QN_OK) {
         printf("nothing is refused, and yet: %s\n0 passed, 1 failed\n", last_error);
         return 1;
+    }
+    if (calls_of_updates) {
+        printf("two updates and an evaluation allocate %ld times\n", calls_of_updates);
+        failed++;
     }
     long total = calls, step = stride(total, argc, argv);
     for (long n = 1; n <= total + step; n += step) {
