@@ -34,7 +34,8 @@ static const struct qn_variant *variant_of(int group, const char *name)
 static qn_status lose_a_column(struct qn_shape_call *call)
 {
     qn_status status = original->shape(call);
-    call->out[0].shape.dim[call->out[0].shape.rank - 1]--;
+    if (status == QN_OK)
+        call->out[0].shape.dim[call->out[0].shape.rank - 1]--;
     return status;
 }
 

@@ -324,6 +324,7 @@ static void each_batch_size_is_as_if_alone(void **state)
         free(want);
     }
     qn_graph_destroy(&graph);
+    test_data_free(&data);
 }
 
 /* --- samples of several rows --- */
