@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/check.h"
-#include "op/pool.h"
+#include "check/pool.h"
 
 extern const struct qn_op qn_op_avg_pool2d;
 extern const struct qn_check_op qn_check_avg_pool2d;
@@ -30,24 +29,6 @@ static void reference(const struct qn_reference *r)
             for (int64_t ox = 0; ox < out[3]; ox++)
                 r->out[0][(plane * out[2] + oy) * out[3] + ox] =
                     window_mean(r->in[0] + plane * in[2] * in[3], in + 2, r->call->attr, oy, ox);
-}
-
-static double flops(const struct qn_call *call, const char *group)
-{
-    const struct qn_pool_attr *attr = call->attr;
-    (void)group;
-    return (double)(attr->size[0] * attr->size[1] * qn_operand_count(&call->out[0]));
-}
-
-static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
-{
-    const struct qn_pool_attr *attr = call->attr;
-    for (int i = 0; i < 2; i++) {
-        const int64_t end = call->in[0].shape.dim[2 + i] + 2 * attr->padding[i];
-        out[0].shape.dim[2 + i] = 0;
-        for (int64_t last = attr->size[i]; last <= end; last += attr->stride[i])
-            out[0].shape.dim[2 + i]++;
-    }
 }
 
 #define IMAGES(b, c, h, w)                                                                         \
@@ -93,5 +74,5 @@ const struct qn_check_op qn_check_avg_pool2d = {.op = &qn_op_avg_pool2d,
                                                 .cases = cases,
                                                 .reference = reference,
                                                 .refused = refused,
-                                                .outputs = outputs,
-                                                .flops = flops};
+                                                .outputs = qn_check_pool_outputs,
+                                                .flops = qn_check_pool_flops};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/check.h"
-#include "op/pool.h"
+#include "check/pool.h"
 
 #include <math.h>
 
@@ -60,24 +59,6 @@ static const double specials[] = {
     1, 1, NAN, 2, 2,        NAN, 2,   3, 2, 3,   NAN, 1,   NO, NO, 0, 0,    1,   NAN, 3,   2, /**/
     1, 1, 3,   1, INFINITY, 1,   NAN, 1, 1, NAN, 2,   NAN, NO, NO, 0, -0.0, NAN, 2,   NAN, 2};
 
-static double flops(const struct qn_call *call, const char *group)
-{
-    const struct qn_pool_attr *attr = call->attr;
-    (void)group;
-    return (double)(attr->size[0] * attr->size[1] * qn_operand_count(&call->out[0]));
-}
-
-static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
-{
-    const struct qn_pool_attr *attr = call->attr;
-    for (int i = 0; i < 2; i++) {
-        const int64_t end = call->in[0].shape.dim[2 + i] + 2 * attr->padding[i];
-        out[0].shape.dim[2 + i] = 0;
-        for (int64_t last = attr->size[i]; last <= end; last += attr->stride[i])
-            out[0].shape.dim[2 + i]++;
-    }
-}
-
 #define DISTINCT(b, c, h, w)                                                                       \
     {                                                                                              \
         {                                                                                          \
@@ -129,5 +110,5 @@ const struct qn_check_op qn_check_max_pool2d = {.op = &qn_op_max_pool2d,
                                                 .cases = cases,
                                                 .reference = reference,
                                                 .refused = refused,
-                                                .outputs = outputs,
-                                                .flops = flops};
+                                                .outputs = qn_check_pool_outputs,
+                                                .flops = qn_check_pool_flops};
