@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """bad_input.py PROGRAM [CLCOUNT]: whatever is wrong gives one line that names it, the right exit
 code, and leaves nothing behind. CLCOUNT is the library that can refuse buffers."""
+import os
 import pathlib
 import re
 import shutil
@@ -134,11 +135,13 @@ def check_files_kept(bench):
 
 
 def check_refusal(bench, clcount):
-    """A device that refuses memory although the plan fits."""
+    """A device that refuses memory although the plan fits. The library that refuses is named without
+    its folder: the loader would split a path at blanks."""
+    folder, name = os.path.split(os.path.abspath(clcount))
     for limit in ({'CLCOUNT_FAIL_AT': '1'}, {'CLCOUNT_LIMIT': '4096'}):
         check(bench, 'train r.ini --quiet --out refused', 1,
-              r'the device refused memory: \d+ bytes asked .* \d+ obtained', LD_PRELOAD=clcount,
-              CLCOUNT_FILE='/dev/null', **limit)
+              r'the device refused memory: \d+ bytes asked .* \d+ obtained', LD_PRELOAD=name,
+              LD_LIBRARY_PATH=folder, CLCOUNT_FILE='/dev/null', **limit)
 
 
 def main():

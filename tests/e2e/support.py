@@ -87,8 +87,9 @@ class Bench:
 
     def environment(self, **more):
         env = {**os.environ, **{key: str(value) for key, value in more.items()}}
-        if self.clcount:
-            env['LD_PRELOAD'] = self.clcount
+        if self.clcount:  # by its name alone: the loader would split a path at blanks
+            folder, env['LD_PRELOAD'] = os.path.split(self.clcount)
+            env['LD_LIBRARY_PATH'] = f"{folder}:{env.get('LD_LIBRARY_PATH', '')}"
             env['CLCOUNT_FILE'] = str(self.folder / 'counts.json')
         return env
 
