@@ -46,10 +46,11 @@ static const double masked[] = {NO, NO, NO, NO, NO, NO,   NO, /**/
                                 1,  NO, 2,  NO, NO, 0.5,  NO, /**/
                                 NO, NO, NO, NO, NO, -0.5, NO};
 
-/* Without the last one's maximum the exponentials overflow. */
-static const double last_is_far[1024] = {1, 2, [1023] = 200};
+/* Without that one in the maximum the exponentials overflow. */
+static const double first_is_far[1024] = {200, 1, 2}, last_is_far[1024] = {1, 2, [1023] = 200};
 
 static const struct qn_check_case cases[] = {
+    {"the first is far above", {{.rank = 2, .dim = {1, 1024}, .values = first_is_far}}},
     {"the last is far above", {{.rank = 2, .dim = {1, 1024}, .values = last_is_far}}},
     {"masked", {{.rank = 2, .dim = {3, 7}, .values = masked}}, .small = true, .gradient = gradient},
     {"ten classes", {{.rank = 2, .dim = {7, 10}}}, .small = true},

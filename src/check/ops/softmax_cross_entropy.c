@@ -64,10 +64,13 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
         .smoothing = (smoothing_), .ignore = (ignore_), .ignored_label = (label_)                  \
     }
 
-/* Without the last one's maximum the exponentials overflow. */
-static const double last_is_far[1024] = {1, 2, [1023] = 200};
+/* Without that one in the maximum the exponentials overflow. */
+static const double first_is_far[1024] = {200, 1, 2}, last_is_far[1024] = {1, 2, [1023] = 200};
 
 static const struct qn_check_case cases[] = {
+    {"the first is far above",
+     {{.rank = 2, .dim = {1, 1024}, .values = first_is_far}, LABELS(I32, 1, 9, 1), NONE},
+     ATTR(0, 0, 0)},
     {"the last is far above",
      {{.rank = 2, .dim = {1, 1024}, .values = last_is_far}, LABELS(I32, 0, 9, 1), NONE},
      ATTR(0, 0, 0)},
