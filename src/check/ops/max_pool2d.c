@@ -88,6 +88,8 @@ static const struct qn_check_case cases[] = {
      WINDOW(2, 2, 2, 2, 0, 0),
      .small = true,
      .gradient = gradient},
+    {"one column more than a vector", DISTINCT(1, 2, 6, 5), WINDOW(2, 2, 1, 1, 0, 0)},
+    {"one column less than two vectors", DISTINCT(1, 2, 5, 7), WINDOW(1, 1, 2, 2, 0, 0)},
     {"wide", DISTINCT(1, 2, 4, 139), WINDOW(2, 2, 2, 2, 0, 0)},
     {0},
 };
