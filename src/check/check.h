@@ -95,7 +95,7 @@ struct qn_check_op {
     double (*flops)(const struct qn_call *call, const char *group);
 };
 
-/* Runs the checks of one operator, which need not be in the list, and adds to the summary. */
+/* Runs the checks of one operator, which need not be in the list. */
 void qn_check_operator(qn_device *device, const struct qn_check_op *check,
                        const qn_check_params *params, qn_check_summary *summary);
 

@@ -345,12 +345,6 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
     return (qn_tensor){added->out};
 }
 
-qn_tensor qn_op_output(qn_graph *graph, qn_tensor tensor, int index)
-{
-    struct qn_node *node = editable(graph, tensor, "output");
-    return (qn_tensor){node ? node->out + (uint32_t)index : 0};
-}
-
 /* --- marks --- */
 
 void qn_name(qn_graph *graph, qn_tensor tensor, const char *name)

@@ -170,8 +170,8 @@ struct qn_op {
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];
-    bool samples; /* input 0 must have the batch in dimension 0: the kernels ask which sample it is
-                   */
+    /* Input 0 must have the batch in dimension 0: the kernels ask which sample a row belongs to. */
+    bool samples;
     /* Samples that must stay together (batch norm's group); NULL: 1. The micro-batch is a multiple
      * of it, so that no plan changes what the model computes. */
     int64_t (*batch_group)(const void *attr);
@@ -193,8 +193,6 @@ const struct qn_op *const *qn_op_all(void);
  * Implemented by graph/, declared here so that ops/ need not see it. */
 qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *in,
                       const void *attr);
-/* Output `index` of the node that made `tensor`. */
-qn_tensor qn_op_output(qn_graph *graph, qn_tensor tensor, int index);
 /* A constant f32 tensor of `count` values, copied; for attributes that kernels read as arrays. */
 qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values, int64_t count);
 
