@@ -21,7 +21,8 @@ LAYERS = {
     "plan": ["base", "op", "graph"],
     "ops": ["base", "op", "cl"],
     "check": ["base", "op", "cl"],
-    "run": ["base", "cl", "op", "io", "graph", "data", "plan", "ops", "check"],
+    "tune": ["base", "op", "graph", "plan", "cl", "check"],
+    "run": ["base", "cl", "op", "io", "graph", "data", "plan", "ops", "check", "tune"],
     "models": [],
 }
 # Single headers beyond the table: (folder, header) and why.
@@ -35,7 +36,7 @@ LIBRARIES = {
     "CL/": ["cl"],
     "clblast": ["cl"],
     "zlib.h": ["io", "data"],
-    "cjson/": ["io", "run", "tools"],
+    "cjson/": ["io", "plan", "run", "tools"],
     "ini.h": ["tools"],
 }
 OPENCL_OUTSIDE = {"examples/embed.c": "it brings its own OpenCL objects"}

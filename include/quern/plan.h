@@ -71,7 +71,10 @@ typedef struct qn_plan_params {
     qn_recompute_mode recompute;
     const char *chosen;   /* names of nodes, comma-separated, added to those of qn_recompute */
     const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
-                             before the preferred ones; "" or NULL: none */
+                             before all others; "linear=cpu:8x2" names a setting too; "" or NULL:
+                             none */
+    const char *tuning;   /* what qn_tune found (tune.h): the variants to use where `variants` says
+                             nothing; NULL or "": nothing was tuned */
     qn_optimizer optimizer;
 } qn_plan_params;
 
@@ -110,7 +113,7 @@ QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
 /* For people, and as JSON; freed by the caller with free(). NULL when out of memory. */
 QN_API char *qn_plan_text(const qn_plan *plan);
 QN_API char *qn_plan_json(const qn_plan *plan);
-/* One line per node, group and chosen kernel variant, as JSON: the variant table. */
+/* One line per node, group, chosen kernel variant and its setting, as JSON: the variant table. */
 QN_API char *qn_plan_variants_json(const qn_plan *plan);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);

@@ -8,6 +8,7 @@
  *   trainer  runs the plan; checkpoints                    (train.h)
  *   data     images, seeded order, loader; files           (data.h, io.h)
  *   check    whether the kernels are right on this device  (check.h)
+ *   tune     which kernels are fastest on this device      (tune.h)
  *
  * General rules: every function that can fail gives a qn_status first; params structs live until
  * the call returns and zero means default; an object made by X_open or X_create is ended by X_close
@@ -28,6 +29,7 @@
 #include <quern/status.h>
 #include <quern/tensor.h>
 #include <quern/train.h>
+#include <quern/tune.h>
 
 #define QN_VERSION "0.1.0"
 

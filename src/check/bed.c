@@ -33,13 +33,22 @@ static int64_t place_operands(struct qn_bed *bed)
     return largest;
 }
 
+static struct qn_cost cost_of(const struct qn_bed *bed, int group)
+{
+    const struct qn_pick *pick = &bed->picks->group[group];
+    struct qn_call call = bed->call;
+    struct qn_cost cost = {0};
+    call.setting = pick->setting;
+    if (pick->variant)
+        pick->variant->cost(&call, &cost);
+    return cost;
+}
+
 static int64_t most_scratch(const struct qn_bed *bed)
 {
     int64_t most = 0;
     for (int g = 0; g < QN_MAX_GROUPS; g++) {
-        struct qn_cost cost = {0};
-        if (bed->variant[g])
-            bed->variant[g]->cost(&bed->call, &cost);
+        const struct qn_cost cost = cost_of(bed, g);
         most = cost.scratch > most ? cost.scratch : most;
     }
     return most;
@@ -85,9 +94,7 @@ static int64_t blas_bytes(const struct qn_bed *bed)
 {
     int64_t most = 0;
     for (int g = 0; g < QN_MAX_GROUPS; g++) {
-        struct qn_cost cost = {0};
-        if (bed->variant[g])
-            bed->variant[g]->cost(&bed->call, &cost);
+        const struct qn_cost cost = cost_of(bed, g);
         if (!cost.blas[0])
             continue;
         int64_t bytes = qn_blas_temp_bytes(bed->device, cost.blas[0], cost.blas[1], cost.blas[2]);
@@ -99,7 +106,7 @@ static int64_t blas_bytes(const struct qn_bed *bed)
 bool qn_bed_open(struct qn_bed *bed)
 {
     bed->call = bed->subject->call;
-    bed->call.facts = bed->facts;
+    bed->call.facts = bed->picks->facts;
     lay_out(bed);
     if (!fill_slots(bed))
         return qn_verdict_fail(bed->verdict, "out of host memory");

@@ -8,7 +8,7 @@
 #ifndef QN_CHECK_BED_H
 #define QN_CHECK_BED_H
 
-#include "check/subject.h"
+#include "check/choose.h"
 #include "cl/slab.h"
 
 enum { QN_BED_PARTS = 2 }; /* buffers that operands lie in, by turns */
@@ -23,8 +23,7 @@ struct qn_bed_slot {
 struct qn_bed {
     const struct qn_subject *subject;
     qn_device *device;
-    const struct qn_facts *facts;
-    const struct qn_variant *variant[QN_MAX_GROUPS];
+    const struct qn_picks *picks;
     struct qn_verdict *verdict;
     /* the rest is filled in by qn_bed_open */
     struct qn_call call; /* with the place of every operand */

@@ -228,11 +228,9 @@ static const struct {
 };
 
 void qn_cell_check(const struct qn_subject *subject, qn_device *device,
-                   const struct qn_facts *facts, const struct qn_variant *const *variant,
-                   struct qn_verdict *verdict)
+                   const struct qn_picks *picks, struct qn_verdict *verdict)
 {
-    struct qn_bed bed = {.subject = subject, .device = device, .facts = facts, .verdict = verdict};
-    memcpy(bed.variant, variant, sizeof bed.variant);
+    struct qn_bed bed = {.subject = subject, .device = device, .picks = picks, .verdict = verdict};
     bool ok = qn_bed_open(&bed);
     for (size_t i = 0; ok && i < sizeof phases / sizeof *phases; i++)
         if (qn_subject_has(subject, phases[i].phase))

@@ -7,11 +7,9 @@
 
 #include "check/bed.h"
 
-/* Runs every check; the verdict has the first failure. `facts` and the variants (one for each
- * group) are borrowed. */
+/* Runs every check; the verdict has the first failure. */
 void qn_cell_check(const struct qn_subject *subject, qn_device *device,
-                   const struct qn_facts *facts, const struct qn_variant *const *variant,
-                   struct qn_verdict *verdict);
+                   const struct qn_picks *picks, struct qn_verdict *verdict);
 
 /* What is expected of an operand after a pass (expect.c). */
 bool qn_expect_outputs(struct qn_bed *bed, double *const *want);

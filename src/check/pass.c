@@ -255,13 +255,14 @@ static bool execute(struct qn_bed *bed, const char *name, const struct qn_varian
 bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
 {
     const struct qn_group *g = group_of(bed, group);
-    const struct qn_variant *variant = bed->variant[group];
+    const struct qn_variant *variant = bed->picks->group[group].variant;
     unsigned use[QN_SLOTS];
     struct qn_call call;
     struct qn_cost cost = {0};
     qn_bed_uses(bed, pass, group, use);
     bind(bed, use, &call);
     set_betas(bed, pass, &call);
+    call.setting = bed->picks->group[group].setting;
     variant->cost(&call, &cost);
     if (!check_cost(bed, &call, use, g->name, &cost))
         return false;

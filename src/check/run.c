@@ -34,11 +34,8 @@ struct run {
     qn_check_params params;
     qn_check_summary summary;
     struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels */
-    /* choices already checked for the running case and storage type */
-    struct choice {
-        const struct qn_facts *facts;
-        const struct qn_variant *variant[QN_MAX_GROUPS];
-    } done[2 * QN_MAX_GROUPS * QN_MAX_VARIANTS];
+    /* picks already checked for the running case and storage type */
+    struct qn_picks done[2 * QN_MAX_NAMES];
     int n_done;
     bool ran[QN_MAX_GROUPS][QN_MAX_VARIANTS]; /* of the running operator */
 };
@@ -117,108 +114,79 @@ static qn_status check_filter(const struct run *run)
     return QN_OK;
 }
 
-/* The variant of that name if it fits, otherwise the first that does. */
-static const struct qn_variant *choose(const struct qn_group *group, const struct qn_call *call,
-                                       const char *name, const char **why)
-{
-    const struct qn_variant *first = NULL;
-    for (const struct qn_variant *v = group->variant;
-         v < group->variant + QN_MAX_VARIANTS && v->name; v++) {
-        bool wanted = strcmp(v->name, name) == 0;
-        const char *reason = "";
-        if (v->fits && !v->fits(call, &reason)) {
-            *why = wanted ? reason : *why;
-            continue;
-        }
-        if (wanted)
-            return v;
-        first = first ? first : v;
-    }
-    return first;
-}
-
-/* Whether the same variants were checked before; otherwise notes them. Groups that lack a variant
- * take another, so that two names can mean one choice. */
-static bool is_done(struct run *run, const struct choice *choice)
+/* Whether the same picks were checked before; otherwise notes them. Groups that lack a variant take
+ * another, so that two names can mean one choice. */
+static bool is_done(struct run *run, const struct qn_picks *picks)
 {
     for (int i = 0; i < run->n_done; i++)
-        if (memcmp(&run->done[i], choice, sizeof *choice) == 0)
+        if (qn_picks_equal(&run->done[i], picks))
             return true;
-    run->done[run->n_done++] = *choice;
+    if (run->n_done < (int)(sizeof run->done / sizeof *run->done))
+        run->done[run->n_done++] = *picks;
     return false;
 }
 
-/* Chooses for all groups. False: no group can use the variant `name` here, and `why` says why. */
-static bool choose_all(const struct qn_subject *subject, const char *name, struct choice *choice,
-                       const char **why)
-{
-    struct qn_call call = subject->call;
-    bool used = false;
-    call.facts = choice->facts;
-    for (int g = 0; g < QN_MAX_GROUPS && subject->check->op->groups[g].name; g++) {
-        const struct qn_variant *v = choose(&subject->check->op->groups[g], &call, name, why);
-        choice->variant[g] = v;
-        used = used || (v && strcmp(v->name, name) == 0);
-    }
-    return used;
-}
-
-static void note_ran(struct run *run, const struct qn_op *op, const struct choice *choice)
+static void note_ran(struct run *run, const struct qn_op *op, const struct qn_picks *picks)
 {
     for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
         for (int v = 0; v < QN_MAX_VARIANTS; v++)
-            run->ran[g][v] |= choice->variant[g] == &op->groups[g].variant[v];
+            run->ran[g][v] |= picks->group[g].variant == &op->groups[g].variant[v];
 }
 
 static void check_cell(struct run *run, const struct qn_subject *subject,
-                       const struct choice *choice, qn_check_record record)
+                       const struct qn_picks *picks, qn_check_record record)
 {
     struct qn_verdict verdict = {0};
-    if (is_done(run, choice))
+    if (is_done(run, picks))
         return;
     for (int g = 0; g < QN_MAX_GROUPS && subject->check->op->groups[g].name; g++)
-        if (!choice->variant[g])
+        if (!picks->group[g].variant)
             qn_verdict_fail(&verdict, "no variant of group %s fits",
                             subject->check->op->groups[g].name);
     if (!verdict.failed)
-        note_ran(run, subject->check->op, choice);
+        note_ran(run, subject->check->op, picks);
     if (!verdict.failed)
-        qn_cell_check(subject, run->device, choice->facts, choice->variant, &verdict);
+        qn_cell_check(subject, run->device, picks, &verdict);
     report_verdict(run, record, &verdict);
+}
+
+/* "cpu", or "cpu:8x2" where the variant has settings. */
+static void label_variant(char label[48], const struct qn_op *op, const char *name, int setting)
+{
+    snprintf(label, 48, "%s", name);
+    for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS && op->groups[g].variant[v].name; v++) {
+            const struct qn_variant *variant = &op->groups[g].variant[v];
+            if (strcmp(variant->name, name) == 0 && variant->settings &&
+                setting < qn_setting_count(variant))
+                snprintf(label, 48, "%s:%s", name, qn_setting_name(variant, setting));
+        }
 }
 
 /* A variant runs on the facts of the device; where that is not possible, and for those that have
  * both shapes in one ("any"), also on the facts with the other shape. */
 static void check_variant(struct run *run, const struct qn_subject *subject, const char *name,
-                          qn_check_record record)
+                          int setting, qn_check_record record)
 {
-    struct choice here = {.facts = &run->facts}, there = {.facts = &run->flipped};
+    struct qn_picks here = {.facts = &run->facts}, there = {.facts = &run->flipped};
     const char *why = "no group has it";
-    char label[48];
-    record.variant = name;
-    bool fits = choose_all(subject, name, &here, &why);
+    char label[48], flipped[64];
+    label_variant(label, subject->check->op, name, setting);
+    record.variant = label;
+    bool fits = qn_pick_all(&here, subject, name, setting, &why);
     if (fits)
         check_cell(run, subject, &here, record);
     if (fits && strcmp(name, "any") != 0)
         return;
-    snprintf(label, sizeof label, "%s as %s", name, run->flipped.cpu ? "cpu" : "gpu");
-    record.variant = label;
-    if (choose_all(subject, name, &there, &why)) {
+    snprintf(flipped, sizeof flipped, "%s as %s", label, run->flipped.cpu ? "cpu" : "gpu");
+    if (qn_pick_all(&there, subject, name, setting, &why)) {
+        record.variant = flipped;
         check_cell(run, subject, &there, record);
         return;
     }
-    record.variant = name;
     record.outcome = QN_CHECK_NOT_APPLICABLE;
     record.reason = why;
     report(run, &record);
-}
-
-static bool is_new(const char *name, const char **names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return false;
-    return true;
 }
 
 static bool is_over(const struct run *run)
@@ -229,15 +197,13 @@ static bool is_over(const struct run *run)
 static void check_variants(struct run *run, const struct qn_subject *subject,
                            qn_check_record record)
 {
-    const char *names[QN_MAX_GROUPS * QN_MAX_VARIANTS];
-    int count = 0;
+    const char *names[QN_MAX_NAMES];
+    const struct qn_op *op = subject->check->op;
+    int count = qn_variant_names(op, names);
     run->n_done = 0;
-    for (const struct qn_group *g = subject->check->op->groups; g->name; g++)
-        for (int v = 0; v < QN_MAX_VARIANTS && g->variant[v].name; v++)
-            if (is_new(g->variant[v].name, names, count))
-                names[count++] = g->variant[v].name;
-    for (int i = 0; i < count && !is_over(run); i++)
-        check_variant(run, subject, names[i], record);
+    for (int i = 0; i < count; i++)
+        for (int s = 0; s < qn_variant_settings(op, names[i]) && !is_over(run); s++)
+            check_variant(run, subject, names[i], s, record);
 }
 
 static uint64_t seed_of(const struct run *run, const char *op, const char *item)

@@ -19,7 +19,7 @@
 
 static const uint64_t magic = UINT64_C(0x51554552434c4231); /* "QUERCLB1" */
 enum { VERSION = 1, NAME_BYTES = 64, PATH_BYTES = 4096 };
-static const uint64_t largest_binary = UINT64_C(1) << 28;
+static const uint64_t largest_binary = UINT64_C(1) << 28, largest_text = UINT64_C(1) << 24;
 
 struct header {
     uint64_t magic, version, key_length, binary_length, binary_hash;
@@ -177,24 +177,65 @@ bool qn_cache_load(int cache, const char *key, size_t length, struct qn_binary *
     return good;
 }
 
+/* Opens a file that does not exist yet, to be renamed once it is whole. `tag` tells threads of one
+ * process apart. */
+static int open_temporary(int cache, const void *tag, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, "tmp.%ld.%" PRIxPTR, (long)getpid(), (uintptr_t)tag);
+    unlinkat(cache, name, 0);
+    return openat(cache, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
+/* Closes it and gives it its name, if all went well; otherwise removes it. */
+static bool keep_temporary(int cache, int file, const char *temporary, const char *name, bool good)
+{
+    good = close(file) == 0 && good && renameat(cache, temporary, cache, name) == 0;
+    if (!good) {
+        const int error = errno;
+        unlinkat(cache, temporary, 0);
+        errno = error;
+    }
+    return good;
+}
+
 void qn_cache_store(int cache, const char *key, size_t length, const struct qn_binary *binary)
 {
     if (cache < 0 || binary->size == 0 || binary->size > largest_binary)
         return;
-    /* The address of the binary tells threads of one process apart. */
     char name[NAME_BYTES], temporary[NAME_BYTES];
     file_name(name, key, length);
-    snprintf(temporary, sizeof temporary, "tmp.%ld.%" PRIxPTR, (long)getpid(),
-             (uintptr_t)binary->bytes);
-    unlinkat(cache, temporary, 0);
-    int file = openat(cache, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int file = open_temporary(cache, binary->bytes, temporary);
     if (file < 0)
         return;
     const struct header header = {magic, VERSION, length, binary->size,
                                   qn_hash(QN_HASH_START, binary->bytes, binary->size)};
     bool good = write_all(file, &header, sizeof header) && write_all(file, key, length) &&
                 write_all(file, binary->bytes, binary->size);
-    good = close(file) == 0 && good;
-    if (!good || renameat(cache, temporary, cache, name) != 0)
-        unlinkat(cache, temporary, 0);
+    keep_temporary(cache, file, temporary, name, good);
+}
+
+char *qn_cache_load_text(int cache, const char *name)
+{
+    int file = cache < 0 ? -1 : openat(cache, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    uint64_t size;
+    char *text = NULL;
+    if (is_private_file(file, &size) && size <= largest_text)
+        text = calloc(size + 1, 1);
+    if (text && !read_all(file, text, size)) {
+        free(text);
+        text = NULL;
+    }
+    close(file);
+    return text;
+}
+
+bool qn_cache_store_text(int cache, const char *name, const char *text)
+{
+    char temporary[NAME_BYTES];
+    errno = ENOENT;
+    int file = cache < 0 ? -1 : open_temporary(cache, text, temporary);
+    return file >= 0 &&
+           keep_temporary(cache, file, temporary, name, write_all(file, text, strlen(text)));
 }

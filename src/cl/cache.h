@@ -27,4 +27,10 @@ bool qn_cache_load(int cache, const char *key, size_t length, struct qn_binary *
 /* Replaces it in one step: readers see the old file or the new one. */
 void qn_cache_store(int cache, const char *key, size_t length, const struct qn_binary *binary);
 
+/* The same for a text of the user's own, under a name: no key and no hash, for it may be read and
+ * edited by people. NULL: there is none that can be used. Freed with free(). */
+char *qn_cache_load_text(int cache, const char *name);
+/* False: errno tells why; the old text is still there. */
+bool qn_cache_store_text(int cache, const char *name, const char *text);
+
 #endif

@@ -15,6 +15,15 @@ qn_status qn_device_finish(qn_device *device);
 /* Hands what is enqueued to the device without waiting. */
 qn_status qn_device_flush(qn_device *device);
 
+/* What tells this device with its driver from others, as a hash; and what tells the kernels that
+ * it would build from those of another version of the library. */
+uint64_t qn_device_identity(const qn_device *device);
+uint64_t qn_device_kernels(const qn_device *device);
+
+/* A text in the device's cache folder; see cl/cache.h. */
+char *qn_device_load_text(qn_device *device, const char *name);
+qn_status qn_device_store_text(qn_device *device, const char *name, const char *text);
+
 /* Bytes of the temporary buffer that CLBlast needs at most for an m x n x k product in any
  * transposition, at non-zero offsets (so that it does not depend on placement); -1 without
  * CLBlast. */

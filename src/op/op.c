@@ -68,3 +68,26 @@ void qn_shape_set(struct qn_operand *operand, qn_dtype dtype, int rank, const in
     for (int i = 0; i < rank; i++)
         operand->shape.dim[i] = dim[i];
 }
+
+const char *qn_setting_name(const struct qn_variant *variant, int setting)
+{
+    return variant->settings ? variant->settings[setting] : "";
+}
+
+int qn_setting_index(const struct qn_variant *variant, const char *name)
+{
+    if (!variant->settings)
+        return *name ? -1 : 0;
+    for (int i = 0; variant->settings[i]; i++)
+        if (strcmp(variant->settings[i], name) == 0)
+            return i;
+    return -1;
+}
+
+int qn_setting_count(const struct qn_variant *variant)
+{
+    int count = 1;
+    while (variant->settings && variant->settings[count])
+        count++;
+    return count;
+}

@@ -87,6 +87,7 @@ struct qn_call {
     const struct qn_facts *facts;
     const char *name; /* of the node, for messages */
     uint32_t node;    /* number of the node: the third word of a random counter */
+    int setting;      /* of the variant: an index into its settings */
     int64_t batch;    /* samples of the micro-step; a sample may have several rows */
     struct qn_operand in[QN_MAX_IN], din[QN_MAX_IN];
     struct qn_operand out[QN_MAX_OUT], dout[QN_MAX_OUT];
@@ -109,12 +110,21 @@ struct qn_cost {
 
 /* One implementation of a group. */
 struct qn_variant {
-    const char *name; /* "cpu", "gpu", "any", "clblast" */
+    const char *name; /* "cpu" and "gpu" for the two shapes, "any", "clblast", or a way's own */
     /* NULL: always. Otherwise whether it can run there; if not, *why is a short reason. */
     bool (*fits)(const struct qn_call *call, const char **why);
     void (*cost)(const struct qn_call *call, struct qn_cost *cost);
     qn_status (*emit)(struct qn_emit *emit, const struct qn_call *call);
+    /* Names of the parameter sets (tiles, blocks) that may be tried, the default first, ended by
+     * NULL; call->setting says which. NULL: there is one, without a name. */
+    const char *const *settings;
 };
+
+/* Name of a setting, "" where the variant has none; index of a name, -1: there is none of it; and
+ * how many there are, at least 1. */
+const char *qn_setting_name(const struct qn_variant *variant, int setting);
+int qn_setting_index(const struct qn_variant *variant, const char *name);
+int qn_setting_count(const struct qn_variant *variant);
 
 /* When a group runs. A group may name several. */
 enum qn_phase {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "op/optimizer.h"
 #include "plan/plan.h"
+#include "plan/tuning.h"
 
 #include <string.h>
 
@@ -81,6 +82,7 @@ static void add_step(uint64_t *hash, const struct qn_step *step, const struct qn
         add_text(hash, task->op->name);
         add_text(hash, task->group->name);
         add_text(hash, task->group->variant[task->variant].name);
+        add_text(hash, qn_setting_name(&task->group->variant[task->variant], task->setting));
     }
     *hash = qn_hash(*hash, step->read, (size_t)task->n_reads * sizeof *step->read);
     *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);

@@ -263,3 +263,32 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
     }
     return check_sizes(how, persist);
 }
+
+/* --- the optimizer's table of chunks --- */
+
+static int add_chunks(const struct qn_persist *persist, int n, int32_t (*table)[4])
+{
+    const struct qn_node *node = &persist->graph->nodes[n];
+    int64_t first = persist->values[persist->leaf[n]].block_offset / (int64_t)sizeof(float);
+    int64_t count = qn_operand_count(&node->leaf);
+    int chunks = 0;
+    for (int64_t done = 0; done < count; done += QN_CHUNK) {
+        int64_t size = count - done < QN_CHUNK ? count - done : QN_CHUNK;
+        table[chunks][0] = (int32_t)(first + done);
+        table[chunks][1] = (int32_t)size;
+        table[chunks][2] = !node->no_decay;
+        table[chunks][3] = 0;
+        chunks++;
+    }
+    return chunks;
+}
+
+void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
+                    int32_t (*table)[4])
+{
+    int chunks = 0;
+    for (int n = 0; n < persist->graph->n_nodes; n++)
+        if (persist->gradient[n] >= 0 &&
+            persist->values[persist->leaf[n]].block == block->parameters)
+            chunks += add_chunks(persist, n, table + chunks);
+}

@@ -5,8 +5,10 @@
 #include "base/shape.h"
 #include "base/text.h"
 #include "plan/search.h"
+#include "plan/tuning.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,12 +136,17 @@ static qn_status check_chosen(const struct qn_log *log, const qn_graph *graph, c
     return QN_OK;
 }
 
-static bool has_variant(const struct qn_op *op, const char *name, size_t length)
+static bool has_variant(const struct qn_op *op, const char *wish, size_t length)
 {
+    char name[96], *setting;
+    snprintf(name, sizeof name, "%.*s", (int)length, wish);
+    if ((setting = strchr(name, ':')))
+        *setting++ = 0;
     for (int g = 0; g < QN_MAX_GROUPS && op->groups[g].name; g++)
         for (int v = 0; v < QN_MAX_VARIANTS && op->groups[g].variant[v].name; v++) {
-            const char *own = op->groups[g].variant[v].name;
-            if (strlen(own) == length && strncmp(own, name, length) == 0)
+            const struct qn_variant *variant = &op->groups[g].variant[v];
+            if (strcmp(variant->name, name) == 0 &&
+                (!setting || qn_setting_index(variant, setting) >= 0))
                 return true;
         }
     return false;
@@ -181,7 +188,7 @@ static qn_status check_graph(const struct qn_log *log, const qn_graph *graph)
 
 static bool copy_texts(struct qn_plan *plan)
 {
-    const char **texts[] = {&plan->params.chosen, &plan->params.variants};
+    const char **texts[] = {&plan->params.chosen, &plan->params.variants, &plan->params.tuning};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i] && !(*texts[i] = qn_arena_strdup(&plan->arena, *texts[i])))
             return false;
@@ -237,9 +244,10 @@ static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, doub
     sum_tags(plan);
 }
 
-static qn_status make(struct qn_plan *plan, int64_t *smallest)
+static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
+                                  int64_t *smallest)
 {
-    const struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log};
+    const struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log, tuning};
     struct qn_choice choice;
     double keep_all;
     QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
@@ -252,6 +260,17 @@ static qn_status make(struct qn_plan *plan, int64_t *smallest)
                            &plan->program, &plan->placement, &keep_all));
     fill_info(plan, &choice, keep_all);
     return QN_OK;
+}
+
+static qn_status make(struct qn_plan *plan, int64_t *smallest)
+{
+    struct qn_tuning tuning = {0};
+    const char *text = plan->params.tuning;
+    if (text && *text)
+        QN_TRY(qn_tuning_parse(&tuning, text, &plan->log));
+    qn_status status = search_and_build(plan, &tuning, smallest);
+    qn_tuning_free(&tuning);
+    return status;
 }
 
 static qn_status check_all(const struct qn_log *log, const qn_graph *graph,

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 #include "plan/problem.h"
+#include "plan/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,7 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
                              .facts = problem->facts,
                              .name = task->name,
                              .node = (uint32_t)task->node,
+                             .setting = task->setting,
                              .batch = problem->batch};
     call->control = problem->values[problem->persist->control].operand;
     if (task->node >= 0 && task->kind == QN_TASK_GROUP) {
@@ -79,36 +81,97 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
                      &(int64_t){qn_div_up(task->scratch, (int64_t)sizeof(float))});
 }
 
-/* Whether "op=variant" stands in the list of wishes. */
-static bool wished(const char *wishes, const char *op, const char *variant)
+/* --- the choice of a variant --- */
+
+/* A variant of a task's group with one of its settings. */
+struct candidate {
+    int variant, setting;
+};
+
+/* The setting that "op=variant" or "op=variant:setting" among the wishes asks for; -1: none does.
+ */
+static int wished(const char *wishes, const char *op, const struct qn_variant *variant)
 {
     char wanted[96];
-    int length = snprintf(wanted, sizeof wanted, "%s=%s", op, variant);
+    const size_t length = (size_t)snprintf(wanted, sizeof wanted, "%s=%s", op, variant->name);
     for (const char *at = wishes; at && *at;) {
-        size_t word = strcspn(at, ",");
-        if (word == (size_t)length && strncmp(at, wanted, word) == 0)
-            return true;
+        const size_t word = strcspn(at, ",");
+        if (word >= length && strncmp(at, wanted, length) == 0) {
+            char setting[64];
+            snprintf(setting, sizeof setting, "%.*s", (int)(word - length), at + length);
+            if (!*setting)
+                return 0;
+            if (*setting == ':' && qn_setting_index(variant, setting + 1) >= 0)
+                return qn_setting_index(variant, setting + 1);
+        }
         at += word + (at[word] == ',');
+    }
+    return -1;
+}
+
+static bool failed_its_test(const struct qn_tuning *tuning, const struct qn_task *task,
+                            const struct qn_variant *variant, int setting)
+{
+    const struct qn_self_test like = {.op = task->op->name,
+                                      .variant = variant->name,
+                                      .setting = qn_setting_name(variant, setting),
+                                      .storage = qn_dtype_name(qn_task_storage(task))};
+    const struct qn_self_test *test = tuning ? qn_tuning_test(tuning, &like) : NULL;
+    return test && *test->reason;
+}
+
+static bool fits(const struct qn_variant *variant, struct qn_call *call, int setting)
+{
+    const char *why = NULL;
+    call->setting = setting;
+    return !variant->fits || variant->fits(call, &why);
+}
+
+/* What tuning chose for the task, or for the same one at the nearest batch. */
+static bool tuned(const struct qn_lowering *how, const struct qn_problem *problem,
+                  const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
+{
+    char key[QN_TASK_KEY];
+    const struct qn_tuned *entry =
+        how->tuning ? qn_tuning_find(how->tuning, qn_task_key(problem, task, key), problem->batch)
+                    : NULL;
+    for (int v = 0; entry && v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
+        const struct qn_variant *variant = &task->group->variant[v];
+        if (strcmp(variant->name, entry->variant) != 0)
+            continue;
+        *chosen = (struct candidate){v, qn_setting_index(variant, entry->setting)};
+        return chosen->setting >= 0 && fits(variant, call, chosen->setting);
     }
     return false;
 }
 
-static int choose_variant(const struct qn_lowering *how, const struct qn_task *task,
-                          const struct qn_call *call)
+/* What is wished for, else what was tuned, else the first that fits and has not failed its
+ * self-test. */
+static bool choose(const struct qn_lowering *how, const struct qn_problem *problem,
+                   const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
 {
-    int chosen = -1;
+    bool found = false;
     for (int v = 0; v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
         const struct qn_variant *variant = &task->group->variant[v];
-        const char *why = NULL;
-        if (variant->fits && !variant->fits(call, &why))
+        const int wish = wished(how->params->variants, task->op->name, variant);
+        if (!fits(variant, call, wish < 0 ? 0 : wish))
             continue;
-        if (wished(how->params->variants, task->op->name, variant->name))
-            return v;
-        if (chosen < 0)
-            chosen = v;
+        if (wish >= 0) {
+            *chosen = (struct candidate){v, wish};
+            return true;
+        }
+        if (!found && !failed_its_test(how->tuning, task, variant, 0)) {
+            *chosen = (struct candidate){v, 0};
+            found = true;
+        }
     }
-    return chosen;
+    struct candidate better;
+    if (tuned(how, problem, task, call, &better))
+        *chosen = better;
+    return found;
 }
+
+/* --- costs --- */
 
 static double seconds_of(const struct qn_facts *facts, const struct qn_cost *cost)
 {
@@ -129,10 +192,12 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
     }
     struct qn_call call;
     qn_task_call(problem, task, true, &call);
-    task->variant = choose_variant(how, task, &call);
-    if (task->variant < 0)
+    struct candidate chosen = {0};
+    if (!choose(how, problem, task, &call, &chosen))
         return qn_fail(how->log, QN_ERR_DEVICE, "%s: no kernel variant of %s (%s) fits the device",
                        task->name, task->op->name, task->group->name);
+    task->variant = chosen.variant;
+    task->setting = call.setting = chosen.setting;
     struct qn_cost cost = {0};
     task->group->variant[task->variant].cost(&call, &cost);
     bool too_large = cost.scratch < 0 || cost.scratch > how->facts->max_alloc_bytes;

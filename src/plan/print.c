@@ -154,8 +154,9 @@ char *qn_plan_variants_json(const qn_plan *plan)
                 continue;
             qn_text_add(&text, "%s[\"%s\", ", shown++ ? ",\n " : "", phase->name);
             qn_text_json(&text, task->name);
-            qn_text_add(&text, ", \"%s\", \"%s\", \"%s\"]", task->op->name, task->group->name,
-                        task->group->variant[task->variant].name);
+            const struct qn_variant *variant = &task->group->variant[task->variant];
+            qn_text_add(&text, ", \"%s\", \"%s\", \"%s\", \"%s\"]", task->op->name,
+                        task->group->name, variant->name, qn_setting_name(variant, task->setting));
         }
     }
     qn_text_add(&text, "]");

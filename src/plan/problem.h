@@ -74,7 +74,7 @@ struct qn_task {
     const struct qn_op *op;
     const void *attr;
     const struct qn_group *group;
-    int variant;
+    int variant, setting; /* of the group; of the variant */
     bool backward, repeatable;
     struct qn_use reads[QN_MAX_READS];
     struct qn_output_use writes[QN_MAX_WRITES];
@@ -97,11 +97,14 @@ struct qn_problem {
     const bool *wanted; /* by tensor: its gradient is needed */
 };
 
+struct qn_tuning;
+
 struct qn_lowering {
     struct qn_arena *arena;
     const struct qn_facts *facts;
     const struct qn_plan_params *params;
     const struct qn_log *log;
+    const struct qn_tuning *tuning; /* what params->tuning says; NULL: nothing */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
                         cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
@@ -116,6 +119,10 @@ int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph 
 /* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
                           struct qn_persist *persist);
+
+/* The rows of a block's table (ops/update.h says what they mean): block->chunks of them. */
+void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
+                    int32_t (*table)[4]);
 
 /* Lowers a training micro-step, an evaluation, or the update. */
 qn_status qn_lower_training(const struct qn_lowering *how, const struct qn_persist *persist,

@@ -69,38 +69,15 @@ static qn_status init_parameter(struct qn_trainer *trainer, int n)
     return status;
 }
 
-/* --- the optimizer's table of chunks --- */
-
-static int add_chunks(const struct qn_trainer *trainer, int n, int32_t (*table)[4])
-{
-    const struct qn_node *node = &trainer->plan->graph->nodes[n];
-    const struct qn_value *value = &trainer->plan->persist.values[trainer->plan->persist.leaf[n]];
-    int64_t first = value->block_offset / (int64_t)sizeof(float);
-    int64_t count = qn_operand_count(&node->leaf);
-    int chunks = 0;
-    for (int64_t done = 0; done < count; done += QN_CHUNK) {
-        int64_t size = count - done < QN_CHUNK ? count - done : QN_CHUNK;
-        table[chunks][0] = (int32_t)(first + done);
-        table[chunks][1] = (int32_t)size;
-        table[chunks][2] = !node->no_decay;
-        table[chunks][3] = 0;
-        chunks++;
-    }
-    return chunks;
-}
+/* --- what optimizers work on --- */
 
 static qn_status write_table(struct qn_trainer *trainer, const struct qn_block *block)
 {
-    const struct qn_persist *persist = &trainer->plan->persist;
     size_t bytes = (size_t)block->chunks * 4 * sizeof(int32_t);
     int32_t(*table)[4] = malloc(bytes);
     if (!table)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "optimizer table: out of host memory");
-    int chunks = 0;
-    for (int n = 0; n < persist->graph->n_nodes; n++)
-        if (persist->gradient[n] >= 0 &&
-            persist->values[persist->leaf[n]].block == block->parameters)
-            chunks += add_chunks(trainer, n, table + chunks);
+    qn_block_table(&trainer->plan->persist, block, table);
     qn_status status = qn_trainer_write_value(trainer, block->table, 0, table, (int64_t)bytes);
     free(table);
     return status;

@@ -95,6 +95,7 @@ static void add_plan(struct qn_text *text, const struct qn_trainer *trainer)
     add_fields(text, plan_fields, N_PLAN, &params);
     add_text(text, "chosen", params.chosen);
     add_text(text, "variants", params.variants);
+    add_text(text, "tuning", params.tuning);
     qn_text_add(text, ", \"batch\": [");
     for (int i = 0; i < QN_MAX_BATCH_SIZES && params.batch[i]; i++)
         qn_text_add(text, "%s%" PRId64, i ? ", " : "", params.batch[i]);
@@ -250,6 +251,7 @@ static qn_status read_words(const struct reading *r, const cJSON *root)
     QN_TRY(read_text(r, root, "note", &info->note));
     QN_TRY(read_text(r, params, "chosen", &info->plan.chosen));
     QN_TRY(read_text(r, params, "variants", &info->plan.variants));
+    QN_TRY(read_text(r, params, "tuning", &info->plan.tuning));
     QN_TRY(read_text(r, facts, "name", &name));
     QN_TRY(read_batches(r, params, info->plan.batch));
     info->trainer.seed = strtoull(seed, NULL, 10);

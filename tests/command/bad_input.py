@@ -71,6 +71,12 @@ COMMAND_LINE = [
     ('train r.ini --out=', 2, r'--out: needs the name of a folder'),
     ('resume run --out=', 2, r'--out: needs the name of a folder'),
     ('train r.ini --out run', 2, r'--out: run: holds a training already'),
+    ('train r.ini --tune much', 2, r'memory\.tune: .much. is not one of them: quick, stored, off'),
+    ('tune', 2, r'tune: needs a RECIPE'),
+    ('tune r.ini --seconds soon', 2, r'--seconds: .soon. is not a number'),
+    ('tune r.ini --seconds -1', 2, r'--seconds: is below 0'),
+    ('bench --only nonesuch', 2, r'--only: no benchmark is named nonesuch'),
+    ('bench --batch 7', 2, r'--batch: goes with a RECIPE'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
     ('check --device nonesuch', 4, r'--device: .*nonesuch'),
 ]

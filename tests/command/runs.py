@@ -221,8 +221,50 @@ def check_schedules(bench):
     bench.expect(len(re.findall('test accuracy', out)) == 3, out)
 
 
+def check_tuning(bench):
+    """What was tuned is used, and a training goes on with what it began with."""
+    cache = bench.folder / 'cache'
+    cache.mkdir(mode=0o700)
+    env = {'QN_CACHE_DIR': str(cache)}
+    out = bench.good('tune', 'r.ini', **env)
+    bench.expect(re.search(r'[1-9]\d* kernels timed', out), out)
+    bench.expect('0 kernels timed' in bench.good('tune', 'r.ini', **env), 'tuned twice')
+    file, = cache.glob('tuning-*.json')
+    table = json.loads(file.read_text())
+    bench.expect(table['choices'] and not any(test['reason'] for test in table['self_tests']),
+                 f'{table}')
+    for choice in table['choices']:  # others than those that are fastest here
+        if choice['task'].startswith('linear/'):
+            choice['variant'], choice['setting'] = 'gpu', ''
+    file.write_text(json.dumps(table))
+    for mode, steps, out in (('stored', 4, 'tuned'), ('stored', 2, 'half')):
+        bench.good('train', 'r.ini', '--tune', mode, '--steps', steps, '--out', out, '--quiet',
+                   '--set', 'train.schedule=constant', **env)
+    note = (bench.folder / 'half' / 'last' / 'train.json').read_text()
+    bench.expect('"linear", "forward", "gpu"' in note, 'the tuned variants are not in the checkpoint')
+    file.unlink()
+    bench.good('resume', 'half', '--steps', 4, '--quiet', **env)
+    bench.expect(digest(bench, 'half') == digest(bench, 'tuned'), 'resumed with other kernels')
+    bench.good('train', 'r.ini', '--steps', 4, '--out', 'plain', '--quiet', '--set',
+               'train.schedule=constant', **env)
+    bench.expect(digest(bench, 'plain') != digest(bench, 'tuned'), 'the variants do not matter')
+
+
+def check_bench(bench):
+    out = bench.good('bench', 'r.ini')
+    bench.expect(re.search(r'forward +\S+ \* +[\d.]+ ms +[\d.]+ GFLOP/s', out), out)
+    report = json.loads(bench.good('bench', '--only', 'gpt2 projection', '--tune', 'off', '--all',
+                                   '--json'))
+    bench.expect(report['flops_ceiling'] > 0 and report['bytes_per_second_ceiling'] > 0,
+                 'no ceilings')
+    groups = {(r['group'], r['variant']) for r in report['results'] if r['outcome'] == 'timed'}
+    bench.expect(('forward', 'clblast') in groups and len(groups) > 4, f'{groups}')
+    bench.expect(all(r['op'] == 'linear' and r['outcome'] != 'failed' for r in report['results']),
+                 f"{report['results']}")
+
+
 def check_help(bench):
-    for command in ('devices', 'train', 'resume', 'eval', 'plan', 'check'):
+    for command in ('devices', 'train', 'resume', 'eval', 'plan', 'check', 'bench', 'tune'):
         out = bench.good(command, '--help')
         bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)
         bench.expect(f'  {command} ' in bench.good('--help'), f'{command} is not in --help')
@@ -248,6 +290,8 @@ def main():
         check_budget(bench)
         check_plan(bench)
         check_schedules(bench)
+        check_tuning(bench)
+        check_bench(bench)
         check_help(bench)
         bench.end()
 

@@ -23,6 +23,7 @@ schedule = cosine
 save_every = 5
 [memory]
 budget = 4MiB
+tune = off
 """
 TRAIN, TEST = 200, 60
 

@@ -13,8 +13,8 @@ STEPS = 24
 
 
 def arguments(out):
-    return ['--budget', '8MiB', '--batch', 48, '--steps', STEPS, '--set', 'train.save_every=1',
-            '--set', 'train.eval_every=1 update', '--quiet', '--out', out]
+    return ['--tune', 'off', '--budget', '8MiB', '--batch', 48, '--steps', STEPS, '--set',
+            'train.save_every=1', '--set', 'train.eval_every=1 update', '--quiet', '--out', out]
 
 
 def is_saving(out):

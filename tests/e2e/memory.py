@@ -39,6 +39,21 @@ def check_budgets(bench):
         check_bytes(bench, '--budget', '16MiB', '--set', f'memory.variants={recipe}')
 
 
+def check_tuning(bench):
+    """Timing kernels stays inside the budget too, and what was found is used the next time."""
+    cache = bench.folder / 'cache'
+    cache.mkdir(mode=0o700)
+    plans = []
+    for _ in range(2):
+        run = bench.train('--steps', 1, '--tune', 'quick', '--budget', '8MiB', QN_CACHE_DIR=cache)
+        if not bench.expect(run.code == 0, f'tuning: {run.code}: {run.error.strip()}'):
+            return
+        bench.expect(run.counts['peak_bytes'] <= run.summary['budget_bytes'], f'{run.counts}')
+        bench.expect(is_clean(run.counts), f'tuning: {run.counts}')
+        plans.append(run.summary['plan_hash'])
+    bench.expect(plans[0] == plans[1], f'tuned twice: {plans}')
+
+
 def check_recompute(bench):
     """At one micro-batch: less memory, more steps that run again."""
     keep = check_bytes(bench, '--micro-batch', 64, '--recompute', 'none', '--budget', '1GiB')
@@ -82,6 +97,7 @@ def check_refusals(bench):
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     check_budgets(bench)
+    check_tuning(bench)
     check_recompute(bench)
     check_smallest(bench)
     check_refusals(bench)

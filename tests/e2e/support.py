@@ -104,12 +104,12 @@ class Bench:
         return process, out, error
 
     def train(self, *args, recipe='fashion-mnist', **env):
-        """`quern train` on the short data."""
+        """`quern train` on the short data, with default kernels unless told otherwise."""
         metrics, counts = self.folder / 'metrics.json', self.folder / 'counts.json'
         metrics.unlink(missing_ok=True)
         counts.unlink(missing_ok=True)
-        done = self.run('train', recipe, '--set', f'data.path={self.folder / "data"}', '--metrics',
-                        metrics, *args, **env)
+        done = self.run('train', recipe, '--set', f'data.path={self.folder / "data"}', '--tune',
+                        'off', '--metrics', metrics, *args, **env)
         return Run(*done, metrics, counts)
 
     def weights(self, *args, **more):

@@ -13,7 +13,9 @@
     X(resume)                                                                                      \
     X(eval)                                                                                        \
     X(plan)                                                                                        \
-    X(check)
+    X(check)                                                                                       \
+    X(bench)                                                                                       \
+    X(tune)
 
 #define COMMAND_DECLARE(name) extern const struct command command_##name;
 COMMAND_LIST(COMMAND_DECLARE)

@@ -38,6 +38,12 @@ static const struct {
                        "make a new plan rather than the checkpoint's, at its micro-batch"},
     [OPTION_OP] = {"--op", "NAMES", NULL, "only these operators, separated by commas"},
     [OPTION_SMALL] = {"--small", NULL, NULL, "only tiny cases, for very slow devices"},
+    [OPTION_TUNE] = {"--tune", "MODE", "memory.tune",
+                     "quick: time kernels that nobody timed yet; stored: use what is known; off"},
+    [OPTION_SECONDS] = {"--seconds", "N", NULL, "stop after about so long; else when all is done"},
+    [OPTION_ONLY] = {"--only", "TEXT", NULL, "only works with this in operator and name"},
+    [OPTION_ALL] = {"--all", NULL, NULL,
+                    "every kernel that can run, not those alone that a plan takes"},
 };
 
 /* --- reading --- */
@@ -125,7 +131,7 @@ static int take_operand(struct arguments *a, const struct command *command, cons
 
 static int check(const struct arguments *a, const struct command *command, struct failure *failure)
 {
-    if (command->operand && !a->operand)
+    if (command->operand && command->operand[0] != '[' && !a->operand)
         return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern %s --help",
                            command->name, command->operand, command->name);
     if (a->value[OPTION_STEPS] && a->value[OPTION_EPOCHS])

@@ -31,6 +31,10 @@ enum option {
     OPTION_REPLAN,
     OPTION_OP,
     OPTION_SMALL,
+    OPTION_TUNE,
+    OPTION_SECONDS,
+    OPTION_ONLY,
+    OPTION_ALL,
     OPTION_COUNT,
 };
 
@@ -52,7 +56,7 @@ struct arguments {
 
 struct command {
     const char *name;
-    const char *operand; /* "RECIPE"; NULL: takes none */
+    const char *operand; /* "RECIPE"; "[RECIPE]": may be left out; NULL: takes none */
     const char *summary; /* half a line */
     const char *details; /* paragraphs of --help */
     bool recipe;         /* --help ends with the keys of a recipe */

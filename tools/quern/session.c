@@ -95,6 +95,8 @@ void session_close(struct session *s)
 {
     qn_trainer_close(&s->trainer);
     qn_plan_destroy(&s->plan);
+    free(s->tuning);
+    s->tuning = NULL;
     qn_device_close(&s->device);
     qn_graph_destroy(&s->graph);
     data_close(&s->data);

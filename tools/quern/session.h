@@ -19,6 +19,8 @@ struct session {
     struct data data;
     qn_graph *graph;
     qn_device *device;
+    char *tuning; /* what is known of the device's kernels; NULL: not looked for */
+    bool quiet;
     qn_plan *plan;
     qn_trainer *trainer;
     int64_t smallest_budget; /* when no plan fits */

@@ -204,6 +204,7 @@ static const char *read_storage(const struct key *key, const char *text, void *t
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
+static const char *const tunings[] = {"quick", "stored", "off", NULL};
 static const char *const storages[] = {"f32", "f16", "bf16", NULL};
 
 #define AT(member) offsetof(struct settings, member)
@@ -261,6 +262,8 @@ static const struct key keys[] = {
      .help = "of activations: f32, f16 or bf16 (f32)"},
     {"memory", "variants", read_text, AT(memory.variants),
      .help = "kernels to prefer: linear=clblast,..."},
+    {"memory", "tune", read_word, AT(memory.tune), .words = tunings,
+     .help = "kernels: quick times those nobody timed yet, stored, off (quick)"},
 };
 #undef AT
 enum { N_KEYS = sizeof keys / sizeof *keys };

@@ -57,12 +57,20 @@ struct train_settings {
     struct interval eval_every;
 };
 
+/* How far kernels are tuned before a plan is made. */
+enum tune_mode {
+    TUNE_QUICK,  /* what nobody timed yet is, for a few seconds */
+    TUNE_STORED, /* what was found before is used */
+    TUNE_OFF,    /* every kernel takes its default */
+};
+
 struct memory_settings {
     int64_t budget; /* 0: not given */
     int64_t micro_batch;
     qn_recompute_mode recompute;
     const char *chosen, *variants;
     qn_dtype storage;
+    enum tune_mode tune;
 };
 
 /* Texts are borrowed from the recipe. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "training.h"
+#include "tuning.h"
 
 #include <stdlib.h>
 
 static int make_plan(struct session *s, struct metrics *metrics, const char *path)
 {
     const qn_plan_params params = settings_plan(&s->settings);
-    int code = session_plan(s, qn_device_facts(s->device), &params);
+    int code = tuning_plan(s, &params, s->settings.memory.tune);
     if (code && code != CODE_NO_PLAN)
         return code;
     TRY(metrics_open(metrics, path, false, s->failure));
@@ -36,6 +37,7 @@ static int run(const struct arguments *a, struct failure *failure)
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
+    session->quiet = a->value[OPTION_QUIET] != NULL;
     struct training training = {.session = session,
                                 .out = a->value[OPTION_OUT],
                                 .quiet = a->value[OPTION_QUIET] != NULL,
@@ -66,5 +68,5 @@ const struct command command_train = {
     run,
     {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_STEPS, OPTION_EPOCHS,
      OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_OUT, OPTION_METRICS, OPTION_SET,
-     OPTION_QUIET, OPTION_COUNT},
+     OPTION_TUNE, OPTION_QUIET, OPTION_COUNT},
 };

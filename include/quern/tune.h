@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Timing kernel variants on a device: to choose among them for a plan (tuning), and to look at them
+ * (benchmarks). A variant must pass a numeric self-test on the device before it is timed.
+ */
+#ifndef QUERN_TUNE_H
+#define QUERN_TUNE_H
+
+#include <quern/device.h>
+#include <quern/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- tuning --- */
+
+/* One step of tuning is done; the text lives until the callback returns. */
+typedef struct qn_tune_progress {
+    int done, total;  /* tasks: launch groups with their shapes */
+    const char *task; /* the one that comes next; "" at the end */
+} qn_tune_progress;
+
+typedef void (*qn_tune_fn)(void *user, const qn_tune_progress *progress);
+
+typedef struct qn_tune_params {
+    const char *known; /* what earlier tuning on this device gave; NULL or "": nothing */
+    double seconds;    /* about so long at most; what is left takes its default variant; 0: no
+                          limit */
+    bool all;          /* also the variants that are made for other kinds of devices, and tasks that
+                          have only one variant on this kind */
+    qn_tune_fn fn;     /* NULL: nobody looks on */
+    void *user;
+} qn_tune_params;
+
+/* Times the variants of every task of the plan that `known` does not have yet, those first that
+ * take most of the time, and gives all that is known then through `tuning`, a text (JSON) for
+ * qn_plan_params and qn_tuning_save; freed by the caller with free(). `*timed` (may be NULL) is the
+ * number of tasks that were new; with 0 a plan of the same parameters is the same. A variant that
+ * computes wrong numbers is reported once, as a warning in the device's log, and not used. Device
+ * memory is made and released, within the plan's budget: a task that would need more while it is
+ * timed takes its default variant. Thread-safety: Unsafe; uses the device. */
+QN_API qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,
+                         char **tuning, int *timed);
+
+/* The tuning of this device, its driver and these kernels that is stored in the device's cache
+ * folder; "" if there is none, or none that can be used. Freed by the caller. */
+QN_API qn_status qn_tuning_load(qn_device *device, char **tuning);
+/* Replaces it in one step. QN_ERR_IO: it could not be written; the old one is still there. */
+QN_API qn_status qn_tuning_save(qn_device *device, const char *tuning);
+
+/* --- benchmarks --- */
+
+typedef enum qn_bench_outcome {
+    QN_BENCH_TIMED,
+    QN_BENCH_FAILED,         /* its self-test, or its results differ from another variant's */
+    QN_BENCH_NOT_APPLICABLE, /* it cannot run here */
+} qn_bench_outcome;
+
+/* One variant at one setting, on one task of a plan. Texts live until the callback returns. */
+typedef struct qn_bench_record {
+    const char *node, *op, *group;
+    const char *task; /* operator, group, types and shapes */
+    const char *variant, *setting;
+    qn_bench_outcome outcome;
+    const char *reason; /* "" if it was timed */
+    bool chosen;        /* by the plan */
+    double seconds;     /* of one run: a median */
+    double flops;       /* additions and multiplications */
+    double bytes;       /* that must move: each operand once */
+    int launches;
+    int64_t scratch; /* bytes */
+} qn_bench_record;
+
+typedef void (*qn_bench_fn)(void *user, const qn_bench_record *record);
+
+typedef struct qn_bench_params {
+    bool all;       /* every variant that fits; else those that the plan chose */
+    double seconds; /* of timing for each at least; 0: 0.2 */
+    qn_bench_fn fn;
+    void *user;
+} qn_bench_params;
+
+/* Times every task of a plan that was made for this device, through the same launches as training.
+ * Thread-safety: Unsafe; uses the device. */
+QN_API qn_status qn_bench(qn_device *device, const qn_plan *plan, const qn_bench_params *params);
+
+/* What the device reaches at best: fused multiply-adds from registers, and a copy of memory. */
+typedef struct qn_ceilings {
+    double flops;            /* per second; a multiply-add counts two */
+    double bytes_per_second; /* read and written together, of arrays far larger than its caches */
+    double launch_seconds;   /* an empty kernel, one of many in a row */
+} qn_ceilings;
+QN_API qn_status qn_measure_ceilings(qn_device *device, qn_ceilings *ceilings);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

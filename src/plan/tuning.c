@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/tuning.h"
+
+#include "base/text.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT = 1 };
+/* Batches beyond this are not exact in JSON. */
+static const double most_batch = 0x1p53;
+
+/* --- the table --- */
+
+/* The list with room for one more item; NULL when out of memory. */
+static void *grown(struct qn_arena *arena, void *list, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return list;
+    *capacity = *capacity ? 2 * *capacity : 32;
+    void *larger = qn_arena_alloc(arena, (size_t)*capacity, size);
+    if (larger && count)
+        memcpy(larger, list, (size_t)count * size);
+    return larger;
+}
+
+/* Copies the texts that the fields point to. */
+static bool own(struct qn_arena *arena, const char **fields[], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!(*fields[i] = qn_arena_strdup(arena, *fields[i])))
+            return false;
+    return true;
+}
+
+bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
+{
+    struct qn_tuned copy = *choice;
+    const char **fields[] = {&copy.task, &copy.variant, &copy.setting};
+    struct qn_tuned *list =
+        grown(&t->arena, t->choices, t->n_choices, &t->choice_capacity, sizeof copy);
+    if (!list || !own(&t->arena, fields, 3))
+        return false;
+    list[t->n_choices++] = copy;
+    t->choices = list;
+    return true;
+}
+
+bool qn_tuning_add_test(struct qn_tuning *t, const struct qn_self_test *test)
+{
+    struct qn_self_test copy = *test;
+    const char **fields[] = {&copy.op, &copy.variant, &copy.setting, &copy.storage, &copy.reason};
+    struct qn_self_test *list =
+        grown(&t->arena, t->tests, t->n_tests, &t->test_capacity, sizeof copy);
+    if (!list || !own(&t->arena, fields, 5))
+        return false;
+    list[t->n_tests++] = copy;
+    t->tests = list;
+    return true;
+}
+
+void qn_tuning_free(struct qn_tuning *tuning)
+{
+    qn_arena_free(&tuning->arena);
+    *tuning = (struct qn_tuning){0};
+}
+
+static double ratio(int64_t a, int64_t b)
+{
+    return a > b ? (double)a / (double)b : (double)b / (double)a;
+}
+
+const struct qn_tuned *qn_tuning_find(const struct qn_tuning *tuning, const char *task,
+                                      int64_t batch)
+{
+    const struct qn_tuned *best = NULL;
+    for (int i = 0; i < tuning->n_choices; i++) {
+        const struct qn_tuned *one = &tuning->choices[i];
+        if (strcmp(one->task, task) != 0)
+            continue;
+        const double far = ratio(one->batch, batch), nearest = best ? ratio(best->batch, batch) : 0;
+        if (!best || far < nearest || (far <= nearest && one->batch < best->batch))
+            best = one;
+    }
+    return best;
+}
+
+const struct qn_self_test *qn_tuning_test(const struct qn_tuning *tuning,
+                                          const struct qn_self_test *like)
+{
+    for (int i = 0; i < tuning->n_tests; i++) {
+        const struct qn_self_test *test = &tuning->tests[i];
+        if (strcmp(test->op, like->op) == 0 && strcmp(test->variant, like->variant) == 0 &&
+            strcmp(test->setting, like->setting) == 0 && strcmp(test->storage, like->storage) == 0)
+            return test;
+    }
+    return NULL;
+}
+
+/* --- keys --- */
+
+static void add_shape(struct qn_text *text, const struct qn_problem *problem, int value,
+                      const struct qn_operand *operand)
+{
+    const struct qn_shape *shape = &operand->shape;
+    const bool grows = problem->values[value].life == QN_LIFE_MICRO && problem->batch > 0 &&
+                       shape->rank > 0 && shape->dim[0] % problem->batch == 0;
+    for (int i = 0; i < shape->rank; i++) {
+        const int64_t size = i == 0 && grows ? shape->dim[0] / problem->batch : shape->dim[i];
+        const char *star = i == 0 && grows ? "*" : "";
+        qn_text_add(text, "%s%s", i ? "," : "", star);
+        if (!*star || size != 1)
+            qn_text_add(text, "%" PRId64, size);
+    }
+}
+
+static void add_operand(struct qn_text *text, const struct qn_problem *problem, int value,
+                        struct qn_ref ref, const struct qn_operand *operand)
+{
+    static const char *const names[QN_REF_KINDS] = {
+        [QN_REF_IN] = "in",       [QN_REF_OUT] = "out",      [QN_REF_DIN] = "din",
+        [QN_REF_DOUT] = "dout",   [QN_REF_SAVED] = "saved",  [QN_REF_TEMP] = "temp",
+        [QN_REF_STATE] = "state", [QN_REF_GATHER] = "gather"};
+    qn_text_add(text, " %s%d=%s[", names[ref.kind], ref.index, qn_dtype_name(operand->dtype));
+    add_shape(text, problem, value, operand);
+    qn_text_add(text, "]");
+}
+
+const char *qn_task_key(const struct qn_problem *problem, const struct qn_task *task,
+                        char key[QN_TASK_KEY])
+{
+    struct qn_text text = {0};
+    qn_text_add(&text, "%s/%s", task->op->name, task->group->name);
+    for (int i = 0; i < task->n_reads; i++)
+        add_operand(&text, problem, task->reads[i].value, task->reads[i].ref,
+                    &task->reads[i].operand);
+    for (int i = 0; i < task->n_writes; i++)
+        add_operand(&text, problem, task->writes[i].value, task->writes[i].ref,
+                    &task->writes[i].operand);
+    if (task->attr && task->op->attr_size)
+        qn_text_add(&text, " #%016" PRIx64,
+                    qn_hash(QN_HASH_START, task->attr, (size_t)task->op->attr_size));
+    snprintf(key, QN_TASK_KEY, "%s", text.bytes ? text.bytes : "");
+    qn_text_free(&text);
+    return key;
+}
+
+qn_dtype qn_task_storage(const struct qn_task *task)
+{
+    for (int i = 0; i < task->n_reads + task->n_writes; i++) {
+        const qn_dtype type = i < task->n_reads ? task->reads[i].operand.dtype
+                                                : task->writes[i - task->n_reads].operand.dtype;
+        if (type == QN_F16 || type == QN_BF16)
+            return type;
+    }
+    return QN_F32;
+}
+
+/* --- as text --- */
+
+static void add_word(struct qn_text *text, const char *name, const char *word)
+{
+    qn_text_add(text, "\"%s\": ", name);
+    qn_text_json(text, word);
+}
+
+static void add_choice(struct qn_text *text, const struct qn_tuned *choice)
+{
+    qn_text_add(text, "{");
+    add_word(text, "task", choice->task);
+    qn_text_add(text, ", \"batch\": %" PRId64 ", ", choice->batch);
+    add_word(text, "variant", choice->variant);
+    if (*choice->setting) {
+        qn_text_add(text, ", ");
+        add_word(text, "setting", choice->setting);
+    }
+    qn_text_add(text, ", \"seconds\": ");
+    qn_text_number(text, 4, choice->seconds);
+    qn_text_add(text, "}");
+}
+
+static void add_test(struct qn_text *text, const struct qn_self_test *test)
+{
+    qn_text_add(text, "{");
+    add_word(text, "op", test->op);
+    qn_text_add(text, ", ");
+    add_word(text, "variant", test->variant);
+    qn_text_add(text, ", ");
+    add_word(text, "setting", test->setting);
+    qn_text_add(text, ", ");
+    add_word(text, "storage", test->storage);
+    qn_text_add(text, ", ");
+    add_word(text, "reason", test->reason);
+    qn_text_add(text, "}");
+}
+
+char *qn_tuning_text(const struct qn_tuning *tuning)
+{
+    struct qn_text text = {0};
+    qn_text_add(&text, "{\"quern_tuning\": %d,\n", FORMAT);
+    add_word(&text, "device", tuning->device ? tuning->device : "");
+    qn_text_add(&text, ",\n");
+    add_word(&text, "driver", tuning->driver ? tuning->driver : "");
+    qn_text_add(&text, ",\n");
+    add_word(&text, "kernels", tuning->kernels ? tuning->kernels : "");
+    qn_text_add(&text, ",\n\"self_tests\": [");
+    for (int i = 0; i < tuning->n_tests; i++) {
+        qn_text_add(&text, "%s", i ? ",\n " : "\n ");
+        add_test(&text, &tuning->tests[i]);
+    }
+    qn_text_add(&text, "],\n\"choices\": [");
+    for (int i = 0; i < tuning->n_choices; i++) {
+        qn_text_add(&text, "%s", i ? ",\n " : "\n ");
+        add_choice(&text, &tuning->choices[i]);
+    }
+    qn_text_add(&text, "]}\n");
+    return qn_text_take(&text);
+}
+
+/* --- from text --- */
+
+struct reading {
+    struct qn_tuning *tuning;
+    const struct qn_log *log;
+};
+
+static qn_status wrong(const struct reading *r, const char *key)
+{
+    return qn_fail(r->log, QN_ERR_FORMAT, "tuning: %s: is missing or not of its type", key);
+}
+
+/* A text of an object; `otherwise` where it may be missing. */
+static qn_status read_word(const struct reading *r, const cJSON *from, const char *key,
+                           const char *otherwise, const char **word)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    *word = otherwise;
+    if (!item && otherwise)
+        return QN_OK;
+    if (!cJSON_IsString(item))
+        return wrong(r, key);
+    *word = item->valuestring;
+    return QN_OK;
+}
+
+static qn_status read_number(const struct reading *r, const cJSON *from, const char *key,
+                             double least, double most, double *number)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most))
+        return wrong(r, key);
+    *number = item->valuedouble;
+    return QN_OK;
+}
+
+static qn_status read_choice(const struct reading *r, const cJSON *from)
+{
+    struct qn_tuned choice = {0};
+    double batch = 0;
+    QN_TRY(read_word(r, from, "task", NULL, &choice.task));
+    QN_TRY(read_word(r, from, "variant", NULL, &choice.variant));
+    QN_TRY(read_word(r, from, "setting", "", &choice.setting));
+    QN_TRY(read_number(r, from, "batch", 0, most_batch, &batch));
+    QN_TRY(read_number(r, from, "seconds", 0, 1e9, &choice.seconds));
+    choice.batch = (int64_t)batch;
+    return qn_tuning_add_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;
+}
+
+static qn_status read_test(const struct reading *r, const cJSON *from)
+{
+    struct qn_self_test test = {0};
+    QN_TRY(read_word(r, from, "op", NULL, &test.op));
+    QN_TRY(read_word(r, from, "variant", NULL, &test.variant));
+    QN_TRY(read_word(r, from, "setting", NULL, &test.setting));
+    QN_TRY(read_word(r, from, "storage", NULL, &test.storage));
+    QN_TRY(read_word(r, from, "reason", NULL, &test.reason));
+    return qn_tuning_add_test(r->tuning, &test) ? QN_OK : QN_ERR_MEMORY;
+}
+
+static qn_status read_list(const struct reading *r, const cJSON *root, const char *key,
+                           qn_status (*read)(const struct reading *, const cJSON *))
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key), *item;
+    if (!cJSON_IsArray(list))
+        return wrong(r, key);
+    cJSON_ArrayForEach(item, list)
+    {
+        QN_TRY(read(r, item));
+    }
+    return QN_OK;
+}
+
+static qn_status read_names(const struct reading *r, const cJSON *root)
+{
+    struct qn_tuning *t = r->tuning;
+    const char **fields[] = {&t->device, &t->driver, &t->kernels};
+    QN_TRY(read_word(r, root, "device", "", &t->device));
+    QN_TRY(read_word(r, root, "driver", "", &t->driver));
+    QN_TRY(read_word(r, root, "kernels", "", &t->kernels));
+    return own(&t->arena, fields, 3) ? QN_OK : QN_ERR_MEMORY;
+}
+
+static qn_status read_root(const struct reading *r, const cJSON *root)
+{
+    double format = 0;
+    QN_TRY(read_number(r, root, "quern_tuning", 1, 1e9, &format));
+    if (format != FORMAT)
+        return qn_fail(r->log, QN_ERR_FORMAT, "tuning: quern_tuning: version %g, not %d", format,
+                       FORMAT);
+    QN_TRY(read_names(r, root));
+    QN_TRY(read_list(r, root, "self_tests", read_test));
+    return read_list(r, root, "choices", read_choice);
+}
+
+qn_status qn_tuning_parse(struct qn_tuning *tuning, const char *text, const struct qn_log *log)
+{
+    const struct reading r = {tuning, log};
+    cJSON *root = cJSON_Parse(text);
+    if (!root)
+        return qn_fail(log, QN_ERR_FORMAT, "tuning: is not JSON");
+    qn_status status = read_root(&r, root);
+    cJSON_Delete(root);
+    if (status == QN_ERR_MEMORY)
+        qn_fail(log, status, "tuning: out of host memory");
+    if (status != QN_OK)
+        qn_tuning_free(tuning);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/trial.h"
+
+#include "check/selftest.h"
+#include "cl/device.h"
+
+#include <string.h>
+
+static bool is_made_for_gpus(const char *variant)
+{
+    return strcmp(variant, "gpu") == 0 || strcmp(variant, "clblast") == 0;
+}
+
+unsigned qn_trial_candidates(const struct qn_problem *problem, const struct qn_task *task,
+                             const struct qn_facts *facts, bool all)
+{
+    struct qn_call call;
+    unsigned candidates = 0;
+    qn_task_call(problem, task, true, &call);
+    call.setting = 0;
+    for (int v = 0; v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
+        const struct qn_variant *variant = &task->group->variant[v];
+        const char *why;
+        if (variant->fits && !variant->fits(&call, &why))
+            continue;
+        if (all || !facts->cpu || !is_made_for_gpus(variant->name))
+            candidates |= 1u << v;
+    }
+    return candidates;
+}
+
+static struct qn_self_test test_of(const struct qn_task *task, int variant, int setting)
+{
+    const struct qn_variant *v = &task->group->variant[variant];
+    return (struct qn_self_test){.op = task->op->name,
+                                 .variant = v->name,
+                                 .setting = qn_setting_name(v, setting),
+                                 .storage = qn_dtype_name(qn_task_storage(task)),
+                                 .reason = ""};
+}
+
+void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                   int variant, int setting, const char *reason)
+{
+    struct qn_self_test test = test_of(task, variant, setting);
+    test.reason = reason;
+    qn_tuning_add_test(tuning, &test);
+    qn_log_write(qn_device_log(device), QN_LOG_WARNING,
+                 "%s: variant %s%s%s (%s) computes wrong numbers on this device and is not used: "
+                 "%s",
+                 test.op, test.variant, *test.setting ? ":" : "", test.setting, test.storage,
+                 reason);
+}
+
+bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                     int variant, int setting)
+{
+    const struct qn_self_test like = test_of(task, variant, setting);
+    const struct qn_self_test *known = qn_tuning_test(tuning, &like);
+    char reason[QN_SELF_TEST_TEXT];
+    if (known || setting > 0)
+        return !known || !*known->reason;
+    const struct qn_self_test_of what = {task->op, like.variant, setting, qn_task_storage(task)};
+    if (qn_self_test(device, &what, false, reason))
+        return qn_tuning_add_test(tuning, &like);
+    qn_trial_fail(device, tuning, task, variant, setting, reason);
+    return false;
+}
+
+bool qn_trial_stands(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                     int variant, int setting)
+{
+    const struct qn_self_test_of what = {task->op, task->group->variant[variant].name, setting,
+                                         qn_task_storage(task)};
+    char reason[QN_SELF_TEST_TEXT];
+    if (qn_self_test(device, &what, true, reason))
+        return true;
+    qn_trial_fail(device, tuning, task, variant, setting, reason);
+    return false;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The text of a tuning, and what a plan makes of it; no device runs.
+ */
+#include "support.h"
+
+#include "plan/tuning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char message[512];
+
+static void keep_message(void *user, qn_log_level level, const char *text)
+{
+    (void)user;
+    (void)level;
+    snprintf(message, sizeof message, "%s", text);
+}
+
+static const qn_log log_of_test = {keep_message, NULL};
+
+static void reads_back_what_it_writes(void **state)
+{
+    (void)state;
+    struct qn_tuning table = {0}, read = {0};
+    const struct qn_tuned choice = {"linear/forward \"x\"", 16, "cpu", "8x2", 0.25e-3};
+    const struct qn_self_test test = {"linear", "gpu", "", "f16", "case: in 0: 1, wanted 2"};
+    assert_true(qn_tuning_add_choice(&table, &choice));
+    assert_true(qn_tuning_add_test(&table, &test));
+    char *text = qn_tuning_text(&table);
+    assert_non_null(text);
+    assert_int_equal(qn_tuning_parse(&read, text, &log_of_test), QN_OK);
+    assert_int_equal(read.n_choices, 1);
+    assert_string_equal(read.choices[0].task, choice.task);
+    assert_string_equal(read.choices[0].setting, "8x2");
+    assert_int_equal(read.choices[0].batch, 16);
+    assert_true(read.choices[0].seconds == choice.seconds);
+    assert_string_equal(qn_tuning_test(&read, &test)->reason, test.reason);
+    const struct qn_self_test other = {"linear", "gpu", "", "f32", ""};
+    assert_null(qn_tuning_test(&read, &other));
+    free(text);
+    qn_tuning_free(&table);
+    qn_tuning_free(&read);
+}
+
+static void holds_many(void **state)
+{
+    (void)state;
+    struct qn_tuning table = {0};
+    char name[32];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "task %d", i);
+        assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){name, i, "cpu", "", 1}));
+    }
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "task %d", i);
+        assert_int_equal(qn_tuning_find(&table, name, 7)->batch, i);
+    }
+    qn_tuning_free(&table);
+}
+
+static void the_nearest_batch_counts(void **state)
+{
+    (void)state;
+    struct qn_tuning table = {0};
+    static const int64_t batches[] = {64, 4, 16};
+    static const struct {
+        int64_t batch, nearest;
+    } cases[] = {{1, 4}, {4, 4}, {7, 4}, {8, 4}, {9, 16}, {32, 16}, {33, 64}, {1000, 64}};
+    for (int i = 0; i < 3; i++)
+        assert_true(
+            qn_tuning_add_choice(&table, &(struct qn_tuned){"task", batches[i], "cpu", "", 1}));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(qn_tuning_find(&table, "task", cases[i].batch)->batch, cases[i].nearest);
+    assert_null(qn_tuning_find(&table, "another", 4));
+    qn_tuning_free(&table);
+}
+
+static void refuses_what_it_cannot_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        {"", "JSON"},
+        {"[]", "quern_tuning"},
+        {"{\"quern_tuning\": 2, \"self_tests\": [], \"choices\": []}", "version 2"},
+        {"{\"quern_tuning\": 1, \"choices\": []}", "self_tests"},
+        {"{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": {}}", "choices"},
+        {"{\"quern_tuning\": 1, \"self_tests\": [{\"op\": 1}], \"choices\": []}", "op"},
+        {"{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"t\", \"variant\": "
+         "\"cpu\", \"batch\": -1, \"seconds\": 1}]}",
+         "batch"},
+        {"{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"t\", \"batch\": 1, "
+         "\"seconds\": 1}]}",
+         "variant"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct qn_tuning table = {0};
+        assert_int_equal(qn_tuning_parse(&table, cases[i].text, &log_of_test), QN_ERR_FORMAT);
+        assert_non_null(strstr(message, cases[i].word));
+        assert_int_equal(table.n_choices, 0);
+    }
+}
+
+/* A table that names `variant` for the forward pass of linear layers with these types. */
+static void write_choice(char text[1024], const char *variant, const char *setting)
+{
+    snprintf(text, 1024,
+             "{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"linear/forward "
+             "in0=f32[*,40] in1=f32[24,40] out0=f32[*,24]\", \"batch\": 2, \"variant\": \"%s\", "
+             "\"setting\": \"%s\", \"seconds\": 0.001}]}",
+             variant, setting);
+}
+
+static void a_plan_takes_what_was_tuned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variant, *setting, *wish, *taken; /* NULL: the default */
+    } cases[] = {
+        {"clblast", "", NULL, "clblast"},
+        {"gpu", "", NULL, "gpu"},
+        {"other", "", NULL, NULL},
+        {"gpu", "no such setting", NULL, NULL},
+        {"gpu", "", "linear=clblast", "clblast"},
+    };
+    struct bench_device d;
+    bench_device_open(&d, NULL, NULL);
+    struct layer layer = {.batch = 8, .n = 24, .k = 40};
+    char text[1024], before[64], after[64];
+    qn_plan *plain = layer_plan(&d, &layer);
+    layer_variant(plain, before);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_choice(text, cases[i].variant, cases[i].setting);
+        layer.tuning = text;
+        layer.variants = cases[i].wish;
+        qn_plan *plan = layer_plan(&d, &layer);
+        layer_variant(plan, after);
+        assert_string_equal(after, cases[i].taken ? cases[i].taken : before);
+        assert_int_equal(qn_plan_facts(plan)->hash == qn_plan_facts(plain)->hash,
+                         strcmp(after, before) == 0);
+        qn_plan_destroy(&plan);
+    }
+    qn_plan_destroy(&plain);
+    bench_device_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_back_what_it_writes),
+        cmocka_unit_test(holds_many),
+        cmocka_unit_test(the_nearest_batch_counts),
+        cmocka_unit_test(refuses_what_it_cannot_read),
+        cmocka_unit_test(a_plan_takes_what_was_tuned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tuning on a device: it chooses among variants that compute the right numbers, keeps what it
+ * found, and never takes one that does not. Variants for other kinds of devices take part, so that
+ * there is a choice wherever this runs.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct layer small = {.batch = 8, .n = 24, .k = 40};
+/* Few results of long sums: the sums are split into parts, which no small case of the harness
+ * has. */
+static const struct layer split = {.batch = 8, .n = 16, .k = 8192};
+
+/* The first variant that fits the device. */
+static const char *shape_of(const struct bench_device *d)
+{
+    return qn_device_facts(d->device)->cpu ? "cpu" : "gpu";
+}
+
+static char *tune(struct bench_device *d, const struct layer *layer, double seconds, int *timed)
+{
+    const qn_tune_params params = {.known = layer->tuning, .seconds = seconds, .all = true};
+    char *text = NULL;
+    qn_plan *plan = layer_plan(d, layer);
+    assert_int_equal(qn_tune(d->device, plan, &params, &text, timed), QN_OK);
+    assert_non_null(text);
+    qn_plan_destroy(&plan);
+    return text;
+}
+
+/* The variant that a plan takes with this tuning. */
+static const char *taken(const struct bench_device *d, const struct layer *layer,
+                         const char *tuning, char text[64])
+{
+    struct layer tuned = *layer;
+    tuned.tuning = tuning;
+    qn_plan *plan = layer_plan(d, &tuned);
+    layer_variant(plan, text);
+    qn_plan_destroy(&plan);
+    return text;
+}
+
+static void finds_what_is_new_alone(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    struct layer layer = small;
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    char *first = tune(&d, &layer, 0, &timed);
+    assert_true(timed > 0);
+    assert_non_null(strstr(first, "linear/forward in0=f32[*,40] in1=f32[24,40]"));
+    layer.tuning = first;
+    char *second = tune(&d, &layer, 0, &timed);
+    assert_int_equal(timed, 0);
+    assert_string_equal(first, second);
+    assert_int_equal(d.n_warnings, 0);
+    free(first);
+    free(second);
+    bench_device_close(&d);
+}
+
+static void without_time_takes_the_defaults(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    char text[64];
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    char *found = tune(&d, &small, 1e-9, &timed);
+    assert_true(timed > 0);
+    assert_null(strstr(found, "\"op\"")); /* no self-test ran */
+    assert_string_equal(taken(&d, &small, found, text), shape_of(&d));
+    free(found);
+    bench_device_close(&d);
+}
+
+/* --- kernels that are wrong --- */
+
+/* Products instead of sums of products: wrong in every case. */
+static void a_miscompiled_variant_is_never_taken(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    char text[64], file[64];
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    snprintf(file, sizeof file, "matmul_%s.cl", shape_of(&d));
+    bench_device_close(&d);
+    bench_device_open(&d, file, "#define fma(a, b, c) ((a) * (b))");
+    assert_string_equal(taken(&d, &small, NULL, text), shape_of(&d));
+    char *found = tune(&d, &small, 0, &timed);
+    assert_string_not_equal(taken(&d, &small, found, text), shape_of(&d));
+    assert_int_equal(d.n_warnings, 1);
+    assert_non_null(strstr(d.warnings, "linear: variant "));
+    /* at other sizes, which nobody timed, it is not taken either */
+    const struct layer other = {.batch = 8, .n = 32, .k = 48};
+    assert_string_not_equal(taken(&d, &other, found, text), shape_of(&d));
+    free(found);
+    bench_device_close(&d);
+}
+
+/* Every part of a split sum reads the first part's terms: right in the small cases of the
+ * self-test, which split nothing. The other variants disagree, and the whole harness decides. */
+static void a_variant_that_is_wrong_at_one_size_is_found_by_the_others(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    char text[64], file[64];
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    snprintf(file, sizeof file, "matmul_%s.cl", shape_of(&d));
+    bench_device_close(&d);
+    bench_device_open(&d, file, "#define get_group_id(d) (get_group_id(d) * ((d) != 2))");
+    char *found = tune(&d, &split, 0, &timed);
+    assert_non_null(strstr(found, "\"reason\": \"\"")); /* of its self-test */
+    assert_string_not_equal(taken(&d, &split, found, text), shape_of(&d));
+    assert_true(d.n_warnings >= 1);
+    free(found);
+    bench_device_close(&d);
+}
+
+/* --- on disk --- */
+
+static void is_kept_for_the_device_and_these_kernels(void **state)
+{
+    (void)state;
+    struct bench_device d, other;
+    char *found, *loaded;
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    found = tune(&d, &small, 0, &timed);
+    assert_int_equal(qn_tuning_load(d.device, &loaded), QN_OK);
+    assert_string_equal(loaded, "");
+    free(loaded);
+    assert_int_equal(qn_tuning_save(d.device, found), QN_OK);
+    bench_device_reopen(&d);
+    assert_int_equal(qn_tuning_load(d.device, &loaded), QN_OK);
+    assert_string_equal(loaded, found);
+    free(loaded);
+
+    bench_device_open(&other, "relu.cl", "/* other kernels */");
+    assert_int_equal(qn_tuning_save(other.device, found), QN_OK);
+    assert_int_equal(qn_tuning_load(other.device, &loaded), QN_OK);
+    assert_string_equal(loaded, "");
+    free(loaded);
+    bench_device_close(&other);
+
+    assert_int_equal(qn_tuning_save(d.device, "{\"quern_tuning\": 1"), QN_OK);
+    assert_int_equal(qn_tuning_load(d.device, &loaded), QN_OK);
+    assert_string_equal(loaded, "");
+    free(loaded);
+    free(found);
+    bench_device_close(&d);
+}
+
+/* --- benchmarks --- */
+
+struct seen {
+    int timed, failed, chosen;
+    bool sane;
+};
+
+static void look(void *user, const qn_bench_record *record)
+{
+    struct seen *seen = user;
+    seen->timed += record->outcome == QN_BENCH_TIMED;
+    seen->failed += record->outcome == QN_BENCH_FAILED;
+    seen->chosen += record->chosen;
+    if (record->outcome == QN_BENCH_TIMED)
+        seen->sane = seen->sane && record->seconds > 0 && record->seconds < 60 &&
+                     record->bytes > 0 && record->launches > 0;
+}
+
+static struct seen bench(struct bench_device *d, bool all)
+{
+    struct seen seen = {.sane = true};
+    const qn_bench_params params = {.all = all, .seconds = 1e-3, .fn = look, .user = &seen};
+    qn_plan *plan = layer_plan(d, &small);
+    assert_int_equal(qn_bench(d->device, plan, &params), QN_OK);
+    qn_plan_destroy(&plan);
+    return seen;
+}
+
+static void benchmarks_tell_every_variant(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    bench_device_open(&d, NULL, NULL);
+    const struct seen chosen = bench(&d, false), all = bench(&d, true);
+    assert_true(chosen.sane && all.sane);
+    assert_int_equal(chosen.timed, chosen.chosen);
+    assert_int_equal(all.chosen, chosen.chosen);
+    assert_true(all.timed > chosen.timed);
+    assert_int_equal(all.failed, 0);
+    bench_device_close(&d);
+}
+
+static void ceilings_are_those_of_a_computer(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    qn_ceilings ceilings;
+    bench_device_open(&d, NULL, NULL);
+    assert_int_equal(qn_measure_ceilings(d.device, &ceilings), QN_OK);
+    assert_true(ceilings.flops > 1e8 && ceilings.flops < 1e16);
+    assert_true(ceilings.bytes_per_second > 1e7 && ceilings.bytes_per_second < 1e14);
+    assert_true(ceilings.launch_seconds > 0 && ceilings.launch_seconds < 1e-2);
+    bench_device_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_what_is_new_alone),
+        cmocka_unit_test(without_time_takes_the_defaults),
+        cmocka_unit_test(a_miscompiled_variant_is_never_taken),
+        cmocka_unit_test(a_variant_that_is_wrong_at_one_size_is_found_by_the_others),
+        cmocka_unit_test(is_kept_for_the_device_and_these_kernels),
+        cmocka_unit_test(benchmarks_tell_every_variant),
+        cmocka_unit_test(ceilings_are_those_of_a_computer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench_works.h"
+
+int64_t work_batch(const struct work *work)
+{
+    return work->size[0];
+}
+
+/* Values of `x` that need a gradient: an input plus a parameter. */
+static qn_tensor wanted(qn_graph *graph, qn_tensor x, int64_t channels)
+{
+    return qn_bias(graph, x, qn_parameter(graph, "shift", 1, &channels, NULL));
+}
+
+/* Makes a training of it: the mean of all elements is minimised. */
+static void minimise(qn_graph *graph, qn_tensor y)
+{
+    qn_loss(graph, qn_mean(graph, y, 1), "loss", NULL);
+}
+
+/* size: rows, outputs, terms */
+static void linear(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1], k = work->size[2];
+    const qn_init init = qn_init_fan_in(k);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, k});
+    qn_tensor weight = qn_parameter(graph, "weight", 2, (int64_t[]){n, k}, &init);
+    qn_tensor bias = qn_parameter(graph, "bias", 1, &n, NULL);
+    minimise(graph, qn_linear(graph, wanted(graph, x, k), weight, bias));
+}
+
+/* size: images, channels, height and width, output channels, kernel, stride, groups (0: 1) */
+static void conv2d(qn_graph *graph, const struct work *work)
+{
+    const int64_t c = work->size[1], side = work->size[2], o = work->size[3], k = work->size[4];
+    const int stride = (int)work->size[5], groups = work->size[6] ? (int)work->size[6] : 1;
+    const int padding = (int)(k / 2);
+    const qn_init init = qn_init_fan_in(c / groups * k * k);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){o, c / groups, k, k}, &init);
+    minimise(graph, qn_conv2d(graph, wanted(graph, x, c), weight, (qn_tensor){0},
+                              &(qn_conv2d_params){.stride = {stride, stride},
+                                                  .padding = {padding, padding},
+                                                  .groups = groups}));
+}
+
+/* size: rows, classes */
+static void cross_entropy(qn_graph *graph, const struct work *work)
+{
+    const int64_t classes = work->size[1];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, classes});
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
+    qn_loss(graph, qn_softmax_cross_entropy(graph, wanted(graph, x, classes), labels, NULL), "loss",
+            NULL);
+}
+
+/* size: images, channels, height and width */
+static void batch_norm(qn_graph *graph, const struct work *work)
+{
+    const int64_t c = work->size[1], side = work->size[2];
+    const qn_init ones = qn_init_constant(1);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor weight = qn_parameter(graph, "weight", 1, &c, &ones);
+    qn_tensor bias = qn_parameter(graph, "bias", 1, &c, NULL);
+    minimise(graph, qn_batch_norm(graph, wanted(graph, x, c), weight, bias,
+                                  &(qn_batch_norm_params){.group = (int)work->size[0]}));
+}
+
+/* size: rows, parameters: rows x columns */
+static void adamw(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1], k = work->size[2];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, k});
+    qn_tensor weight = qn_parameter(graph, "weight", 2, (int64_t[]){n, k}, NULL);
+    minimise(graph, qn_linear(graph, x, weight, (qn_tensor){0}));
+}
+
+const struct work works[] = {
+    {"linear", "512", {512, 512, 512}, linear},
+    {"linear", "1024", {1024, 1024, 1024}, linear},
+    {"linear", "2048", {2048, 2048, 2048}, linear},
+    {"linear", "gpt2 qkv", {256, 2304, 768}, linear},
+    {"linear", "gpt2 projection", {256, 768, 768}, linear},
+    {"linear", "gpt2 up", {256, 3072, 768}, linear},
+    {"linear", "gpt2 down", {256, 768, 3072}, linear},
+    {"linear", "gpt2 vocabulary", {256, 50257, 768}, linear},
+    {"conv2d", "demo 1", {64, 1, 28, 32, 3, 1}, conv2d},
+    {"conv2d", "demo 2", {64, 32, 28, 32, 3, 1}, conv2d},
+    {"conv2d", "demo 3", {64, 32, 14, 64, 3, 1}, conv2d},
+    {"conv2d", "demo 4", {64, 64, 14, 64, 3, 1}, conv2d},
+    {"conv2d", "demo 5", {64, 64, 7, 128, 3, 1}, conv2d},
+    {"conv2d", "resnet stem 7x7/2 3-64 224", {8, 3, 224, 64, 7, 2}, conv2d},
+    {"conv2d", "resnet 3x3 64-64 56", {8, 64, 56, 64, 3, 1}, conv2d},
+    {"conv2d", "resnet 3x3/2 64-128 56", {8, 64, 56, 128, 3, 2}, conv2d},
+    {"conv2d", "resnet 3x3 128-128 28", {8, 128, 28, 128, 3, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 64-128 56", {8, 64, 56, 128, 1, 2}, conv2d},
+    {"conv2d", "resnet 3x3/2 128-256 28", {8, 128, 28, 256, 3, 2}, conv2d},
+    {"conv2d", "resnet 3x3 256-256 14", {8, 256, 14, 256, 3, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 128-256 28", {8, 128, 28, 256, 1, 2}, conv2d},
+    {"conv2d", "resnet 3x3/2 256-512 14", {8, 256, 14, 512, 3, 2}, conv2d},
+    {"conv2d", "resnet 3x3 512-512 7", {8, 512, 7, 512, 3, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 256-512 14", {8, 256, 14, 512, 1, 2}, conv2d},
+    {"conv2d", "resnet 1x1 64-64 56", {8, 64, 56, 64, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1 64-256 56", {8, 64, 56, 256, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1 256-64 56", {8, 256, 56, 64, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1 256-128 56", {8, 256, 56, 128, 1, 1}, conv2d},
+    {"conv2d", "resnet 3x3/2 128-128 56", {8, 128, 56, 128, 3, 2}, conv2d},
+    {"conv2d", "resnet 1x1 128-512 28", {8, 128, 28, 512, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 256-512 56", {8, 256, 56, 512, 1, 2}, conv2d},
+    {"conv2d", "resnet 1x1 512-128 28", {8, 512, 28, 128, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1 512-256 28", {8, 512, 28, 256, 1, 1}, conv2d},
+    {"conv2d", "resnet 3x3/2 256-256 28", {8, 256, 28, 256, 3, 2}, conv2d},
+    {"conv2d", "resnet 1x1 256-1024 14", {8, 256, 14, 1024, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 512-1024 28", {8, 512, 28, 1024, 1, 2}, conv2d},
+    {"conv2d", "resnet 1x1 1024-256 14", {8, 1024, 14, 256, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1 1024-512 14", {8, 1024, 14, 512, 1, 1}, conv2d},
+    {"conv2d", "resnet 3x3/2 512-512 14", {8, 512, 14, 512, 3, 2}, conv2d},
+    {"conv2d", "resnet 1x1 512-2048 7", {8, 512, 7, 2048, 1, 1}, conv2d},
+    {"conv2d", "resnet 1x1/2 1024-2048 14", {8, 1024, 14, 2048, 1, 2}, conv2d},
+    {"conv2d", "resnet 1x1 2048-512 7", {8, 2048, 7, 512, 1, 1}, conv2d},
+    {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
+    {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
+    {"adamw", "64 MiB", {8, 4096, 4096}, adamw},
+    {0},
+};
