@@ -24,6 +24,13 @@ static qn_tensor halve(qn_graph *graph, qn_tensor x)
     return qn_max_pool2d(graph, x, &(qn_pool2d_params){.size = {2, 2}});
 }
 
+static qn_tensor layer(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
+                       int64_t channels, int group)
+{
+    const struct qn_layer_conv conv = {channels, 3, 1, group};
+    return qn_relu(graph, qn_layer_conv_norm(graph, x, name, norm, &conv));
+}
+
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, char error[200])
 {
@@ -33,13 +40,13 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     int64_t width = (int64_t)s.width;
     int group = (int)s.group;
     qn_tensor x = qn_layer_images(graph, data);
-    x = qn_layer_conv_norm_relu(graph, x, "conv1", "bn1", width, 3, group);
-    x = qn_layer_conv_norm_relu(graph, x, "conv2", "bn2", width, 3, group);
+    x = layer(graph, x, "conv1", "bn1", width, group);
+    x = layer(graph, x, "conv2", "bn2", width, group);
     x = halve(graph, x);
-    x = qn_layer_conv_norm_relu(graph, x, "conv3", "bn3", 2 * width, 3, group);
-    x = qn_layer_conv_norm_relu(graph, x, "conv4", "bn4", 2 * width, 3, group);
+    x = layer(graph, x, "conv3", "bn3", 2 * width, group);
+    x = layer(graph, x, "conv4", "bn4", 2 * width, group);
     x = halve(graph, x);
-    x = qn_layer_conv_norm_relu(graph, x, "conv5", "bn5", 4 * width, 3, group);
+    x = layer(graph, x, "conv5", "bn5", 4 * width, group);
     x = qn_global_avg_pool2d(graph, x);
     if (s.dropout > 0)
         x = qn_dropout(graph, x, s.dropout);

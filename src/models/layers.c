@@ -23,22 +23,22 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
     return qn_normalize(graph, images, data->mean, deviation);
 }
 
-qn_tensor qn_layer_conv_norm_relu(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                                  int64_t channels, int kernel, int group)
+qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
+                             const struct qn_layer_conv *conv)
 {
-    int64_t in = qn_shape_of(graph, x).dim[1];
+    const int64_t in = qn_shape_of(graph, x).dim[1], side = conv->kernel;
+    const int pad = conv->kernel / 2, stride = conv->stride;
     qn_tensor weight =
-        parameter(graph, name, "weight", 4, (int64_t[]){channels, in, kernel, kernel},
-                  qn_init_he(in * kernel * kernel));
-    int pad = kernel / 2;
-    qn_tensor y =
-        qn_conv2d(graph, x, weight, (qn_tensor){0}, &(qn_conv2d_params){.padding = {pad, pad}});
+        parameter(graph, name, "weight", 4, (int64_t[]){conv->channels, in, side, side},
+                  qn_init_he(in * side * side));
+    qn_tensor y = qn_conv2d(graph, x, weight, (qn_tensor){0},
+                            &(qn_conv2d_params){.stride = {stride, stride}, .padding = {pad, pad}});
     qn_name(graph, y, name);
-    qn_tensor scale = parameter(graph, norm, "weight", 1, &channels, qn_init_constant(1));
-    qn_tensor shift = parameter(graph, norm, "bias", 1, &channels, qn_init_constant(0));
-    y = qn_batch_norm(graph, y, scale, shift, &(qn_batch_norm_params){.group = group});
+    qn_tensor scale = parameter(graph, norm, "weight", 1, &conv->channels, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, norm, "bias", 1, &conv->channels, qn_init_constant(0));
+    y = qn_batch_norm(graph, y, scale, shift, &(qn_batch_norm_params){.group = conv->group});
     qn_name(graph, y, norm);
-    return qn_relu(graph, y);
+    return y;
 }
 
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)

@@ -11,10 +11,15 @@
 /* The u8 images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 
-/* Convolution of k x k without bias, stride 1, padding k / 2, so that an odd k keeps the size;
- * batch norm; ReLU. NAME.weight and NORM.weight, NORM.bias. */
-qn_tensor qn_layer_conv_norm_relu(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                                  int64_t channels, int kernel, int group);
+/* Convolution of `kernel` x `kernel` without bias, padding kernel / 2, so that with stride 1 an odd
+ * kernel keeps the size; then batch norm. NAME.weight and NORM.weight, NORM.bias. */
+struct qn_layer_conv {
+    int64_t channels;
+    int kernel, stride;
+    int group; /* of batch norm */
+};
+qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
+                             const struct qn_layer_conv *conv);
 
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "bench_update.h"
 #include "bench_works.h"
 #include "commands.h"
 #include "session.h"
@@ -8,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Room for any work: what is measured is time. */
-static const int64_t budget = INT64_C(16) << 30;
 
 struct bench {
     struct session session; /* device, tuning; graph and plan of the work under way */
@@ -47,6 +45,11 @@ static void add_result(struct bench *b, const qn_bench_record *r)
     static const char *const outcomes[] = {"timed", "failed", "not applicable"};
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "work", b->work ? b->work->name : b->session.recipe.name);
+    if (b->work) {
+        cJSON *sizes = cJSON_AddArrayToObject(object, "size");
+        for (int i = 0; i < WORK_SIZES; i++)
+            cJSON_AddItemToArray(sizes, cJSON_CreateNumber((double)b->work->size[i]));
+    }
     cJSON_AddStringToObject(object, "node", r->node);
     cJSON_AddStringToObject(object, "op", r->op);
     cJSON_AddStringToObject(object, "group", r->group);
@@ -84,6 +87,38 @@ static int measure(struct bench *b)
     return CODE_DONE;
 }
 
+static void add_update(struct bench *b, const struct update_times *times)
+{
+    const qn_plan_info *plan = qn_plan_facts(b->session.plan);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "work", b->work ? b->work->name : b->session.recipe.name);
+    cJSON_AddStringToObject(object, "op", "update");
+    cJSON_AddStringToObject(object, "outcome", "timed");
+    cJSON_AddNumberToObject(object, "seconds", times->seconds);
+    cJSON_AddNumberToObject(object, "host_seconds", times->host);
+    cJSON_AddNumberToObject(object, "samples", (double)qn_plan_settings(b->session.plan)->batch[0]);
+    cJSON_AddNumberToObject(object, "micro_batch", (double)plan->micro_batch);
+    cJSON_AddNumberToObject(object, "peak_bytes", (double)plan->peak_bytes);
+    cJSON_AddItemToArray(b->results, object);
+}
+
+static int measure_update(struct bench *b)
+{
+    struct update_times times;
+    const double samples = (double)qn_plan_settings(b->session.plan)->batch[0];
+    TRY(update_time(&b->session, &times));
+    b->count++;
+    if (b->results)
+        add_update(b, &times);
+    else
+        printf("  update: %.1f ms, %.1f samples/s; calling thread %.2f ms, %.2f %%; micro-batch "
+               "%lld\n",
+               1e3 * times.seconds, samples / times.seconds, 1e3 * times.host,
+               100 * times.host / times.seconds,
+               (long long)qn_plan_facts(b->session.plan)->micro_batch);
+    return CODE_DONE;
+}
+
 /* --- the works that ship --- */
 
 static int build_work(struct bench *b)
@@ -93,12 +128,10 @@ static int build_work(struct bench *b)
                                     .storage = s->settings.memory.storage};
     TRY_LIBRARY(s->failure, NULL, qn_graph_create(&s->graph, &params));
     b->work->build(s->graph, b->work);
-    const qn_plan_params plan = {.budget = budget,
-                                 .batch = {work_batch(b->work)},
-                                 .micro_batch = work_batch(b->work),
-                                 .recompute = QN_RECOMPUTE_NONE,
-                                 .variants = s->settings.memory.variants,
-                                 .optimizer = {.kind = QN_ADAMW}};
+    qn_plan_params plan = work_plan(b->work);
+    plan.variants = s->settings.memory.variants;
+    if (b->work->data)
+        s->data.model = *b->work->data;
     return tuning_plan(s, &plan, s->settings.memory.tune);
 }
 
@@ -108,7 +141,7 @@ static int run_work(struct bench *b)
         printf("%s %s\n", b->work->op, b->work->name);
     int code = build_work(b);
     if (code == CODE_DONE)
-        code = measure(b);
+        code = work_is_update(b->work) ? measure_update(b) : measure(b);
     qn_plan_destroy(&b->session.plan);
     qn_graph_destroy(&b->session.graph);
     return code;
@@ -161,7 +194,8 @@ static int run_recipe(struct bench *b)
     TRY(session_graph(s));
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(tuning_plan(s, &params, s->settings.memory.tune));
-    return measure(b);
+    TRY(measure(b));
+    return measure_update(b);
 }
 
 /* --- the command --- */
@@ -232,7 +266,8 @@ const struct command command_bench = {
     "networks,\n"
     "through the same launches as training, and compares them with what the device reaches at "
     "best:\n"
-    "fused multiply-adds from registers, and a copy of memory.",
+    "fused multiply-adds from registers, and a copy of memory. Then whole updates on made-up "
+    "images.",
     true,
     run,
     {OPTION_ONLY, OPTION_ALL, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_STORAGE,

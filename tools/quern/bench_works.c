@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench_works.h"
 
-int64_t work_batch(const struct work *work)
+#include <string.h>
+
+/* Room for any single operator: what is measured is time. */
+static const int64_t plenty = INT64_C(16) << 30;
+
+bool work_is_update(const struct work *work)
 {
-    return work->size[0];
+    return strcmp(work->op, "update") == 0;
+}
+
+qn_plan_params work_plan(const struct work *work)
+{
+    if (work_is_update(work))
+        return (qn_plan_params){.budget = work->size[1] << 20,
+                                .batch = {work->size[0]},
+                                .optimizer = {.kind = QN_ADAMW}};
+    return (qn_plan_params){.budget = plenty,
+                            .batch = {work->size[0]},
+                            .micro_batch = work->size[0],
+                            .recompute = QN_RECOMPUTE_NONE,
+                            .optimizer = {.kind = QN_ADAMW}};
 }
 
 /* Values of `x` that need a gradient: an input plus a parameter. */
@@ -75,6 +93,21 @@ static void adamw(qn_graph *graph, const struct work *work)
     minimise(graph, qn_linear(graph, x, weight, (qn_tensor){0}));
 }
 
+static const qn_model_data grey = {1, 28, 28, 10, {0.2860f}, {0.3530f}};
+static const qn_model_data coloured = {3, 32, 32, 10, {0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}};
+
+/* size: images, budget in MiB */
+static void demonstration(qn_graph *graph, const struct work *work)
+{
+    qn_model_build(graph, "cnn", work->data, NULL, 0);
+}
+
+static void resnet18(qn_graph *graph, const struct work *work)
+{
+    static const qn_model_option stem = {"stem", "3"};
+    qn_model_build(graph, "resnet", work->data, &stem, 1);
+}
+
 const struct work works[] = {
     {"linear", "512", {512, 512, 512}, linear},
     {"linear", "1024", {1024, 1024, 1024}, linear},
@@ -121,5 +154,7 @@ const struct work works[] = {
     {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
     {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
     {"adamw", "64 MiB", {8, 4096, 4096}, adamw},
+    {"update", "demonstration, batch 256", {256, 32}, demonstration, &grey},
+    {"update", "resnet18 32x32, batch 64", {64, 512}, resnet18, &coloured},
     {0},
 };

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models that ship: they have the parameters of the networks that they are named after.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "graph/graph.h"
+#include <quern/model.h>
+
+#include <string.h>
+
+static qn_graph *build(const char *model, int side, int classes, const qn_model_option *options,
+                       int n_options)
+{
+    qn_graph *graph = NULL;
+    const qn_model_data data = {.channels = 3, .height = side, .width = side, .classes = classes};
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_model_build(graph, model, &data, options, n_options);
+    return graph;
+}
+
+static int64_t parameters_of(const qn_graph *graph)
+{
+    int64_t count = 0;
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].kind == QN_NODE_PARAMETER)
+            count += qn_operand_count(&graph->nodes[n].leaf);
+    return count;
+}
+
+static bool has_parameter(const qn_graph *graph, const char *name)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].kind == QN_NODE_PARAMETER && strcmp(graph->nodes[n].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The numbers are those of torchvision's resnet18 and resnet34, with the first convolution changed
+ * where it is. */
+static void residual_networks_have_their_parameters(void **state)
+{
+    (void)state;
+    static const qn_model_option deep = {"depth", "34"}, small = {"stem", "3"};
+    static const struct {
+        int side, classes;
+        const qn_model_option *option;
+        int64_t parameters;
+    } cases[] = {
+        {224, 1000, NULL, 11689512}, {224, 1000, &deep, 21797672}, {32, 10, &small, 11173962}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("resnet", cases[i].side, cases[i].classes, cases[i].option,
+                                cases[i].option != NULL);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "layer2.0.downsample.1.bias"));
+        assert_true(has_parameter(graph, "layer4.1.conv2.weight"));
+        assert_false(has_parameter(graph, "layer1.0.downsample.0.weight"));
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void residual_networks_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        qn_model_option option;
+        const char *error;
+    } cases[] = {{{"depth", "20"}, "model.depth: is 18 or 34"},
+                 {{"stem", "5"}, "model.stem: is 3 or 7"},
+                 {{"width", "5"}, "model.width: no such key"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("resnet", 32, 10, &cases[i].option, 1);
+        assert_string_equal(qn_graph_error(graph), cases[i].error);
+        qn_graph_destroy(&graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(residual_networks_have_their_parameters),
+        cmocka_unit_test(residual_networks_refuse_what_they_are_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
