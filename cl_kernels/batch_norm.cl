@@ -25,12 +25,6 @@
 #ifndef B_TYPE
 #define B_TYPE f32
 #endif
-#ifndef DW_TYPE
-#define DW_TYPE f32
-#endif
-#ifndef DB_TYPE
-#define DB_TYPE f32
-#endif
 #ifndef QN_RUNNING
 #define QN_RUNNING 0 /* 1: the second statistic is a variance, not 1 / deviation */
 #endif
@@ -239,31 +233,6 @@ GROUP_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global cons
             ACC(DX, dx, row + i, beta, g * scale);
         }
     }
-}
-
-/* A work-item per channel: the groups in order. */
-CHANNEL_KERNEL affine_gradient(__global const float *sum0, ulong sum0_at,
-                               __global const float *sum1, ulong sum1_at, __global TYPE(DW) *dw,
-                               ulong dw_at, __global TYPE(DB) *db, ulong db_at, int groups,
-                               int channels, int has_weight, int has_bias, float beta_weight,
-                               float beta_bias)
-{
-    sum0 += sum0_at;
-    sum1 += sum1_at;
-    dw += dw_at;
-    db += db_at;
-    const int channel = get_global_id(0);
-    if (channel >= channels)
-        return;
-    float weight = 0.0f, bias = 0.0f;
-    for (int g = 0; g < groups; g++) {
-        bias += LD(F, sum0, (ulong)g * channels + channel);
-        weight += LD(F, sum1, (ulong)g * channels + channel);
-    }
-    if (has_weight)
-        ACC(DW, dw, channel, beta_weight, weight);
-    if (has_bias)
-        ACC(DB, db, channel, beta_bias, bias);
 }
 
 /* A work-item per channel. Nothing moves when the update is skipped. */

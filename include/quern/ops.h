@@ -49,6 +49,23 @@ typedef struct qn_batch_norm_params {
 QN_API qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                                const qn_batch_norm_params *params);
 
+typedef struct qn_layer_norm_params {
+    int dims;   /* the last so many dimensions are normalised together; 0: 1 */
+    double eps; /* 0: 1e-5 */
+} qn_layer_norm_params;
+/* weight and bias have the dimensions that are normalised together, or are none. */
+QN_API qn_tensor qn_layer_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                               const qn_layer_norm_params *params);
+
+typedef struct qn_group_norm_params {
+    int groups; /* that the channels are divided into; 0: 1 */
+    double eps; /* 0: 1e-5 */
+} qn_group_norm_params;
+/* x (b, c, ...); each sample's group of channels is normalised by itself. weight and bias (c) or
+ * none. */
+QN_API qn_tensor qn_group_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                               const qn_group_norm_params *params);
+
 /* Elementwise, of any shape. The gradient of relu at 0 is 0; of leaky_relu at 0 the slope. */
 QN_API qn_tensor qn_relu(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_leaky_relu(qn_graph *graph, qn_tensor x, double slope /* in (0, 1] */);

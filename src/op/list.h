@@ -7,6 +7,8 @@
 #define QN_OP_LIST(X)                                                                              \
     X(relu)                                                                                        \
     X(batch_norm)                                                                                  \
+    X(layer_norm)                                                                                  \
+    X(group_norm)                                                                                  \
     X(max_pool2d)                                                                                  \
     X(avg_pool2d)                                                                                  \
     X(global_avg_pool2d)                                                                           \

@@ -9,6 +9,7 @@
 #include "op/batch_norm.h"
 #include "base/log.h"
 #include "base/shape.h"
+#include "ops/affine.h"
 #include "ops/common.h"
 
 #include <quern/ops.h>
@@ -282,18 +283,8 @@ static qn_status input_gradient_gpu(struct qn_emit *emit, const struct qn_call *
 static qn_status affine_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     struct sizes s = sizes_of(call);
-    struct qn_launch launch = {
-        .program = "batch_norm",
-        .kernel = "affine_gradient",
-        .args = {QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]), QN_BUF(&call->din[1]),
-                 QN_BUF(&call->din[2]), QN_INT(s.groups), QN_INT(s.channels),
-                 QN_INT(qn_present(&call->din[1])), QN_INT(qn_present(&call->din[2])),
-                 QN_FLOAT(call->beta_in[1]), QN_FLOAT(call->beta_in[2])},
-        .global = {s.channels},
-        .local = {64}};
-    qn_launch_type(&launch, "DW", &call->din[1]);
-    qn_launch_type(&launch, "DB", &call->din[2]);
-    return qn_emit_launch(emit, &launch);
+    return qn_affine_gradient(
+        emit, call, &(struct qn_affine_sums){&call->temp[0], &call->temp[1], s.groups, s.channels});
 }
 
 static qn_status commit(struct qn_emit *emit, const struct qn_call *call)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "ops/row_norm.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/affine.h"
+#include "ops/common.h"
+
+enum { FORWARD, AFFINE_GRADIENT };
+
+/* The parts of the samples whose affine sums are made apart: so many for each compute unit, of so
+ * many samples at least, as far as the scratch goes. */
+enum { PARTS_PER_UNIT = 8, PART_SAMPLES = 16, PART_BYTES = 1 << 20 };
+
+/* GPU shape: work-items that share the samples of a channel. */
+enum { SAMPLE_LANES = 8 };
+
+void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows)
+{
+    const struct qn_operand *x = &call->in[0];
+    qn_shape_set(&call->out[0], call->storage, x->shape.rank, x->shape.dim);
+    qn_shape_set(&call->saved[0], QN_F32, kept + 1, rows);
+    call->saved[0].shape.dim[kept] = 2;
+    qn_shape_set(&call->saved[1], QN_F32, kept, rows);
+}
+
+/* --- costs --- */
+
+static int64_t samples_of_part(const struct qn_facts *facts, const struct qn_row_norm *norm)
+{
+    const int64_t sums = 2 * norm->groups * norm->channels * (int64_t)sizeof(float);
+    int64_t parts = PARTS_PER_UNIT * (int64_t)facts->compute_units;
+    parts = parts * sums > PART_BYTES ? PART_BYTES / sums : parts;
+    const int64_t each = qn_div_up(norm->samples, parts > 1 ? parts : 1);
+    return each < PART_SAMPLES ? PART_SAMPLES : each;
+}
+
+static int64_t parts_of(const struct qn_facts *facts, const struct qn_row_norm *norm)
+{
+    return qn_div_up(norm->samples, samples_of_part(facts, norm));
+}
+
+void qn_row_norm_forward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost->flops = 9 * (double)qn_operand_count(&call->in[0]);
+    cost->bytes = qn_group_bytes(call, FORWARD);
+    cost->launches = 1;
+}
+
+void qn_row_norm_input_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost->flops = 14 * (double)qn_operand_count(&call->in[0]);
+    cost->bytes = qn_group_bytes(call, AFFINE_GRADIENT + 1);
+    cost->launches = 1;
+}
+
+void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_norm *norm,
+                             struct qn_cost *cost)
+{
+    cost->flops = 6 * (double)qn_operand_count(&call->in[0]);
+    cost->launches = 2;
+    cost->scratch =
+        2 * parts_of(call->facts, norm) * norm->groups * norm->channels * (int64_t)sizeof(float);
+    cost->bytes = qn_group_bytes(call, AFFINE_GRADIENT) + 2 * (double)cost->scratch;
+}
+
+/* --- launches --- */
+
+/* How rows are walked: `across` work-items share a run of neighbouring elements. */
+struct rows {
+    struct qn_walk walk;
+    int64_t count, across, span;
+};
+
+static struct rows rows_of(const struct qn_facts *facts, const struct qn_row_norm *norm, bool cpu)
+{
+    const int64_t n = norm->channels * norm->inner;
+    struct rows r = {.walk = qn_walk_rows(facts, cpu, n), .count = norm->samples * norm->groups};
+    r.across = norm->inner > 1 ? qn_walk_rows(facts, cpu, norm->inner).lanes : r.walk.lanes;
+    r.span = qn_rows_per_team(&r.walk, n, r.count);
+    return r;
+}
+
+static qn_status launch_rows(struct qn_emit *emit, const struct qn_row_norm *norm,
+                             const struct rows *r, struct qn_launch *launch)
+{
+    const int64_t teams = r->walk.group / r->walk.lanes;
+    launch->program = "row_norm";
+    launch->global[0] = qn_div_up(r->count, r->span * teams) * r->walk.group;
+    launch->local[0] = r->walk.group;
+    qn_walk_options(launch, &r->walk);
+    qn_launch_option(launch, "QN_PLANES", norm->inner > 1);
+    return qn_emit_launch(emit, launch);
+}
+
+qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_row_norm *norm, bool cpu)
+{
+    const struct rows r = rows_of(call->facts, norm, cpu);
+    struct qn_launch launch = {
+        .kernel = "forward",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
+                 QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
+                 QN_LONG(r.count), QN_LONG(norm->groups), QN_LONG(norm->channels),
+                 QN_LONG(norm->inner), QN_INT(r.walk.lanes), QN_INT(r.across), QN_INT(r.span),
+                 QN_FLOAT(norm->eps), QN_INT(qn_present(&call->in[1])),
+                 QN_INT(qn_present(&call->in[2])), QN_INT(qn_present(&call->saved[0]))}};
+    qn_launch_type(&launch, "X", &call->in[0]);
+    qn_launch_type(&launch, "W", &call->in[1]);
+    qn_launch_type(&launch, "B", &call->in[2]);
+    qn_launch_type(&launch, "Y", &call->out[0]);
+    return launch_rows(emit, norm, &r, &launch);
+}
+
+qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_row_norm *norm, bool cpu)
+{
+    const struct rows r = rows_of(call->facts, norm, cpu);
+    struct qn_launch launch = {
+        .kernel = "input_gradient",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->in[1]),
+                 QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]), QN_BUF(&call->din[0]),
+                 QN_LONG(r.count), QN_LONG(norm->groups), QN_LONG(norm->channels),
+                 QN_LONG(norm->inner), QN_INT(r.walk.lanes), QN_INT(r.across), QN_INT(r.span),
+                 QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])}};
+    qn_launch_type(&launch, "X", &call->in[0]);
+    qn_launch_type(&launch, "W", &call->in[1]);
+    qn_launch_type(&launch, "DX", &call->din[0]);
+    qn_launch_type(&launch, "DY", &call->dout[0]);
+    return launch_rows(emit, norm, &r, &launch);
+}
+
+/* The scratch as arrays of `count` elements. */
+static struct qn_operand scratch_array(const struct qn_call *call, int index, int64_t count)
+{
+    struct qn_operand array = call->scratch;
+    array.offset += index * count;
+    array.shape = (struct qn_shape){1, {count}};
+    return array;
+}
+
+/* A work-item takes all parameters of a part of the samples (CPU), or a team one (GPU). */
+static void set_range(struct qn_launch *launch, const struct qn_row_norm *norm,
+                      const struct qn_walk *walk, int64_t parts)
+{
+    const int64_t teams = walk->group / walk->lanes, parameters = norm->groups * norm->channels;
+    launch->global[0] = walk->group == 1 ? 1 : qn_div_up(parameters, teams) * walk->group;
+    launch->global[1] = parts;
+    launch->local[0] = walk->group;
+    qn_walk_options(launch, walk);
+    qn_launch_option(launch, "QN_PLANES", norm->inner > 1);
+}
+
+qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_row_norm *norm, bool cpu)
+{
+    const int64_t parameters = norm->groups * norm->channels, parts = parts_of(call->facts, norm);
+    const struct qn_operand sum0 = scratch_array(call, 0, parts * parameters);
+    const struct qn_operand sum1 = scratch_array(call, 1, parts * parameters);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, norm->inner);
+    if (!cpu && norm->inner == 1)
+        walk.lanes = SAMPLE_LANES;
+    struct qn_launch launch = {
+        .program = "row_norm",
+        .kernel = "affine_sums",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
+                 QN_BUF(&call->saved[1]), QN_BUF(&sum0), QN_BUF(&sum1), QN_LONG(norm->samples),
+                 QN_LONG(norm->groups), QN_LONG(norm->channels), QN_LONG(norm->inner),
+                 QN_LONG(samples_of_part(call->facts, norm)), QN_INT(walk.lanes)}};
+    qn_launch_type(&launch, "X", &call->in[0]);
+    qn_launch_type(&launch, "DY", &call->dout[0]);
+    set_range(&launch, norm, &walk, parts);
+    QN_TRY(qn_emit_launch(emit, &launch));
+    return qn_affine_gradient(emit, call,
+                              &(struct qn_affine_sums){&sum0, &sum1, parts, parameters});
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What layer norm and group norm share: the launches of cl_kernels/row_norm.cl. No operator.
+ */
+#ifndef QN_OPS_ROW_NORM_H
+#define QN_OPS_ROW_NORM_H
+
+#include "op/op.h"
+
+/* x seen as (samples, groups, channels, inner): each (sample, group) is a row with a mean and a
+ * deviation of its own, each (group, channel) has a weight and a bias. */
+struct qn_row_norm {
+    int64_t samples, groups, channels, inner;
+    float eps;
+};
+
+/* Sets out 0 like x, and what is saved of each row: its mean, as two floats whose sum it is, and 1
+ * over its deviation. A row is an element of the first `kept` dimensions of `rows`. */
+void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows);
+
+/* Costs of the groups of an operator. */
+void qn_row_norm_forward_cost(const struct qn_call *call, struct qn_cost *cost);
+void qn_row_norm_input_cost(const struct qn_call *call, struct qn_cost *cost);
+void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_norm *norm,
+                             struct qn_cost *cost);
+
+qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_row_norm *norm, bool cpu);
+qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_row_norm *norm, bool cpu);
+qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_row_norm *norm, bool cpu);
+
+/* The groups of an operator and the functions of their variants, for a function `norm_of` that
+ * gives the struct qn_row_norm of a call. */
+#define QN_ROW_NORM_GROUPS                                                                         \
+    {                                                                                              \
+        {.name = "forward",                                                                        \
+         .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                  \
+         .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},                                             \
+         .write = {{QN_OUT(0), QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                           \
+         .variant = {{"cpu", qn_fits_cpu, qn_row_norm_forward_cost, forward_cpu},                  \
+                     {"gpu", qn_fits_row_group, qn_row_norm_forward_cost, forward_gpu}}},          \
+            {.name = "affine gradient",                                                            \
+             .phase = QN_PHASE_BACKWARD,                                                           \
+             .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                     \
+             .write = {{QN_DIN(1)}, {QN_DIN(2)}},                                                  \
+             .variant = {{"cpu", qn_fits_cpu, affine_cost, affine_cpu},                            \
+                         {"gpu", qn_fits_row_group, affine_cost, affine_gpu}}},                    \
+        {                                                                                          \
+            .name = "input gradient", .phase = QN_PHASE_BACKWARD,                                  \
+            .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}},          \
+            .write = {{QN_DIN(0), QN_DOUT(0)}}, .variant = {                                       \
+                {"cpu", qn_fits_cpu, qn_row_norm_input_cost, input_cpu},                           \
+                {"gpu", qn_fits_row_group, qn_row_norm_input_cost, input_gpu}                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define QN_ROW_NORM_EMIT(name, function, cpu)                                                      \
+    static qn_status name(struct qn_emit *emit, const struct qn_call *call)                        \
+    {                                                                                              \
+        const struct qn_row_norm norm = norm_of(call);                                             \
+        return function(emit, call, &norm, cpu);                                                   \
+    }
+#define QN_ROW_NORM_VARIANTS                                                                       \
+    QN_ROW_NORM_EMIT(forward_cpu, qn_row_norm_forward, true)                                       \
+    QN_ROW_NORM_EMIT(forward_gpu, qn_row_norm_forward, false)                                      \
+    QN_ROW_NORM_EMIT(input_cpu, qn_row_norm_input, true)                                           \
+    QN_ROW_NORM_EMIT(input_gpu, qn_row_norm_input, false)                                          \
+    QN_ROW_NORM_EMIT(affine_cpu, qn_row_norm_affine, true)                                         \
+    QN_ROW_NORM_EMIT(affine_gpu, qn_row_norm_affine, false)                                        \
+    static void affine_cost(const struct qn_call *call, struct qn_cost *cost)                      \
+    {                                                                                              \
+        const struct qn_row_norm norm = norm_of(call);                                             \
+        qn_row_norm_affine_cost(call, &norm, cost);                                                \
+    }
+
+#endif
