@@ -54,6 +54,12 @@ QN_API qn_tensor qn_relu(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_leaky_relu(qn_graph *graph, qn_tensor x, double slope /* in (0, 1] */);
 QN_API qn_tensor qn_sigmoid(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_tanh(qn_graph *graph, qn_tensor x);
+/* x times the probability that a normal number is below x; or the approximation of that with tanh,
+ * which GPT-2 was trained with. */
+typedef enum qn_gelu_form { QN_GELU_EXACT, QN_GELU_TANH } qn_gelu_form;
+QN_API qn_tensor qn_gelu(qn_graph *graph, qn_tensor x, qn_gelu_form form);
+/* x times sigmoid of x. */
+QN_API qn_tensor qn_silu(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_scale(qn_graph *graph, qn_tensor x, double factor);
 /* Two tensors of one shape. */
 QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);

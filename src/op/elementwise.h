@@ -12,6 +12,10 @@ struct qn_leaky_relu_attr {
     float slope; /* in (0, 1] */
 };
 
+struct qn_gelu_attr {
+    int form; /* enum qn_gelu_form */
+};
+
 struct qn_scale_attr {
     float factor;
 };

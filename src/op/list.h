@@ -19,6 +19,8 @@
     X(leaky_relu)                                                                                  \
     X(sigmoid)                                                                                     \
     X(tanh)                                                                                        \
+    X(gelu)                                                                                        \
+    X(silu)                                                                                        \
     X(scale)                                                                                       \
     X(add)                                                                                         \
     X(multiply)                                                                                    \
