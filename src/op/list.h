@@ -26,7 +26,9 @@
     X(multiply)                                                                                    \
     X(bias)                                                                                        \
     X(dropout)                                                                                     \
+    X(embedding)                                                                                   \
     X(reshape)                                                                                     \
+    X(transpose)                                                                                   \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
