@@ -3,7 +3,7 @@
  * Elementwise functions of one tensor, and their gradients. One kernel an operator and direction; a
  * work-item handles QN_V neighbouring elements, the last one what is left of them. Outputs may lie
  * in the place of inputs. */
-#include "lib/type.clh"
+#include "lib/math.clh"
 
 /* Each is written once for scalars and vectors: T is the type. Comparisons are made so that NaN
  * goes through forward functions, since an overflow must be seen at the end. */
@@ -11,13 +11,19 @@
 #define LEAKY_RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(a) * (v) : (v))
 #define SIGMOID(T, v, a) ((T)(1.0f) / ((T)(1.0f) + exp(-(v))))
 #define TANH(T, v, a) tanh(v)
+#define GELU(T, v, a) qn_gelu_##T(v)
+#define GELU_TANH(T, v, a) qn_gelu_tanh_##T(v)
+#define SILU(T, v, a) qn_silu_##T(v)
 
-/* The gradient of x from d, the gradient of y; v is y, or for the first two x or y, which have one
- * sign. */
+/* The gradient of x from d, the gradient of y. For the first two v is x or y, which have one sign;
+ * for the next two it is y, for the last three x. */
 #define RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(0.0f))
 #define LEAKY_RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(a) * (d))
 #define SIGMOID_GRADIENT(T, d, v, a) ((d) * (v) * ((T)(1.0f) - (v)))
 #define TANH_GRADIENT(T, d, v, a) ((d)*fma(-(v), (v), (T)(1.0f)))
+#define GELU_GRADIENT(T, d, v, a) ((d)*qn_gelu_slope_##T(v))
+#define GELU_TANH_GRADIENT(T, d, v, a) ((d)*qn_gelu_tanh_slope_##T(v))
+#define SILU_GRADIENT(T, d, v, a) ((d)*qn_silu_slope_##T(v))
 
 /* y = f(x) */
 #define FORWARD(NAME, F)                                                                           \
@@ -69,9 +75,15 @@ GRADIENT(relu_gradient, RELU_GRADIENT)
 GRADIENT(leaky_relu_gradient, LEAKY_RELU_GRADIENT)
 GRADIENT(sigmoid_gradient, SIGMOID_GRADIENT)
 GRADIENT(tanh_gradient, TANH_GRADIENT)
+GRADIENT(gelu_gradient, GELU_GRADIENT)
+GRADIENT(gelu_tanh_gradient, GELU_TANH_GRADIENT)
+GRADIENT(silu_gradient, SILU_GRADIENT)
 #else
 FORWARD(relu, RELU)
 FORWARD(leaky_relu, LEAKY_RELU)
 FORWARD(sigmoid, SIGMOID)
 FORWARD(tanh_forward, TANH)
+FORWARD(gelu, GELU)
+FORWARD(gelu_tanh, GELU_TANH)
+FORWARD(silu, SILU)
 #endif

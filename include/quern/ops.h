@@ -71,6 +71,12 @@ QN_API qn_tensor qn_relu(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_leaky_relu(qn_graph *graph, qn_tensor x, double slope /* in (0, 1] */);
 QN_API qn_tensor qn_sigmoid(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_tanh(qn_graph *graph, qn_tensor x);
+/* x times the probability that a normal number is below x; or the approximation of that with tanh,
+ * which GPT-2 was trained with. */
+typedef enum qn_gelu_form { QN_GELU_EXACT, QN_GELU_TANH } qn_gelu_form;
+QN_API qn_tensor qn_gelu(qn_graph *graph, qn_tensor x, qn_gelu_form form);
+/* x times sigmoid of x. */
+QN_API qn_tensor qn_silu(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_scale(qn_graph *graph, qn_tensor x, double factor);
 /* Two tensors of one shape. */
 QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);
@@ -81,11 +87,20 @@ QN_API qn_tensor qn_bias(qn_graph *graph, qn_tensor x, qn_tensor bias);
  * evaluation. The mask is drawn from (seed, update, sample, node, element): no plan changes it. */
 QN_API qn_tensor qn_dropout(qn_graph *graph, qn_tensor x, double rate);
 
+/* ids u8 or i32 (..), table (rows, n), a parameter -> (.., n): the rows with these numbers. A
+ * number that names no row gives zeros and has no gradient. The table may be the weight of a linear
+ * layer, too. */
+QN_API qn_tensor qn_embedding(qn_graph *graph, qn_tensor ids, qn_tensor table);
+
 /* The same elements in another shape; one dimension may be 0: it is worked out. The batch must stay
  * in dimension 0. */
 QN_API qn_tensor qn_reshape(qn_graph *graph, qn_tensor x, int rank, const int64_t *dim);
 /* (b, ...) -> (b, rest). */
 QN_API qn_tensor qn_flatten(qn_graph *graph, qn_tensor x);
+
+/* The dimensions in another order: dimension i of the result is dimension axes[i] of x. The batch
+ * must stay in dimension 0. */
+QN_API qn_tensor qn_transpose(qn_graph *graph, qn_tensor x, int rank, const int *axes);
 
 /* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
  * values; NULL: 0 and 1. */

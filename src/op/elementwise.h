@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes of the elementwise operators and of the view reshape.
+ * Attributes of the elementwise operators, of the view reshape and of transpose.
  */
 #ifndef QN_OP_ELEMENTWISE_H
 #define QN_OP_ELEMENTWISE_H
@@ -10,6 +10,10 @@
 
 struct qn_leaky_relu_attr {
     float slope; /* in (0, 1] */
+};
+
+struct qn_gelu_attr {
+    int form; /* enum qn_gelu_form */
 };
 
 struct qn_scale_attr {
@@ -31,6 +35,13 @@ struct qn_reshape_attr {
     int64_t dim[QN_MAX_DIMS];
     int rank;
     int refused; /* the numbers of elements differ as multiples of the batch */
+};
+
+/* Dimension i of the result is dimension axis[i] of the argument. */
+struct qn_transpose_attr {
+    int axis[QN_MAX_DIMS];
+    int rank;
+    int moves_batch; /* dimension 0 is a multiple of the batch and would go elsewhere */
 };
 
 #endif

@@ -21,12 +21,16 @@
     X(leaky_relu)                                                                                  \
     X(sigmoid)                                                                                     \
     X(tanh)                                                                                        \
+    X(gelu)                                                                                        \
+    X(silu)                                                                                        \
     X(scale)                                                                                       \
     X(add)                                                                                         \
     X(multiply)                                                                                    \
     X(bias)                                                                                        \
     X(dropout)                                                                                     \
+    X(embedding)                                                                                   \
     X(reshape)                                                                                     \
+    X(transpose)                                                                                   \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \

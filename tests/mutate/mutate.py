@@ -38,6 +38,7 @@ import sites
 ELSEWHERE = {
     "type.clh": "its macros are what the bugs are made of",
     "control.clh": "has no code",
+    "math.clh": "tests/cl/math.c bounds the errors of its functions",
     "random.clh": "its values are compared with those of src/base/random.c",
     "shuffle.clh": "moves values between registers and touches no memory",
     "fill.cl": "is launched by memory, not by an operator; tests/cl/slab.c checks it",
