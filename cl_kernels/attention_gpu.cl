@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention in the shape that GPUs want, with the same two products as attention_cpu.cl. A
- * work-group of SIDE x SIDE work-items takes BLOCK tokens, which lie side by side in local memory
- * (a panel: HEAD rows of BLOCK), and meets the tokens of the other side in tiles of BLOCK rows.
+ * work-group of WIDE x TALL work-items takes BLOCK tokens, which lie side by side in local memory
+ * (a panel: HEAD rows of BLOCK), and meets the tokens of the other side in tiles of ROWS rows.
  * Work-item (x, y) computes EACH x EACH scores, those of rows y * EACH .. and tokens x * EACH ..;
- * and of the sums over tiles, elements y, y + SIDE, ... of the same tokens, in registers. Tokens
+ * and of the sums over tiles, elements y, y + TALL, ... of the same tokens, in registers. Tokens
  * past the last are zeros in tiles and repeat it in panels; they are never stored.
+ *
+ * Options beside those of lib/attention.clh: TALL, 8, or 4 where local memory is short.
  */
 #define QN_V 4
 #include "lib/attention.clh"
 
-#define SIDE 8
+#define WIDE 8
 #define EACH QN_V
-#define BLOCK (SIDE * EACH)
-#define ITEMS (SIDE * SIDE)
-#define SHARE (HEAD / SIDE)
+#define BLOCK (WIDE * EACH)
+#define ROWS (TALL * EACH)
+#define ITEMS (WIDE * TALL)
+#define SHARE (HEAD / TALL)
 /* Floats from one row of a tile to the next: the odd one spreads a column over the banks. */
 #define PITCH (HEAD + 1)
-#define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
+#define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
 
 /* to = factor * x, transposed. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
-    const int id = (int)(get_local_id(1) * SIDE + get_local_id(0));
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
     for (int w = id; w < BLOCK * HEAD; w += ITEMS) {
         const int token = w / HEAD, d = w - token * HEAD;
         ((__local float *)to)[d * BLOCK + token] =
@@ -34,8 +37,8 @@ static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ul
 static inline void load_tile(__local float *to, __global const TYPE(X) * x, ulong pitch, int first,
                              int rows)
 {
-    const int id = (int)(get_local_id(1) * SIDE + get_local_id(0));
-    for (int w = id; w < BLOCK * HEAD; w += ITEMS) {
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
+    for (int w = id; w < ROWS * HEAD; w += ITEMS) {
         const int row = w / HEAD, d = w - row * HEAD;
         float value = 0.0f;
         if (row < rows)
@@ -59,7 +62,7 @@ static inline void dots(floatv *score, __local const float *tile, __local const 
     for (int r = 0; r < EACH; r++)
         score[r] = (floatv)(0.0f);
     for (int d = 0; d < HEAD; d++) {
-        const floatv tokens = panel[d * SIDE + x];
+        const floatv tokens = panel[d * WIDE + x];
 #pragma unroll
         for (int r = 0; r < EACH; r++)
             score[r] = fma((floatv)(tile[(y * EACH + r) * PITCH + d]), tokens, score[r]);
@@ -70,11 +73,11 @@ static inline void dots(floatv *score, __local const float *tile, __local const 
 static inline void fold(floatv *sum, __local const float *tile, __local const floatv *scores)
 {
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
-    for (int row = 0; row < BLOCK; row++) {
-        const floatv tokens = scores[row * SIDE + x];
+    for (int row = 0; row < ROWS; row++) {
+        const floatv tokens = scores[row * WIDE + x];
 #pragma unroll
         for (int i = 0; i < SHARE; i++)
-            sum[i] = fma((floatv)(tile[row * PITCH + i * SIDE + y]), tokens, sum[i]);
+            sum[i] = fma((floatv)(tile[row * PITCH + i * TALL + y]), tokens, sum[i]);
     }
 }
 
@@ -84,7 +87,7 @@ static inline void share_scores(__local floatv *to, const floatv *score)
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
 #pragma unroll
     for (int r = 0; r < EACH; r++)
-        to[(y * EACH + r) * SIDE + x] = score[r];
+        to[(y * EACH + r) * WIDE + x] = score[r];
 }
 
 /* x = beta * x + factor * sum. */
@@ -97,7 +100,7 @@ static inline void unpack(__global TYPE(X) * x, const floatv *sum, ulong pitch, 
         const float lane[EACH] = {all.s0, all.s1, all.s2, all.s3};
         for (int e = 0; e < EACH; e++)
             if (token + e < count)
-                ACC(X, x, (token + e) * pitch + i * SIDE + y, beta, lane[e]);
+                ACC(X, x, (token + e) * pitch + i * TALL + y, beta, lane[e]);
     }
 }
 
@@ -153,8 +156,8 @@ static inline void keep_lanes(floatv *keep, attention_draws draws, int query, in
 GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
                    ulong saved_at, uint saves)
 {
-    __local floatv query[HEAD * SIDE], scores[BLOCK * SIDE];
-    __local float tile[BLOCK * PITCH];
+    __local floatv query[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
     floatv sum[SHARE], score[EACH], top = (floatv)(LOWEST), total = (floatv)(0.0f);
     const attention_place at =
         attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
@@ -168,28 +171,28 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
 
     pack_panel(query, q, q_row, first, queries, scale);
     clear(sum);
-    for (int key = 0; key < end; key += BLOCK) {
+    for (int key = 0; key < end; key += ROWS) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_tile(tile, k, k_row, key, min(BLOCK, end - key));
+        load_tile(tile, k, k_row, key, min(ROWS, end - key));
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(score, tile, query);
         hide_rows(score, key, end, first, causal);
         share_scores(scores, score);
         barrier(CLK_LOCAL_MEM_FENCE);
         floatv most = top;
-        for (int row = 0; row < BLOCK; row++)
-            most = fmax(most, scores[row * SIDE + x]);
+        for (int row = 0; row < ROWS; row++)
+            most = fmax(most, scores[row * WIDE + x]);
         for (int r = 0; r < EACH; r++)
             score[r] = exp2(score[r] - most);
         barrier(CLK_LOCAL_MEM_FENCE);
         share_scores(scores, score);
-        load_tile(tile, v, k_row, key, min(BLOCK, end - key));
+        load_tile(tile, v, k_row, key, min(ROWS, end - key));
         barrier(CLK_LOCAL_MEM_FENCE);
         const floatv shrink = exp2(top - most);
         top = most;
         total *= shrink;
-        for (int row = 0; row < BLOCK; row++)
-            total += scores[row * SIDE + x];
+        for (int row = 0; row < ROWS; row++)
+            total += scores[row * WIDE + x];
 #if DROPOUT
         floatv keep[EACH];
         KEEP_ROWS(keep, key, first);
@@ -219,8 +222,8 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
                           __global const float *saved, ulong saved_at, __global const float *level,
                           ulong level_at, __global TYPE(X) * dq, ulong dq_at, float beta)
 {
-    __local floatv panel[HEAD * SIDE], scores[BLOCK * SIDE];
-    __local float tile[BLOCK * PITCH];
+    __local floatv panel[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
     floatv sum[SHARE], score[EACH], product[EACH];
     const attention_place at =
         attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
@@ -237,8 +240,8 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
         load_lanes(level + level_at + STATISTIC_AT(at.row, at.head), first, queries);
 
     clear(sum);
-    for (int key = 0; key < end; key += BLOCK) {
-        const int rows = min(BLOCK, end - key);
+    for (int key = 0; key < end; key += ROWS) {
+        const int rows = min(ROWS, end - key);
         barrier(CLK_LOCAL_MEM_FENCE);
         pack_panel(panel, d_o, heads * HEAD, first, queries, 1.0f);
         load_tile(tile, v, k_row, key, rows);
@@ -272,8 +275,8 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
                               ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
                               uint has_dv, float beta_k, float beta_v)
 {
-    __local floatv panel[HEAD * SIDE], scores[BLOCK * SIDE];
-    __local float tile[BLOCK * PITCH];
+    __local floatv panel[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
     floatv sum_k[SHARE], sum_v[SHARE], score[EACH], product[EACH], part[EACH];
     const attention_place at =
         attention_at(get_group_id(0), (keys + BLOCK - 1) / BLOCK, heads / group, false);
@@ -290,8 +293,8 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
     clear(sum_v);
     for (uint g = 0; g < group && first < here; g++) {
         ATTENTION_DRAWS(at.row, at.head * group + g);
-        for (int query = causal ? first : 0; query < (int)queries; query += BLOCK) {
-            const int rows = min(BLOCK, (int)queries - query);
+        for (int query = causal ? first : 0; query < (int)queries; query += ROWS) {
+            const int rows = min(ROWS, (int)queries - query);
             barrier(CLK_LOCAL_MEM_FENCE);
             pack_panel(panel, k, k_row, first, keys, scale);
             load_tile(tile, q + g * HEAD, q_row, query, rows);

@@ -197,18 +197,27 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
            local_bytes_of(&blocks[BLOCKS - 1], call->facts->vector_width, head);
 }
 
-/* GPU shape: as in attention_gpu.cl. */
-enum { GPU_SIDE = 8, GPU_BLOCK = 32 };
+/* GPU shape: as in attention_gpu.cl. A tile of half the rows where local memory is short. */
+enum { WIDE = 8, EACH = 4, MOST_TALL = 8, GPU_BLOCK = WIDE * EACH };
+
+static bool fits_tall(const struct qn_facts *facts, int64_t head, int64_t tall)
+{
+    const int64_t rows = tall * EACH, floats = head * GPU_BLOCK + rows * (head + 1 + GPU_BLOCK);
+    return facts->local_bytes >= floats * (int64_t)sizeof(float);
+}
+
+static int64_t tall_of(const struct qn_facts *facts, int64_t head)
+{
+    return fits_tall(facts, head, MOST_TALL) ? MOST_TALL : MOST_TALL / 2;
+}
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
 {
-    const int64_t head = sizes_of(call->attr, call->in).head;
-    const int64_t floats = GPU_BLOCK * (head + head + 1 + GPU_BLOCK);
-    *why = call->facts->max_work_group < GPU_SIDE * GPU_SIDE
-               ? "the device's work-groups are too small"
-               : "the device has too little local memory";
-    return call->facts->max_work_group >= GPU_SIDE * GPU_SIDE &&
-           call->facts->local_bytes >= floats * (int64_t)sizeof(float);
+    const struct qn_facts *facts = call->facts;
+    const int64_t head = sizes_of(call->attr, call->in).head, tall = tall_of(facts, head);
+    *why = facts->max_work_group < WIDE * tall ? "the device's work-groups are too small"
+                                               : "the device has too little local memory";
+    return facts->max_work_group >= WIDE * tall && fits_tall(facts, head, tall);
 }
 
 /* The three operands, or their gradients, of which `from` holds three or one. */
@@ -235,15 +244,29 @@ static int arguments_of(const struct qn_launch *launch)
     return n;
 }
 
-/* Gives the tokens of a work-group. */
-static int64_t set_block(struct qn_launch *launch, const struct block *block, int64_t vector)
+/* Program, options and local size of the two shapes; they give the tokens of a work-group. */
+static int64_t set_cpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
 {
+    const struct block *block = block_of(facts, head);
+    const int64_t vector = facts->vector_width;
+    launch->program = "attention_cpu";
+    launch->local[0] = 1;
     qn_launch_option(launch, "QN_V", vector);
     qn_launch_option(launch, "MR", vector < 16 ? 4 : 8);
     qn_launch_option(launch, "NV", REGISTER_VECTORS);
     qn_launch_option(launch, "PANELS", block->panels);
     qn_launch_option(launch, "ROWS", block->rows);
     return block->panels * REGISTER_VECTORS * vector;
+}
+
+static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
+{
+    const int64_t tall = tall_of(facts, head);
+    launch->program = "attention_gpu";
+    launch->local[0] = WIDE;
+    launch->local[1] = launch->global[1] = tall;
+    qn_launch_option(launch, "TALL", tall);
+    return GPU_BLOCK;
 }
 
 /* Puts the arguments of all kernels in front of those that are there, and sets what is common. */
@@ -280,13 +303,9 @@ static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(launch, "HEAD", s.head);
     qn_launch_option(launch, "DROPOUT", dropout && attr->dropout > 0);
     const int64_t heads = by_key ? s.kv_heads : s.heads, tokens = by_key ? s.keys : s.queries;
-    int64_t block = GPU_BLOCK;
-    launch->program = cpu ? "attention_cpu" : "attention_gpu";
-    if (cpu)
-        block = set_block(launch, block_of(call->facts, s.head), call->facts->vector_width);
-    launch->local[0] = launch->local[1] = cpu ? 1 : GPU_SIDE;
+    const int64_t block =
+        cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call->facts, s.head);
     launch->global[0] = s.rows * heads * qn_div_up(tokens, block) * launch->local[0];
-    launch->global[1] = launch->local[1];
     return qn_emit_launch(emit, launch);
 }
 
@@ -411,7 +430,8 @@ const struct qn_op qn_op_attention = {
                       .phase = QN_PHASE_BACKWARD,
                       .read = {{QN_OUT(0)}, {QN_DOUT(0)}},
                       .write = {{QN_TEMP(0)}},
-                      .variant = {{"any", NULL, row_sums_cost, row_sums}}},
+                      .variant = {{"cpu", qn_fits_cpu, row_sums_cost, row_sums},
+                                  {"gpu", NULL, row_sums_cost, row_sums}}},
         [QUERY_GRADIENT] = {.name = "query gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_IN(QUERY)},

@@ -180,7 +180,7 @@ static const double far_k[] = {1, 0.5, 1,  -1, 0.25, 1,   -0.5, 0.5,  /**/
 
 /* Panels are 8 to 32 lanes wide, and work-groups take up to 128; tiles have 16 to 64 rows. */
 static const struct qn_check_case cases[] = {
-    {"one token", PACKED(2, 1, 24), .attr = &one, .small = true},
+    {"one token", PACKED(2, 1, 24), .attr = &one},
     {"few tokens", SEPARATE(2, 3, 16, 5, 16), .attr = &two, .small = true},
     {"causal and packed", PACKED(1, 5, 48), .attr = &causal2, .small = true},
     {"padding",
@@ -212,11 +212,10 @@ static const struct qn_check_case cases[] = {
       {.rank = 3, .dim = {1, 3, 8}, .values = far_k},
       TOKENS(1, 3, 8),
       NONE},
-     .attr = &gentle,
-     .small = true},
+     .attr = &gentle},
     {"dropout", SEPARATE(2, 6, 16, 7, 16), .attr = &dropped, .small = true},
-    {"dropout of several tiles", SEPARATE(1, 35, 16, 70, 16), .attr = &dropped},
-    {"dropout of grouped causal heads", PACKED(2, 67, 64), .attr = &dropped_causal},
+    {"dropout of several tiles", SEPARATE(1, 33, 16, 65, 16), .attr = &dropped},
+    {"dropout of grouped causal heads", PACKED(2, 65, 64), .attr = &dropped_causal},
     {"dropout of a sample's rows", PACKED(6, 5, 48), .attr = &dropped, .rows_per_sample = 3},
     {0},
 };
