@@ -110,6 +110,22 @@ QN_API qn_tensor qn_normalize(qn_graph *graph, qn_tensor images, const float *me
 /* Over the last dimension. */
 QN_API qn_tensor qn_softmax(qn_graph *graph, qn_tensor x);
 
+typedef struct qn_attention_params {
+    int heads;      /* of the queries; 0: 1 */
+    int kv_heads;   /* of keys and values, a divisor of heads; 0: heads */
+    bool causal;    /* query i sees the keys 0 .. i */
+    double scale;   /* of the scores; 0: 1 / sqrt(head size) */
+    double dropout; /* of the probabilities, as qn_dropout */
+} qn_attention_params;
+/* softmax(scale * q k^T) v, head by head, without the matrix of all scores in memory.
+ * q (b, t, heads * n), k and v (b, s, kv_heads * n) -> (b, t, heads * n), as qn_linear makes and
+ * takes them; head h of q meets head h * kv_heads / heads of k and v. With k and v none, q holds
+ * all three side by side: (b, t, (heads + 2 kv_heads) * n). The head size n is a multiple of 8 up
+ * to 128. `lengths` (b) in i32, or none: only the first of the keys of a row are seen, the others
+ * are padding. A query that sees no key gives 0. */
+QN_API qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tensor v,
+                              qn_tensor lengths, const qn_attention_params *params);
+
 typedef struct qn_cross_entropy_params {
     double label_smoothing; /* in [0, 1) */
     bool ignore;            /* rows whose label is ignore_label count nothing */

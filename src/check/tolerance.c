@@ -21,6 +21,7 @@ static const struct {
     double output, gradient;
     const char *reason;
 } by_operator[] = {
+    {"attention", 1, 2, "its gradient comes from the output, which was rounded"},
     {"batch_norm", 1, 2, "weight and bias: sums over all pixels of the micro-batch"},
     {"bias", 1, 4, "bias: a sum over all rows of the micro-batch"},
     {"sigmoid", 1, 2, "its derivative comes from the output, which was rounded"},

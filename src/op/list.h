@@ -34,6 +34,7 @@
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
+    X(attention)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
     X(sgd)                                                                                         \

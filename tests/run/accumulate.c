@@ -61,6 +61,27 @@ static void any_split_with_class_weights(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* What dropout draws for the probabilities belongs to the samples. */
+static void any_split_with_attention(void **state)
+{
+    (void)state;
+    enum { TOKENS = 5, HEADS = 4, KV_HEADS = 2, SIZE = 8, PACKED = (HEADS + 2 * KV_HEADS) * SIZE };
+    static const int64_t splits[] = {30, 7, 1};
+    qn_graph *graph = test_graph(QN_F32);
+    const qn_init init = qn_init_fan_in(WIDTH);
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){TOKENS * PACKED, WIDTH}, &init);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    x = qn_linear(graph, x, w, (qn_tensor){0});
+    x = qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, TOKENS, PACKED});
+    x = qn_attention(graph, x, (qn_tensor){0}, (qn_tensor){0}, (qn_tensor){0},
+                     &(qn_attention_params){
+                         .heads = HEADS, .kv_heads = KV_HEADS, .causal = true, .dropout = 0.3});
+    qn_loss(graph, qn_mean(graph, qn_multiply(graph, x, x), 1), "loss", NULL);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    splits_agree(graph, 30, splits, 3, 1e-5);
+    qn_graph_destroy(&graph);
+}
+
 /* A weight that two layers share owns one accumulator. */
 static void shared_and_frozen_parameters(void **state)
 {
@@ -425,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_with_ignored_labels),
         cmocka_unit_test(any_split_with_class_weights),
+        cmocka_unit_test(any_split_with_attention),
         cmocka_unit_test(shared_and_frozen_parameters),
         cmocka_unit_test(unused_parameters_stay_what_they_are),
         cmocka_unit_test(unnormalised_accumulation_would_give_three_times),

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention in the shape that GPUs want, with the same two products as attention_cpu.cl. A
+ * work-group of WIDE x TALL work-items takes BLOCK tokens, which lie side by side in local memory
+ * (a panel: HEAD rows of BLOCK), and meets the tokens of the other side in tiles of ROWS rows.
+ * Work-item (x, y) computes EACH x EACH scores, those of rows y * EACH .. and tokens x * EACH ..;
+ * and of the sums over tiles, elements y, y + TALL, ... of the same tokens, in registers. Tokens
+ * past the last are zeros in tiles and repeat it in panels; they are never stored.
+ *
+ * Options beside those of lib/attention.clh: TALL, 8, or 4 where local memory is short.
+ */
+#define QN_V 4
+#include "lib/attention.clh"
+
+#define WIDE 8
+#define EACH QN_V
+#define BLOCK (WIDE * EACH)
+#define ROWS (TALL * EACH)
+#define ITEMS (WIDE * TALL)
+#define SHARE (HEAD / TALL)
+/* Floats from one row of a tile to the next: the odd one spreads a column over the banks. */
+#define PITCH (HEAD + 1)
+#define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
+
+/* to = factor * x, transposed. */
+static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
+                              int first, int count, float factor)
+{
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
+    for (int w = id; w < BLOCK * HEAD; w += ITEMS) {
+        const int token = w / HEAD, d = w - token * HEAD;
+        ((__local float *)to)[d * BLOCK + token] =
+            factor * LD(X, x, min(first + token, count - 1) * pitch + d);
+    }
+}
+
+static inline void load_tile(__local float *to, __global const TYPE(X) * x, ulong pitch, int first,
+                             int rows)
+{
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
+    for (int w = id; w < ROWS * HEAD; w += ITEMS) {
+        const int row = w / HEAD, d = w - row * HEAD;
+        float value = 0.0f;
+        if (row < rows)
+            value = LD(X, x, (first + row) * pitch + d);
+        to[row * PITCH + d] = value;
+    }
+}
+
+static inline void clear(floatv *sum)
+{
+#pragma unroll
+    for (int i = 0; i < SHARE; i++)
+        sum[i] = (floatv)(0.0f);
+}
+
+/* This work-item's EACH rows of tile * panel. */
+static inline void dots(floatv *score, __local const float *tile, __local const floatv *panel)
+{
+    const int x = (int)get_local_id(0), y = (int)get_local_id(1);
+#pragma unroll
+    for (int r = 0; r < EACH; r++)
+        score[r] = (floatv)(0.0f);
+    for (int d = 0; d < HEAD; d++) {
+        const floatv tokens = panel[d * WIDE + x];
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+            score[r] = fma((floatv)(tile[(y * EACH + r) * PITCH + d]), tokens, score[r]);
+    }
+}
+
+/* sum += its share of the transposed tile * scores. */
+static inline void fold(floatv *sum, __local const float *tile, __local const floatv *scores)
+{
+    const int x = (int)get_local_id(0), y = (int)get_local_id(1);
+    for (int row = 0; row < ROWS; row++) {
+        const floatv tokens = scores[row * WIDE + x];
+#pragma unroll
+        for (int i = 0; i < SHARE; i++)
+            sum[i] = fma((floatv)(tile[row * PITCH + i * TALL + y]), tokens, sum[i]);
+    }
+}
+
+/* Writes this work-item's scores where `fold` finds them. */
+static inline void share_scores(__local floatv *to, const floatv *score)
+{
+    const int x = (int)get_local_id(0), y = (int)get_local_id(1);
+#pragma unroll
+    for (int r = 0; r < EACH; r++)
+        to[(y * EACH + r) * WIDE + x] = score[r];
+}
+
+/* x = beta * x + factor * sum. */
+static inline void unpack(__global TYPE(X) * x, const floatv *sum, ulong pitch, int first,
+                          int count, floatv factor, float beta)
+{
+    const int token = first + (int)get_local_id(0) * EACH, y = (int)get_local_id(1);
+    for (int i = 0; i < SHARE; i++) {
+        const floatv all = factor * sum[i];
+        const float lane[EACH] = {all.s0, all.s1, all.s2, all.s3};
+        for (int e = 0; e < EACH; e++)
+            if (token + e < count)
+                ACC(X, x, (token + e) * pitch + i * TALL + y, beta, lane[e]);
+    }
+}
+
+/* One number a token, of those at `x`. */
+static inline floatv load_lanes(__global const float *x, int first, int count)
+{
+    const int token = first + (int)get_local_id(0) * EACH, last = count - 1;
+    return (floatv)(LD(STATISTIC, x, min(token, last)), LD(STATISTIC, x, min(token + 1, last)),
+                    LD(STATISTIC, x, min(token + 2, last)), LD(STATISTIC, x, min(token + 3, last)));
+}
+
+/* Hides the scores of keys (rows) from `end` on, or behind their query (lanes). */
+static inline void hide_rows(floatv *score, int key, int end, int query, bool causal)
+{
+    const int row = key + (int)get_local_id(1) * EACH, lane = query + (int)get_local_id(0) * EACH;
+    for (int r = 0; r < EACH; r++) {
+        const uintv from = (uint)lane + QN_LANES;
+        const intv hidden = row + r >= end ? (intv)(-1) : from < (uintv)((uint)(row + r));
+        score[r] =
+            select(score[r], (floatv)(HIDDEN), causal || row + r >= end ? hidden : (intv)(0));
+    }
+}
+
+/* Hides the scores of keys (lanes) from `end` on, or behind their query (rows), and of queries past
+ * the last. */
+static inline void hide_lanes(floatv *score, int query, int queries, int key, int end, bool causal)
+{
+    const int row = query + (int)get_local_id(1) * EACH, lane = key + (int)get_local_id(0) * EACH;
+    for (int r = 0; r < EACH; r++) {
+        const uint seen = row + r >= queries ? 0 : causal ? min(end, row + r + 1) : end;
+        score[r] = select(score[r], (floatv)(HIDDEN), (uint)lane + QN_LANES >= (uintv)(seen));
+    }
+}
+
+#if DROPOUT
+/* The factors of the scores of this work-item, rows being keys. */
+#define KEEP_ROWS(keep, key, query)                                                                \
+    attention_draw(keep, draws, (query) + (int)get_local_id(0) * EACH,                             \
+                   (key) + (int)get_local_id(1) * EACH)
+/* Rows being queries. */
+static inline void keep_lanes(floatv *keep, attention_draws draws, int query, int key)
+{
+    floatv row[EACH];
+    attention_draw(row, draws, query + (int)get_local_id(1) * EACH,
+                   key + (int)get_local_id(0) * EACH);
+    keep[0] = (floatv)(row[0].s0, row[1].s0, row[2].s0, row[3].s0);
+    keep[1] = (floatv)(row[0].s1, row[1].s1, row[2].s1, row[3].s1);
+    keep[2] = (floatv)(row[0].s2, row[1].s2, row[2].s2, row[3].s2);
+    keep[3] = (floatv)(row[0].s3, row[1].s3, row[2].s3, row[3].s3);
+}
+#endif
+
+GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
+                   ulong saved_at, uint saves)
+{
+    __local floatv query[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
+    floatv sum[SHARE], score[EACH], top = (floatv)(LOWEST), total = (floatv)(0.0f);
+    const attention_place at =
+        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const int x = (int)get_local_id(0), first = at.block * BLOCK;
+    const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
+    const int end = causal ? min(here, first + BLOCK) : here;
+    ATTENTION_DRAWS(at.row, at.head);
+    q += q_at + Q_AT(at.row, at.head);
+    k += k_at + K_AT(at.row, at.head / group);
+    v += v_at + K_AT(at.row, at.head / group);
+
+    pack_panel(query, q, q_row, first, queries, scale);
+    clear(sum);
+    for (int key = 0; key < end; key += ROWS) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        load_tile(tile, k, k_row, key, min(ROWS, end - key));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(score, tile, query);
+        hide_rows(score, key, end, first, causal);
+        share_scores(scores, score);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        floatv most = top;
+        for (int row = 0; row < ROWS; row++)
+            most = fmax(most, scores[row * WIDE + x]);
+        for (int r = 0; r < EACH; r++)
+            score[r] = exp2(score[r] - most);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        share_scores(scores, score);
+        load_tile(tile, v, k_row, key, min(ROWS, end - key));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const floatv shrink = exp2(top - most);
+        top = most;
+        total *= shrink;
+        for (int row = 0; row < ROWS; row++)
+            total += scores[row * WIDE + x];
+#if DROPOUT
+        floatv keep[EACH];
+        KEEP_ROWS(keep, key, first);
+        for (int r = 0; r < EACH; r++)
+            score[r] *= keep[r];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        share_scores(scores, score);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        for (int i = 0; i < SHARE; i++)
+            sum[i] *= shrink;
+        fold(sum, tile, scores);
+    }
+    const floatv factor = select(1.0f / total, (floatv)(0.0f), total == (floatv)(0.0f));
+    unpack(o + o_at + O_AT(at.row, at.head), sum, heads * HEAD, first, queries, factor, 0.0f);
+    if (saves && get_local_id(1) == 0) {
+        const floatv all = select(top + log2(total), (floatv)(0.0f), total == (floatv)(0.0f));
+        const float lane[EACH] = {all.s0, all.s1, all.s2, all.s3};
+        saved += saved_at + STATISTIC_AT(at.row, at.head);
+        for (int e = 0; e < EACH; e++)
+            if (first + x * EACH + e < (int)queries)
+                ST(STATISTIC, saved, first + x * EACH + e, lane[e]);
+    }
+}
+
+GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
+                          __global const float *saved, ulong saved_at, __global const float *level,
+                          ulong level_at, __global TYPE(X) * dq, ulong dq_at, float beta)
+{
+    __local floatv panel[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
+    floatv sum[SHARE], score[EACH], product[EACH];
+    const attention_place at =
+        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const int first = at.block * BLOCK;
+    const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
+    const int end = causal ? min(here, first + BLOCK) : here;
+    ATTENTION_DRAWS(at.row, at.head);
+    q += q_at + Q_AT(at.row, at.head);
+    k += k_at + K_AT(at.row, at.head / group);
+    v += v_at + K_AT(at.row, at.head / group);
+    d_o += d_o_at + O_AT(at.row, at.head);
+    const floatv top = load_lanes(saved + saved_at + STATISTIC_AT(at.row, at.head), first, queries);
+    const floatv mean =
+        load_lanes(level + level_at + STATISTIC_AT(at.row, at.head), first, queries);
+
+    clear(sum);
+    for (int key = 0; key < end; key += ROWS) {
+        const int rows = min(ROWS, end - key);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        pack_panel(panel, d_o, heads * HEAD, first, queries, 1.0f);
+        load_tile(tile, v, k_row, key, rows);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(product, tile, panel);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        pack_panel(panel, q, q_row, first, queries, scale);
+        load_tile(tile, k, k_row, key, rows);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(score, tile, panel);
+        hide_rows(score, key, end, first, causal);
+#if DROPOUT
+        floatv keep[EACH];
+        KEEP_ROWS(keep, key, first);
+        for (int r = 0; r < EACH; r++)
+            product[r] *= keep[r];
+#endif
+        for (int r = 0; r < EACH; r++)
+            score[r] = exp2(score[r] - top) * (product[r] - mean);
+        share_scores(scores, score);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        fold(sum, tile, scores);
+    }
+    unpack(dq + dq_at + Q_AT(at.row, at.head), sum, q_row, first, queries, (floatv)(scale * LN2),
+           beta);
+}
+
+GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
+                              __global const float *saved, ulong saved_at,
+                              __global const float *level, ulong level_at, __global TYPE(X) * dk,
+                              ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
+                              uint has_dv, float beta_k, float beta_v)
+{
+    __local floatv panel[HEAD * WIDE], scores[ROWS * WIDE];
+    __local float tile[ROWS * PITCH];
+    floatv sum_k[SHARE], sum_v[SHARE], score[EACH], product[EACH], part[EACH];
+    const attention_place at =
+        attention_at(get_group_id(0), (keys + BLOCK - 1) / BLOCK, heads / group, false);
+    const int first = at.block * BLOCK, y = (int)get_local_id(1);
+    const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
+    k += k_at + K_AT(at.row, at.head);
+    v += v_at + K_AT(at.row, at.head);
+    q += q_at + Q_AT(at.row, at.head * group);
+    d_o += d_o_at + O_AT(at.row, at.head * group);
+    saved += saved_at + STATISTIC_AT(at.row, at.head * group);
+    level += level_at + STATISTIC_AT(at.row, at.head * group);
+
+    clear(sum_k);
+    clear(sum_v);
+    for (uint g = 0; g < group && first < here; g++) {
+        ATTENTION_DRAWS(at.row, at.head * group + g);
+        for (int query = causal ? first : 0; query < (int)queries; query += ROWS) {
+            const int rows = min(ROWS, (int)queries - query);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            pack_panel(panel, k, k_row, first, keys, scale);
+            load_tile(tile, q + g * HEAD, q_row, query, rows);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            dots(score, tile, panel);
+            hide_lanes(score, query, queries, first, here, causal);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            pack_panel(panel, v, k_row, first, keys, 1.0f);
+            load_tile(tile, d_o + g * HEAD, heads * HEAD, query, rows);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            dots(product, tile, panel);
+#if DROPOUT
+            floatv keep[EACH];
+            keep_lanes(keep, draws, query, first);
+#endif
+            for (int r = 0; r < EACH; r++) {
+                const int row = min(query + y * EACH + r, (int)queries - 1);
+                const float top = LD(STATISTIC, saved, g * queries + row);
+                part[r] = exp2(score[r] - top);
+                score[r] = part[r];
+#if DROPOUT
+                part[r] *= keep[r];
+                product[r] *= keep[r];
+#endif
+                score[r] *= product[r] - LD(STATISTIC, level, g * queries + row);
+            }
+            share_scores(scores, part);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            fold(sum_v, tile, scores);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            load_tile(tile, q + g * HEAD, q_row, query, rows);
+            share_scores(scores, score);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            fold(sum_k, tile, scores);
+        }
+    }
+    if (has_dv)
+        unpack(dv + dv_at + K_AT(at.row, at.head), sum_v, k_row, first, keys, (floatv)(1.0f),
+               beta_v);
+    if (has_dk)
+        unpack(dk + dk_at + K_AT(at.row, at.head), sum_k, k_row, first, keys, (floatv)(scale * LN2),
+               beta_k);
+}
