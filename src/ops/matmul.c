@@ -20,7 +20,8 @@ enum { ADD_GROUP = 64 }; /* work-items of the kernels that walk elements */
 struct block {
     int64_t m, n, k;
 };
-static const struct block blocks[] = {{128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
+static const struct block blocks[] = {
+    {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
 enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 
@@ -28,9 +29,9 @@ enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 enum { SIDE = 16, EACH = 4, GPU_TILE = SIDE * EACH, GPU_DEPTH = 16 };
 enum { GPU_LOCAL_BYTES = 2 * GPU_DEPTH * (GPU_TILE + EACH) * 4 };
 
-/* Work-groups for each compute unit that are aimed at; what a part has at least; most bytes of
- * scratch for parts. */
-enum { GROUPS_PER_UNIT = 2, PART_K = 512, PART_ROWS = 256 };
+/* Work-groups for each compute unit that are aimed at, and the share of the time, one in so many,
+ * that units may be idle at the end; what a part has at least; most bytes of scratch for parts. */
+enum { GROUPS_PER_UNIT = 2, IDLE_SHARE = 16, PART_K = 512, PART_ROWS = 256 };
 static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) << 20;
 
 /* Work-groups of the column sums on GPUs. */
@@ -77,14 +78,21 @@ static void split(struct layout *layout, const struct qn_facts *facts, bool cpu,
     layout->parts = qn_div_up(length, layout->part);
 }
 
+/* Whether so many tiles are too few for the device, or leave too much of it idle at the end. */
+static bool too_coarse(const struct qn_facts *facts, int64_t tiles)
+{
+    const int64_t units = facts->compute_units, idle = qn_round_up(tiles, units) - tiles;
+    return tiles < GROUPS_PER_UNIT * units || idle * IDLE_SHARE > tiles;
+}
+
 /* Tiles of equal size, as large as a block, halved until there are enough of them. */
 static void cut_tiles(struct layout *layout, const struct qn_facts *facts, int64_t m, int64_t n)
 {
     const struct block *block = block_of(facts);
-    const int64_t v = facts->vector_width, wanted = GROUPS_PER_UNIT * (int64_t)facts->compute_units;
+    const int64_t v = facts->vector_width;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, block->m)), v);
     layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, block->n)), REGISTER_VECTORS * v);
-    while (tiles_of(layout, m, n) < wanted) {
+    while (too_coarse(facts, tiles_of(layout, m, n))) {
         if (layout->tile_n > LEAST_TILE_N && layout->tile_n >= layout->tile_m)
             layout->tile_n = qn_round_up(layout->tile_n / 2, REGISTER_VECTORS * v);
         else if (layout->tile_m > LEAST_TILE_M)
