@@ -42,13 +42,25 @@ struct register_tile {
 };
 struct cpu_tile {
     int vector;
-    struct register_tile image, narrow, wide;
+    struct register_tile image, narrow, wide, winograd;
 };
 static const struct cpu_tile cpu_tiles[] = {
-    {4, {4, 3}, {12, 1}, {6, 2}},
-    {8, {4, 3}, {12, 1}, {6, 2}},
-    {16, {4, 6}, {12, 1}, {9, 2}},
+    {4, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {8, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {16, {4, 6}, {12, 1}, {9, 2}, {8, 3}},
 };
+
+/* Winograd's way, for whatever has 3 x 3 taps: a block of channels to make x tiles of 2 x 2 pixels,
+ * of which so many channels of the source are transformed at a time. Transformed weights lie in
+ * scratch, for as many channels at a time as fit. Below the least number of channels on either side
+ * the transforms cost more than they save. */
+enum { WINOGRAD_CHANNELS = 64, WINOGRAD_TILES = 48, WINOGRAD_DEPTH = 64, LEAST_WINOGRAD = 16 };
+enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16 };
+enum {
+    WINOGRAD_LOCAL_BYTES =
+        4 * WINOGRAD_POINTS * (WINOGRAD_TILES * (WINOGRAD_CHANNELS + WINOGRAD_DEPTH + 1) + 16)
+};
+static const int64_t winograd_scratch = INT64_C(4) << 20;
 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
  * the weights, walks along. Channels are those of one of the `groups`. */
@@ -229,6 +241,36 @@ static void input_cost(const struct qn_call *call, struct qn_cost *cost)
     cost_of(call, INPUT_GRADIENT, cost);
 }
 
+/* Channels that Winograd's way makes in one launch. */
+static int64_t winograd_rows(const struct product *p)
+{
+    const int64_t most = winograd_scratch / (int64_t)sizeof(float) / WINOGRAD_POINTS / p->depth;
+    return p->channels <= most        ? p->channels
+           : most < WINOGRAD_CHANNELS ? WINOGRAD_CHANNELS
+                                      : most / WINOGRAD_CHANNELS * WINOGRAD_CHANNELS;
+}
+
+static void winograd_cost(const struct qn_call *call, bool gradient, struct qn_cost *cost)
+{
+    const struct product p = gradient ? gradient_product(call) : forward_product(call);
+    const int64_t rows = winograd_rows(&p);
+    cost_of(call, gradient ? INPUT_GRADIENT : FORWARD, cost);
+    cost->launches = 2 * (int)qn_div_up(p.channels, rows);
+    cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p.depth *
+                    (int64_t)sizeof(float);
+    cost->bytes += 2.0 * (double)cost->scratch * (double)p.channels / (double)rows;
+}
+
+static void forward_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, false, cost);
+}
+
+static void input_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, true, cost);
+}
+
 static void weight_cost(const struct qn_call *call, bool cpu, struct qn_cost *cost)
 {
     const struct split s = split_of(call, cpu);
@@ -264,6 +306,24 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
         return false;
     *why = "the device has too little local memory";
     return call->facts->local_bytes >= CPU_LOCAL_BYTES;
+}
+
+static bool fits_winograd(const struct qn_call *call, const char **why)
+{
+    const struct product p = forward_product(call);
+    if (!qn_fits_cpu(call, why))
+        return false;
+    *why = "made for 3 x 3 taps, stride and dilation 1, one group";
+    for (int i = 0; i < 2; i++)
+        if (p.kernel[i] != 3 || p.attr->stride[i] != 1 || p.attr->dilation[i] != 1)
+            return false;
+    if (p.groups > 1)
+        return false;
+    *why = "too few channels";
+    if (p.depth < LEAST_WINOGRAD || p.channels < LEAST_WINOGRAD)
+        return false;
+    *why = "the device has too little local memory";
+    return call->facts->local_bytes >= WINOGRAD_LOCAL_BYTES;
 }
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
@@ -399,6 +459,86 @@ static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
     return emit_image(emit, call, false, true);
 }
 
+/* Both kernels get all options, so that they are one program. */
+static void add_winograd_options(struct qn_launch *launch, const struct qn_call *call,
+                                 bool gradient)
+{
+    const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    qn_launch_type(launch, "S", gradient ? &call->dout[0] : &call->in[0]);
+    qn_launch_type(launch, "W", &call->in[1]);
+    qn_launch_type(launch, "B", &call->in[2]);
+    qn_launch_type(launch, "D", gradient ? &call->din[0] : &call->out[0]);
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", WINOGRAD_TILES / tile->vector);
+    qn_launch_option(launch, "QN_NR", tile->winograd.vectors);
+    qn_launch_option(launch, "QN_MR", tile->winograd.rows);
+    qn_launch_option(launch, "QN_BLOCK", WINOGRAD_CHANNELS);
+    qn_launch_option(launch, "QN_DEPTH", WINOGRAD_DEPTH);
+    qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
+}
+
+/* Transforms the weights of `rows` channels from `row0` on. */
+static qn_status emit_winograd_weights(struct qn_emit *emit, const struct qn_call *call,
+                                       const struct product *p, bool gradient, int64_t row0,
+                                       int64_t rows)
+{
+    const int64_t vector = cpu_tile_of(call->facts)->vector, taps = 9;
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd_weights",
+        .args = {QN_BUF(&call->in[1]), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows),
+                 QN_INT(p->depth), QN_LONG(gradient ? taps : taps * p->depth),
+                 QN_LONG(gradient ? taps * p->channels : taps), QN_INT(gradient)},
+        .global = {qn_div_up(rows, vector), qn_div_up(p->depth, WINOGRAD_EACH)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *call,
+                                    const struct product *p, bool gradient, int64_t row0,
+                                    int64_t rows)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd",
+        .args = {QN_BUF(gradient ? &call->dout[0] : &call->in[0]), QN_BUF(&call->scratch),
+                 QN_BUF(&call->in[2]), QN_BUF(gradient ? &call->din[0] : &call->out[0]),
+                 QN_INT(!gradient && qn_present(&call->in[2])),
+                 QN_FLOAT(gradient ? call->beta_in[0] : 0), QN_INT(p->batch), QN_INT(p->depth),
+                 QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
+                 QN_INT(p->plane[0]), QN_INT(p->plane[1]),
+                 QN_INT(gradient ? 2 - a->padding[0] : a->padding[0]),
+                 QN_INT(gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0), QN_INT(rows)},
+        .global = {qn_div_up(tiles, WINOGRAD_TILES), qn_div_up(rows, WINOGRAD_CHANNELS)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call, bool gradient)
+{
+    const struct product p = gradient ? gradient_product(call) : forward_product(call);
+    const int64_t most = winograd_rows(&p);
+    for (int64_t row0 = 0; row0 < p.channels; row0 += most) {
+        const int64_t rows = p.channels - row0 < most ? p.channels - row0 : most;
+        QN_TRY(emit_winograd_weights(emit, call, &p, gradient, row0, rows));
+        QN_TRY(emit_winograd_rows(emit, call, &p, gradient, row0, rows));
+    }
+    return QN_OK;
+}
+
+static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, false);
+}
+
+static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, true);
+}
+
 static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *call,
                              const struct product *p, const struct split *s)
 {
@@ -505,13 +645,17 @@ const struct qn_op qn_op_conv2d = {
                      .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                      .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
                      .write = {{QN_OUT(0)}},
-                     .variant = {{"cpu", fits_cpu, forward_cost, forward_cpu},
+                     .variant = {{"winograd", fits_winograd, forward_cost_winograd,
+                                  forward_winograd},
+                                 {"cpu", fits_cpu, forward_cost, forward_cpu},
                                  {"gpu", fits_gpu, forward_cost, forward_gpu}}},
         [INPUT_GRADIENT] = {.name = "input gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                             .write = {{QN_DIN(0)}},
-                            .variant = {{"cpu", fits_cpu, input_cost, input_cpu},
+                            .variant = {{"winograd", fits_winograd, input_cost_winograd,
+                                         input_winograd},
+                                        {"cpu", fits_cpu, input_cost, input_cpu},
                                         {"gpu", fits_gpu, input_cost, input_gpu}}},
         [WEIGHT_GRADIENT] = {.name = "weight gradient",
                              .phase = QN_PHASE_BACKWARD,
