@@ -3,10 +3,10 @@
  * What convolution makes of an image, in the CPU shape: the result (weights W, source S the image),
  * or with QN_GRADIENT the gradient of the image (S the gradient of the result).
  *
- * A work-item makes tiles of QN_BLOCK channels x QN_ROW pixels, as a product of weights and
+ * A work-item makes tiles of `block` channels x QN_ROW pixels, as a product of weights and
  * patches. A panel of QN_DEPTH terms is packed, then meets all the channels: QN_MR of them x QN_NR
  * vectors of sums stay in registers. The order of a sum is that of its terms. QN_MR divides
- * QN_BLOCK, and QN_NR QN_NV.
+ * `block`, which is at most QN_BLOCK, and QN_NR QN_NV.
  */
 #include "lib/conv2d_cpu.clh"
 
@@ -43,11 +43,11 @@ static inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis 
 }
 
 /* Adds one channel of a tile to what is made, `at` elements behind channel 0. */
-static inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum,
+static inline void store_spans(__global TYPE(D) * d, ulong at, const __local float *sum,
                                const conv_span *span, int spans, float bias, float beta)
 {
     for (int n = 0; n < spans; n++) {
-        const float *value = sum + span[n].lane;
+        const __local float *value = sum + span[n].lane;
         const ulong to = at + span[n].at;
         int i = 0;
         for (; span[n].step == 1 && i + QN_V <= span[n].lanes; i += QN_V)
@@ -59,8 +59,9 @@ static inline void store_spans(__global TYPE(D) *d, ulong at, const float *sum,
 
 /* sum += weights * panel: QN_MR rows of weights, whose elements lie at row[i] + term[k], x QN_NR of
  * the QN_NV vectors of pixels. */
-static inline void multiply(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
-                            const ulong *row, const uint *term, int terms)
+static inline void multiply(__local floatv *sum, __local const float *panel,
+                            __global const TYPE(W) * w, const ulong *row, const uint *term,
+                            int terms)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll
@@ -88,32 +89,34 @@ static inline void multiply(floatv *sum, __local const float *panel, __global co
             sum[i * QN_NV + j] = a[i * QN_NR + j];
 }
 
-/* Every channel of the block: rows row0 .. row0 + rows - 1 of the weights, row_step elements apart.
- * Past the last of them it is repeated, and not stored. */
-static inline void multiply_rows(floatv *sum, __local const float *panel, __global const TYPE(W) *w,
-                                 const uint *term, int terms, int row0, int rows, ulong row_step)
+/* Every channel of the block and `lanes` pixels: rows row0 .. row0 + rows - 1 of the weights,
+ * row_step elements apart. Past the last of them it is repeated, and not stored. */
+static inline void multiply_rows(__local floatv *sum, __local const float *panel,
+                                 __global const TYPE(W) * w, const uint *term, int terms, int row0,
+                                 int rows, ulong row_step, int lanes)
 {
     for (int i = 0; i < rows; i += QN_MR) {
         ulong row[QN_MR];
 #pragma unroll
         for (int j = 0; j < QN_MR; j++)
             row[j] = (row0 + min(i + j, rows - 1)) * row_step;
-        for (int j = 0; j < QN_NV; j += QN_NR)
+        for (int j = 0; j * QN_V < lanes; j += QN_NR)
             multiply(sum + i * QN_NV + j, panel + j * QN_V, w, row, term, terms);
     }
 }
 
 /* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make. Work-groups: (tiles / tiles_each, blocks of channels, phase x group). */
+ * to make. Work-groups: (tiles / tiles_each, blocks of channels, group). The phases of
+ * a tile are neighbours in the image, so they follow one another. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, ulong w_at,
-             __global const TYPE(B) *b, ulong b_at, __global TYPE(D) *d, ulong d_at, int has_bias,
+conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
+             __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,
              float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
              int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
-             int dilation_y, int dilation_x, uint tiles_each)
+             int dilation_y, int dilation_x, uint tiles_each, int block)
 {
     __local float panel[QN_PANEL(QN_DEPTH)];
-    floatv sum[QN_BLOCK * QN_NV];
+    __local floatv sum[QN_BLOCK * QN_NV];
     conv_pixels tile;
     conv_span span[QN_ROW];
     uint offset[QN_DEPTH];
@@ -121,31 +124,36 @@ conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, u
     w += w_at;
     b += b_at;
     d += d_at;
-    const int phase = get_group_id(2) / groups, group = get_group_id(2) - phase * groups;
-    const int taps = kh * kw;
+    const int group = get_group_id(2), taps = kh * kw;
 #if QN_GRADIENT
-    const int across = min(stride_x, dw), down = phase / across, right = phase - down * across;
-    const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
-    const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
+    const int across = min(stride_x, dw), phases = across * min(stride_y, dh);
     const ulong row_step = taps, term_step = (ulong)channels * taps;
 #else
-    const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
-    const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
+    const int phases = 1;
     const ulong row_step = (ulong)depth * taps, term_step = taps;
 #endif
     const ulong image = (ulong)groups * depth * sh * sw, plane = (ulong)dh * dw;
     const conv_source source = {batch * image, image, (long)group * depth * sh * sw, sh, sw};
-    const int row0 = get_group_id(1) * QN_BLOCK, rows = min(QN_BLOCK, channels - row0);
-    const int channel0 = group * channels + row0, terms = depth * v.taps * h.taps;
-    const ulong pixels = (ulong)batch * v.count * h.count;
+    const int row0 = get_group_id(1) * block, rows = min(block, channels - row0);
+    const int channel0 = group * channels + row0;
     w += (ulong)group * channels * depth * taps;
-    for (uint t = 0; t < tiles_each; t++) {
-        const ulong first = (get_group_id(0) * (ulong)tiles_each + t) * QN_ROW;
+    for (uint t = 0; t < tiles_each * phases; t++) {
+#if QN_GRADIENT
+        const int phase = t % phases, down = phase / across, right = phase - down * across;
+        const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
+        const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
+#else
+        const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
+        const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
+#endif
+        const int terms = depth * v.taps * h.taps;
+        const ulong pixels = (ulong)batch * v.count * h.count;
+        const ulong first = (get_group_id(0) * (ulong)tiles_each + t / phases) * QN_ROW;
         if (first >= pixels)
-            return;
+            continue;
         const int lanes = (int)min((ulong)QN_ROW, pixels - first);
         conv_find_pixels(&tile, first, lanes, v, h, source);
-        for (int i = 0; i < QN_BLOCK * QN_NV; i++)
+        for (int i = 0; i < block * QN_NV; i++)
             sum[i] = (floatv)(0.0f);
         for (int k = 0; k < terms; k += QN_DEPTH) {
             const int here = min(QN_DEPTH, terms - k);
@@ -155,12 +163,12 @@ conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, u
                 conv_pack_row(panel + i * QN_ROW, s, &tile, term, v, h, source);
                 term = conv_next_term(term, v, h);
             }
-            multiply_rows(sum, panel, w, offset, here, row0, rows, row_step);
+            multiply_rows(sum, panel, w, offset, here, row0, rows, row_step, lanes);
         }
         const int spans =
             find_spans(span, first, lanes, v, h, (ulong)groups * channels * plane, dw);
         for (int i = 0; i < rows; i++)
-            store_spans(d, (channel0 + i) * plane, (const float *)(sum + i * QN_NV), span, spans,
-                        has_bias ? LD(B, b, (ulong)(channel0 + i)) : 0.0f, beta);
+            store_spans(d, (channel0 + i) * plane, (const __local float *)(sum + i * QN_NV), span,
+                        spans, has_bias ? LD(B, b, (ulong)(channel0 + i)) : 0.0f, beta);
     }
 }

@@ -7,7 +7,7 @@
  * channels from one part of the pixels. For QN_ROW pixels at a time it packs the patches as rows,
  * and the gradient transposed, so that vectors hold channels; QN_MR x QN_NR vectors of sums stay in
  * registers, and are added to those of the pixels before. So long sums are sums of short ones.
- * QN_MR divides QN_DEPTH, and QN_NR QN_WIDE.
+ * QN_MR and QN_V divide QN_DEPTH, and QN_NR QN_WIDE.
  */
 #include "lib/conv2d_cpu.clh"
 
@@ -19,7 +19,7 @@ typedef struct {
 } conv_result;
 
 /* Copies `lanes` elements, rounded up to whole vectors. */
-static inline void copy_run(__local float *to, __global const TYPE(D) *d, ulong at, int lanes,
+static inline void copy_run(__local float *to, __global const TYPE(D) * d, ulong at, int lanes,
                             ulong size)
 {
     for (int i = 0; i < lanes; i += QN_V) {
@@ -33,7 +33,7 @@ static inline void copy_run(__local float *to, __global const TYPE(D) *d, ulong 
 }
 
 /* Channel `channel` of `lanes` pixels from `first` on; zeros up to QN_ROW. */
-static inline void copy_channel(__local float *to, __global const TYPE(D) *d, ulong first,
+static inline void copy_channel(__local float *to, __global const TYPE(D) * d, ulong first,
                                 int lanes, int channel, conv_result result)
 {
     for (int lane = 0; lane < lanes;) {
@@ -49,9 +49,9 @@ static inline void copy_channel(__local float *to, __global const TYPE(D) *d, ul
 
 /* Packs QN_V channels from `channel` on, `channels` of which exist, as column `vector` of rows of
  * QN_WIDE vectors, one a pixel. */
-static inline void pack_gradient(floatv *gradient, __local float *stage, __global const TYPE(D) *d,
-                                 ulong first, int lanes, int channel, int channels, int vector,
-                                 conv_result result)
+static inline void pack_gradient(__local floatv *gradient, __local float *stage,
+                                 __global const TYPE(D) * d, ulong first, int lanes, int channel,
+                                 int channels, int vector, conv_result result)
 {
     for (int i = 0; i < QN_V; i++)
         if (i < channels)
@@ -71,7 +71,8 @@ static inline void pack_gradient(floatv *gradient, __local float *stage, __globa
 }
 
 /* sum += patches * gradient: QN_MR terms x QN_NR vectors of channels. */
-static inline void multiply(floatv *sum, __local const float *panel, const floatv *gradient)
+static inline void multiply(__local floatv *sum, __local const float *panel,
+                            __local const floatv *gradient)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll
@@ -93,19 +94,39 @@ static inline void multiply(floatv *sum, __local const float *panel, const float
             sum[i * QN_WIDE + j] += a[i * QN_NR + j];
 }
 
+/* Adds QN_V terms of a vector of channels to the weights, from `at` on, `step` elements a channel.
+ */
+static inline void store_block(__global TYPE(W) * w, ulong at, ulong step,
+                               __local const floatv *sum, int channels, int terms, float beta)
+{
+    floatv row[QN_V];
+#pragma unroll
+    for (int i = 0; i < QN_V; i++)
+        row[i] = sum[i * QN_WIDE];
+    qn_transpose(row);
+    for (int i = 0; i < channels; i++, at += step) {
+        if (terms == QN_V) {
+            ACCV(W, w, at, beta, row[i]);
+            continue;
+        }
+        for (int j = 0; j < terms; j++)
+            ACC(W, w, at + j, beta, ((const float *)(row + i))[j]);
+    }
+}
+
 /* Work-groups: (blocks of terms, block of channels x group, parts). Part p of the pixels goes to a
  * copy of the weights, p copies behind w. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, ulong d_at,
-              __global TYPE(W) *w, ulong w_at, float beta, int batch, int groups, int depth,
+conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d, ulong d_at,
+              __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
               int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
               ulong part_pixels)
 {
     __local float panel[QN_PANEL(QN_DEPTH)];
     __local float stage[QN_PANEL(QN_V)];
-    floatv gradient[QN_ROW * QN_WIDE];
-    floatv sum[QN_DEPTH * QN_WIDE];
+    __local floatv gradient[QN_ROW * QN_WIDE];
+    __local floatv sum[QN_DEPTH * QN_WIDE];
     conv_pixels tile;
     s += s_at;
     d += d_at;
@@ -143,7 +164,8 @@ conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, 
                 multiply(sum + i * QN_WIDE + j, panel + i * QN_ROW, gradient + j);
     }
     w += (get_group_id(2) * (ulong)groups * channels + channel0) * terms + term0;
-    for (int j = 0; j < columns; j++)
-        for (int i = 0; i < here; i++)
-            ACC(W, w, (ulong)j * terms + i, beta, ((const float *)sum)[i * COLUMNS + j]);
+    for (int j = 0; j < columns; j += QN_V)
+        for (int i = 0; i < here; i += QN_V)
+            store_block(w, (ulong)j * terms + i, terms, sum + i * QN_WIDE + j / QN_V,
+                        min(QN_V, columns - j), min(QN_V, here - i), beta);
 }

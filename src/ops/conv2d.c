@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Convolution as an implicit matrix product: patches are packed inside the kernels, so each group
- * is one launch for the whole micro-batch. The gradient of the weights is a long sum with few
- * results: where those would not keep the device busy the pixels are split into parts, each with
- * its own copy of the gradient in scratch, and a second launch adds the copies in order.
+ * is one launch for the whole micro-batch. CPUs do 3 x 3 taps of stride 1 in Winograd's way. The
+ * gradient of the weights is a long sum with few results: where those would not keep the device
+ * busy the pixels are split into parts, each with its own copy of the gradient in scratch, and a
+ * second launch adds the copies in order.
  */
 #include "op/conv2d.h"
 #include "base/log.h"
@@ -22,11 +23,20 @@ enum { LARGEST_ATTRIBUTE = 1 << 14, LARGEST_IMAGE = 1 << 29 };
 /* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. */
 enum { SIDE = 16, GPU_TILE = 4 };
 
-/* CPU shape: a tile of the image kernels, of which so many terms are packed at a time, and a block
- * of the weights' gradient, for which so many pixels are. Pixels are multiples of every register
- * tile. */
-enum { TILE_CHANNELS = 64, TILE_PIXELS = 96, TILE_TERMS = 72 };
-enum { BLOCK_CHANNELS = 64, BLOCK_TERMS = 72, BLOCK_PIXELS = 64 };
+/* CPU shape: most channels and pixels of a tile of the image kernel, of which so many terms are
+ * packed at a time. The largest that fits the local memory is taken. */
+struct image_tile {
+    int channels, pixels, terms;
+};
+static const struct image_tile image_tiles[] = {{256, 192, 144}, {64, 96, 72}, {32, 96, 32}};
+enum { IMAGE_TILES = sizeof image_tiles / sizeof *image_tiles, LEAST_CHANNELS = 64 };
+
+/* A block of the weights' gradient, likewise, for which so many pixels are packed at a time. */
+struct weight_block {
+    int channels, terms;
+};
+static const struct weight_block weight_blocks[] = {{128, 144}, {32, 48}};
+enum { WEIGHT_BLOCKS = sizeof weight_blocks / sizeof *weight_blocks, BLOCK_PIXELS = 64 };
 enum { CPU_LOCAL_BYTES = 32 << 10, MOST_TILES_EACH = 8 };
 
 /* Work-groups for each compute unit that a split aims at, and pixels that a part has at least. */
@@ -42,13 +52,25 @@ struct register_tile {
 };
 struct cpu_tile {
     int vector;
-    struct register_tile image, narrow, wide;
+    struct register_tile image, narrow, wide, winograd;
 };
 static const struct cpu_tile cpu_tiles[] = {
-    {4, {4, 3}, {12, 1}, {6, 2}},
-    {8, {4, 3}, {12, 1}, {6, 2}},
-    {16, {4, 6}, {12, 1}, {9, 2}},
+    {4, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {8, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {16, {8, 3}, {12, 1}, {12, 2}, {8, 3}},
 };
+
+/* Winograd's way, for whatever has 3 x 3 taps: a block of channels to make x tiles of 2 x 2 pixels,
+ * of which so many channels of the source are transformed at a time. Transformed weights lie in
+ * scratch, for as many channels at a time as fit. Below the least number of channels on either side
+ * the transforms cost more than they save. */
+enum { WINOGRAD_CHANNELS = 64, WINOGRAD_TILES = 48, WINOGRAD_DEPTH = 64, LEAST_WINOGRAD = 16 };
+enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16 };
+enum {
+    WINOGRAD_LOCAL_BYTES =
+        4 * WINOGRAD_POINTS * (WINOGRAD_TILES * (WINOGRAD_CHANNELS + WINOGRAD_DEPTH + 1) + 16)
+};
+static const int64_t winograd_scratch = INT64_C(4) << 20;
 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
  * the weights, walks along. Channels are those of one of the `groups`. */
@@ -187,12 +209,29 @@ static int64_t gpu_tile(int64_t size)
     return size > SIDE ? GPU_TILE : 1;
 }
 
+static int64_t weight_local_bytes(const struct weight_block *block, int64_t vector)
+{
+    const int64_t rows = block->channels + block->terms + vector;
+    const int64_t floats = rows * BLOCK_PIXELS + block->channels * block->terms + 2 * vector;
+    return floats * (int64_t)sizeof(float);
+}
+
+static const struct weight_block *weight_block_of(const struct qn_facts *facts)
+{
+    const struct weight_block *block = weight_blocks;
+    while (block < weight_blocks + WEIGHT_BLOCKS - 1 &&
+           weight_local_bytes(block, facts->vector_width) > facts->local_bytes)
+        block++;
+    return block;
+}
+
 static struct split split_of(const struct qn_call *call, bool cpu)
 {
     const struct product p = forward_product(call);
     const int64_t terms = terms_of(&p), pixels = pixels_of(&p);
-    const int64_t tile_terms = cpu ? BLOCK_TERMS : SIDE * gpu_tile(terms);
-    const int64_t tile_channels = cpu ? BLOCK_CHANNELS : SIDE * gpu_tile(p.channels);
+    const int64_t tile_terms = cpu ? weight_block_of(call->facts)->terms : SIDE * gpu_tile(terms);
+    const int64_t tile_channels =
+        cpu ? weight_block_of(call->facts)->channels : SIDE * gpu_tile(p.channels);
     const int64_t copy = qn_shape_count(&call->in[1].shape) * (int64_t)sizeof(float);
     struct split s = {qn_div_up(terms, tile_terms), qn_div_up(p.channels, tile_channels), 1,
                       pixels};
@@ -229,6 +268,36 @@ static void input_cost(const struct qn_call *call, struct qn_cost *cost)
     cost_of(call, INPUT_GRADIENT, cost);
 }
 
+/* Channels that Winograd's way makes in one launch. */
+static int64_t winograd_rows(const struct product *p)
+{
+    const int64_t most = winograd_scratch / (int64_t)sizeof(float) / WINOGRAD_POINTS / p->depth;
+    return p->channels <= most        ? p->channels
+           : most < WINOGRAD_CHANNELS ? WINOGRAD_CHANNELS
+                                      : most / WINOGRAD_CHANNELS * WINOGRAD_CHANNELS;
+}
+
+static void winograd_cost(const struct qn_call *call, bool gradient, struct qn_cost *cost)
+{
+    const struct product p = gradient ? gradient_product(call) : forward_product(call);
+    const int64_t rows = winograd_rows(&p);
+    cost_of(call, gradient ? INPUT_GRADIENT : FORWARD, cost);
+    cost->launches = 2 * (int)qn_div_up(p.channels, rows);
+    cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p.depth *
+                    (int64_t)sizeof(float);
+    cost->bytes += 2.0 * (double)cost->scratch * (double)p.channels / (double)rows;
+}
+
+static void forward_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, false, cost);
+}
+
+static void input_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, true, cost);
+}
+
 static void weight_cost(const struct qn_call *call, bool cpu, struct qn_cost *cost)
 {
     const struct split s = split_of(call, cpu);
@@ -258,12 +327,45 @@ static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
+static int64_t image_local_bytes(const struct image_tile *tile, int64_t vector)
+{
+    const int64_t floats = (int64_t)tile->pixels * (tile->channels + tile->terms) + vector;
+    return floats * (int64_t)sizeof(float);
+}
+
+static const struct image_tile *image_tile_of(const struct qn_facts *facts)
+{
+    const struct image_tile *tile = image_tiles;
+    while (tile < image_tiles + IMAGE_TILES - 1 &&
+           image_local_bytes(tile, facts->vector_width) > facts->local_bytes)
+        tile++;
+    return tile;
+}
+
 static bool fits_cpu(const struct qn_call *call, const char **why)
 {
     if (!qn_fits_cpu(call, why))
         return false;
     *why = "the device has too little local memory";
     return call->facts->local_bytes >= CPU_LOCAL_BYTES;
+}
+
+static bool fits_winograd(const struct qn_call *call, const char **why)
+{
+    const struct product p = forward_product(call);
+    if (!qn_fits_cpu(call, why))
+        return false;
+    *why = "made for 3 x 3 taps, stride and dilation 1, one group";
+    for (int i = 0; i < 2; i++)
+        if (p.kernel[i] != 3 || p.attr->stride[i] != 1 || p.attr->dilation[i] != 1)
+            return false;
+    if (p.groups > 1)
+        return false;
+    *why = "too few channels";
+    if (p.depth < LEAST_WINOGRAD || p.channels < LEAST_WINOGRAD)
+        return false;
+    *why = "the device has too little local memory";
+    return call->facts->local_bytes >= WINOGRAD_LOCAL_BYTES;
 }
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
@@ -319,27 +421,47 @@ static int64_t phases_of(const struct product *p, bool gradient)
     return phases;
 }
 
+/* Channels of a tile: the most, or fewer where there would be too few work-groups. A multiple of
+ * the rows of a register tile; changes no bit. */
+static int64_t image_channels(const struct qn_facts *facts, int64_t channels, int64_t others,
+                              int64_t most, int64_t rows)
+{
+    int64_t blocks = qn_div_up(channels, most);
+    while (blocks * others < (int64_t)GROUPS_PER_UNIT * facts->compute_units &&
+           channels / blocks > LEAST_CHANNELS)
+        blocks++;
+    const int64_t each = qn_round_up(qn_div_up(channels, blocks), rows);
+    return each < most ? each : most / rows * rows;
+}
+
 static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call,
                             const struct product *p, bool gradient)
 {
     const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    const struct image_tile *image = image_tile_of(call->facts);
+    const int64_t pixels = phase_pixels(p, gradient);
+    const struct register_tile *registers = &tile->image;
+    const int64_t rows = p->channels > 1 ? registers->rows : 1;
+    const int64_t vectors = image->pixels / tile->vector / registers->vectors * registers->vectors;
     const int64_t step = gradient ? 1 : p->attr->stride[1];
-    const int64_t tiles = qn_div_up(phase_pixels(p, gradient), TILE_PIXELS);
-    const int64_t blocks = qn_div_up(p->channels, TILE_CHANNELS);
-    const int64_t depth = p->groups * phases_of(p, gradient);
-    int64_t each = tiles * blocks * depth / (call->facts->compute_units * 16 + 1);
+    const int64_t tiles = qn_div_up(pixels, vectors * tile->vector);
+    const int64_t channels =
+        image_channels(call->facts, p->channels, tiles * p->groups, image->channels, rows);
+    const int64_t blocks = qn_div_up(p->channels, channels);
+    int64_t each = tiles * blocks * p->groups / (call->facts->compute_units * 16 + 1);
     each = each < 1 ? 1 : each > MOST_TILES_EACH ? MOST_TILES_EACH : each;
     launch->program = "conv2d_image_cpu";
     launch->global[0] = qn_div_up(tiles, each);
     launch->global[1] = blocks;
-    launch->global[2] = depth;
+    launch->global[2] = p->groups;
     add_argument(launch, (struct qn_arg)QN_INT(each));
+    add_argument(launch, (struct qn_arg)QN_INT(channels));
     qn_launch_option(launch, "QN_V", tile->vector);
-    qn_launch_option(launch, "QN_NV", TILE_PIXELS / tile->vector);
-    qn_launch_option(launch, "QN_NR", tile->image.vectors);
-    qn_launch_option(launch, "QN_MR", p->channels > 1 ? tile->image.rows : 1);
-    qn_launch_option(launch, "QN_BLOCK", TILE_CHANNELS);
-    qn_launch_option(launch, "QN_DEPTH", TILE_TERMS);
+    qn_launch_option(launch, "QN_NV", vectors);
+    qn_launch_option(launch, "QN_NR", registers->vectors);
+    qn_launch_option(launch, "QN_MR", rows);
+    qn_launch_option(launch, "QN_BLOCK", image->channels / rows * rows);
+    qn_launch_option(launch, "QN_DEPTH", image->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
 }
 
@@ -399,14 +521,95 @@ static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
     return emit_image(emit, call, false, true);
 }
 
+/* Both kernels get all options, so that they are one program. */
+static void add_winograd_options(struct qn_launch *launch, const struct qn_call *call,
+                                 bool gradient)
+{
+    const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    qn_launch_type(launch, "S", gradient ? &call->dout[0] : &call->in[0]);
+    qn_launch_type(launch, "W", &call->in[1]);
+    qn_launch_type(launch, "B", &call->in[2]);
+    qn_launch_type(launch, "D", gradient ? &call->din[0] : &call->out[0]);
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", WINOGRAD_TILES / tile->vector);
+    qn_launch_option(launch, "QN_NR", tile->winograd.vectors);
+    qn_launch_option(launch, "QN_MR", tile->winograd.rows);
+    qn_launch_option(launch, "QN_BLOCK", WINOGRAD_CHANNELS);
+    qn_launch_option(launch, "QN_DEPTH", WINOGRAD_DEPTH);
+    qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
+}
+
+/* Transforms the weights of `rows` channels from `row0` on. */
+static qn_status emit_winograd_weights(struct qn_emit *emit, const struct qn_call *call,
+                                       const struct product *p, bool gradient, int64_t row0,
+                                       int64_t rows)
+{
+    const int64_t vector = cpu_tile_of(call->facts)->vector, taps = 9;
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd_weights",
+        .args = {QN_BUF(&call->in[1]), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows),
+                 QN_INT(p->depth), QN_LONG(gradient ? taps : taps * p->depth),
+                 QN_LONG(gradient ? taps * p->channels : taps), QN_INT(gradient)},
+        .global = {qn_div_up(rows, vector), qn_div_up(p->depth, WINOGRAD_EACH)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *call,
+                                    const struct product *p, bool gradient, int64_t row0,
+                                    int64_t rows)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd",
+        .args = {QN_BUF(gradient ? &call->dout[0] : &call->in[0]), QN_BUF(&call->scratch),
+                 QN_BUF(&call->in[2]), QN_BUF(gradient ? &call->din[0] : &call->out[0]),
+                 QN_INT(!gradient && qn_present(&call->in[2])),
+                 QN_FLOAT(gradient ? call->beta_in[0] : 0), QN_INT(p->batch), QN_INT(p->depth),
+                 QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
+                 QN_INT(p->plane[0]), QN_INT(p->plane[1]),
+                 QN_INT(gradient ? 2 - a->padding[0] : a->padding[0]),
+                 QN_INT(gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0), QN_INT(rows)},
+        .global = {qn_div_up(tiles, WINOGRAD_TILES), qn_div_up(rows, WINOGRAD_CHANNELS)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call, bool gradient)
+{
+    const struct product p = gradient ? gradient_product(call) : forward_product(call);
+    const int64_t most = winograd_rows(&p);
+    for (int64_t row0 = 0; row0 < p.channels; row0 += most) {
+        const int64_t rows = p.channels - row0 < most ? p.channels - row0 : most;
+        QN_TRY(emit_winograd_weights(emit, call, &p, gradient, row0, rows));
+        QN_TRY(emit_winograd_rows(emit, call, &p, gradient, row0, rows));
+    }
+    return QN_OK;
+}
+
+static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, false);
+}
+
+static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, true);
+}
+
 static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *call,
                              const struct product *p, const struct split *s)
 {
     const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    const struct weight_block *block = weight_block_of(call->facts);
     const bool narrow = p->channels <= tile->vector;
     const int64_t step = p->attr->stride[1];
     int64_t vectors = narrow ? 1 : tile->wide.vectors;
-    while (vectors * tile->vector < p->channels && vectors * tile->vector < BLOCK_CHANNELS)
+    while (vectors * tile->vector < p->channels && vectors * tile->vector < block->channels)
         vectors *= 2;
     launch->program = "conv2d_weight_cpu";
     launch->global[0] = s->term_tiles;
@@ -416,7 +619,7 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_WIDE", vectors);
     qn_launch_option(launch, "QN_MR", narrow ? tile->narrow.rows : tile->wide.rows);
     qn_launch_option(launch, "QN_NR", narrow ? tile->narrow.vectors : tile->wide.vectors);
-    qn_launch_option(launch, "QN_DEPTH", BLOCK_TERMS);
+    qn_launch_option(launch, "QN_DEPTH", block->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
 }
 
@@ -505,13 +708,17 @@ const struct qn_op qn_op_conv2d = {
                      .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                      .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
                      .write = {{QN_OUT(0)}},
-                     .variant = {{"cpu", fits_cpu, forward_cost, forward_cpu},
+                     .variant = {{"winograd", fits_winograd, forward_cost_winograd,
+                                  forward_winograd},
+                                 {"cpu", fits_cpu, forward_cost, forward_cpu},
                                  {"gpu", fits_gpu, forward_cost, forward_gpu}}},
         [INPUT_GRADIENT] = {.name = "input gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                             .write = {{QN_DIN(0)}},
-                            .variant = {{"cpu", fits_cpu, input_cost, input_cpu},
+                            .variant = {{"winograd", fits_winograd, input_cost_winograd,
+                                         input_winograd},
+                                        {"cpu", fits_cpu, input_cost, input_cpu},
                                         {"gpu", fits_gpu, input_cost, input_gpu}}},
         [WEIGHT_GRADIENT] = {.name = "weight gradient",
                              .phase = QN_PHASE_BACKWARD,

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3), in the CPU
+ * shape: 2 x 2 neighbours of what is made (a tile) meet 4 x 4 of the source, and each of these
+ * POINTS of the transformed source needs one multiplication a channel, where the plain sum has 36.
+ *
+ *     made = A' [(G w G') . (B' s B)] A     summed over channels inside the brackets
+ *
+ * G takes halves and B and A only add, so the error is that of the plain sum times a small number.
+ * The gradient of the image is the same thing with the taps turned round.
+ */
+#include "lib/conv2d_cpu.clh"
+
+#define POINTS 16
+#define TAPS 9
+
+/* G g G' of the taps g of QN_V pairs of channels. */
+static inline void transform_taps(floatv *u, const floatv *g)
+{
+    floatv half_way[12];
+#pragma unroll
+    for (int x = 0; x < 3; x++) {
+        const floatv outer = 0.5f * (g[x] + g[6 + x]), inner = 0.5f * g[3 + x];
+        half_way[x] = g[x];
+        half_way[3 + x] = outer + inner;
+        half_way[6 + x] = outer - inner;
+        half_way[9 + x] = g[6 + x];
+    }
+#pragma unroll
+    for (int y = 0; y < 4; y++) {
+        const floatv *row = half_way + 3 * y;
+        const floatv outer = 0.5f * (row[0] + row[2]), inner = 0.5f * row[1];
+        u[4 * y] = row[0];
+        u[4 * y + 1] = outer + inner;
+        u[4 * y + 2] = outer - inner;
+        u[4 * y + 3] = row[2];
+    }
+}
+
+/* Transforms the weights of `rows` channels to make: block of QN_V rows, point, channel of the
+ * source, row of the block. Past the last row it is repeated. Work-groups: (blocks of rows,
+ * channels of the source / QN_CHANNELS). */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *u, ulong u_at,
+                        int row0, int rows, int depth, ulong row_step, ulong depth_step, int turned)
+{
+    const int block = get_group_id(0), first = get_group_id(1) * QN_CHANNELS;
+    w += w_at;
+    u += u_at + (ulong)block * POINTS * depth * QN_V;
+    for (int c = first; c < min(first + QN_CHANNELS, depth); c++) {
+        float tap[TAPS][QN_V];
+        for (int i = 0; i < QN_V; i++) {
+            const ulong at = (row0 + min(block * QN_V + i, rows - 1)) * row_step + c * depth_step;
+            for (int t = 0; t < TAPS; t++)
+                tap[turned ? TAPS - 1 - t : t][i] = LD(W, w, at + t);
+        }
+        floatv point[POINTS];
+        transform_taps(point, (const floatv *)tap);
+        for (int p = 0; p < POINTS; p++)
+            QN_PASTE(vstore, QN_V)(point[p], 0, u + ((ulong)p * depth + c) * QN_V);
+    }
+}
+
+/* Floats from one point to the next in the stage: packing writes whole vectors, past the last tile
+ * too. */
+#define STAGE_ROW (QN_ROW + QN_V)
+
+/* The four columns of one row of the source that QN_V neighbouring tiles meet, from `at` on; x is
+ * their first column. */
+static inline void pack_row(__local float *to, __global const TYPE(S) * s, long at, uintv x,
+                            int lanes, conv_source source)
+{
+    const bool whole = at >= 0 && (ulong)at + 3 + 2 * QN_V <= source.size;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const intv inside = x + (uint)i < (uint)source.sw;
+        if (whole) {
+            conv_store(to + i * STAGE_ROW,
+                       select((floatv)(0.0f), conv_load(s, (ulong)at + i), inside));
+            continue;
+        }
+        const int *there = (const int *)&inside;
+        for (int j = 0; j < lanes; j++)
+            to[i * STAGE_ROW + j] = there[j] ? LD(S, s, (ulong)(at + i + 2 * j)) : 0.0f;
+    }
+}
+
+/* What all tiles meet in one channel: a row a point. */
+static inline void pack_source(__local float *stage, __global const TYPE(S) * s,
+                               const conv_pixels *tile, int channel, conv_source source)
+{
+    for (int r = 0; r < tile->runs; r++) {
+        const conv_run run = tile->run[r];
+        const int y = tile->y[run.lane];
+        for (int i = 0; i < run.lanes; i += QN_V) {
+            const uintv x =
+                QN_PASTE(as_uint, QN_V)(QN_PASTE(vload, QN_V)(0, tile->x + run.lane + i));
+            const long at = run.at + (long)channel * source.sh * source.sw + 2 * i;
+            for (int row = 0; row < 4; row++) {
+                __local float *to = stage + 4 * row * STAGE_ROW + run.lane + i;
+                if ((uint)(y + row) < (uint)source.sh)
+                    pack_row(to, s, at + (long)row * source.sw, x, min(QN_V, run.lanes - i),
+                             source);
+                else
+                    for (int p = 0; p < 4; p++)
+                        conv_store(to + p * STAGE_ROW, (floatv)(0.0f));
+            }
+        }
+    }
+}
+
+/* B' s B of one vector of tiles; points lie `step` vectors apart in the panel. */
+static inline void transform_source(__local floatv *panel, int step, __local const float *stage)
+{
+    floatv half_way[POINTS];
+#pragma unroll
+    for (int x = 0; x < 4; x++) {
+        floatv s[4];
+#pragma unroll
+        for (int y = 0; y < 4; y++)
+            s[y] = QN_PASTE(vload, QN_V)(0, stage + (4 * y + x) * STAGE_ROW);
+        half_way[x] = s[0] - s[2];
+        half_way[4 + x] = s[1] + s[2];
+        half_way[8 + x] = s[2] - s[1];
+        half_way[12 + x] = s[1] - s[3];
+    }
+#pragma unroll
+    for (int y = 0; y < 4; y++) {
+        const floatv *s = half_way + 4 * y;
+        panel[(4 * y) * step] = s[0] - s[2];
+        panel[(4 * y + 1) * step] = s[1] + s[2];
+        panel[(4 * y + 2) * step] = s[2] - s[1];
+        panel[(4 * y + 3) * step] = s[1] - s[3];
+    }
+}
+
+/* QN_MR rows x QN_NR vectors of the sums of one point, over `depth` channels of the source. Rows of
+ * sums lie POINTS rows apart. */
+static inline void multiply(__local floatv *sum, __local const floatv *panel,
+                            __global const float *u, int depth, bool first)
+{
+    floatv a[QN_MR][QN_NR];
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            a[i][j] = (floatv)(0.0f);
+    for (int c = 0; c < depth; c++)
+#pragma unroll
+        for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+            for (int j = 0; j < QN_NR; j++)
+                a[i][j] = fma((floatv)(u[c * QN_V + i]), panel[c * QN_NV + j], a[i][j]);
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++) {
+            __local floatv *to = sum + i * POINTS * QN_NV + j;
+            *to = first ? a[i][j] : *to + a[i][j];
+        }
+}
+
+/* A' m A of one vector of tiles, as two lines of neighbours. */
+static inline void transform_sum(float *line, __local const floatv *m, float bias)
+{
+    floatv half_way[8];
+#pragma unroll
+    for (int x = 0; x < 4; x++) {
+        const floatv one = m[(4 + x) * QN_NV], two = m[(8 + x) * QN_NV];
+        half_way[x] = m[x * QN_NV] + one + two;
+        half_way[4 + x] = one - two - m[(12 + x) * QN_NV];
+    }
+#pragma unroll
+    for (int y = 0; y < 2; y++) {
+        const floatv *s = half_way + 4 * y;
+        const floatv left = s[0] + s[1] + s[2] + bias, right = s[1] - s[2] - s[3] + bias;
+        float *to = line + y * 2 * QN_ROW;
+        QN_PASTE(vstore, QN_V)(QN_PASTE(QN_LOW, QN_V)(left, right), 0, to);
+        QN_PASTE(vstore, QN_V)(QN_PASTE(QN_HIGH, QN_V)(left, right), 1, to);
+    }
+}
+
+/* Tiles that are neighbours in a row: their first element, how many elements there are across and
+ * down. */
+typedef struct {
+    int lane, across, down;
+    ulong at;
+} tile_span;
+
+static inline int find_spans(tile_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
+                             int dh, int dw, ulong image)
+{
+    conv_position position = conv_position_at(first, v.count, h.count);
+    int count = 0;
+    for (int lane = 0; lane < lanes; count++) {
+        const int here = min(h.count - position.column, lanes - lane);
+        const int y = 2 * position.row, x = 2 * position.column;
+        span[count].lane = lane;
+        span[count].across = min(2 * here, dw - x);
+        span[count].down = min(2, dh - y);
+        span[count].at = position.image * image + (ulong)y * dw + x;
+        lane += here;
+        position = conv_next_row(position, v);
+    }
+    return count;
+}
+
+static inline void store_spans(__global TYPE(D) * d, ulong at, const float *line,
+                               const tile_span *span, int spans, int dw, float beta)
+{
+    for (int n = 0; n < spans; n++)
+        for (int y = 0; y < span[n].down; y++) {
+            const float *value = line + 2 * (y * QN_ROW + span[n].lane);
+            const ulong to = at + span[n].at + (ulong)y * dw;
+            int i = 0;
+            for (; i + QN_V <= span[n].across; i += QN_V)
+                ACCV(D, d, to + i, beta, QN_PASTE(vload, QN_V)(0, value + i));
+            for (; i < span[n].across; i++)
+                ACC(D, d, to + i, beta, value[i]);
+        }
+}
+
+/* Makes `rows` channels from row0 on, of `channels`, from the weights that were transformed for
+ * them. The source begins `top` rows above and `left` columns before what is made. Work-groups:
+ * (tiles / QN_ROW, rows / QN_BLOCK). */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u, ulong u_at,
+                __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at,
+                int has_bias, float beta, int batch, int depth, int channels, int sh, int sw,
+                int dh, int dw, int top, int left, int row0, int rows)
+{
+    __local float stage[POINTS * STAGE_ROW];
+    __local floatv panel[POINTS * QN_DEPTH * QN_NV];
+    __local floatv sum[QN_BLOCK * POINTS * QN_NV];
+    float line[4 * QN_ROW];
+    conv_pixels tile;
+    tile_span span[QN_ROW];
+    s += s_at;
+    b += b_at;
+    d += d_at;
+    const conv_axis v = {(dh + 1) / 2, 4, 0, 1, -top, 2, 1, 0, 2};
+    const conv_axis h = {(dw + 1) / 2, 4, 0, 1, -left, 2, 1, 0, 2};
+    const ulong image = (ulong)depth * sh * sw, plane = (ulong)dh * dw;
+    const conv_source source = {batch * image, image, 0, sh, sw};
+    const ulong tiles = (ulong)batch * v.count * h.count, first = get_group_id(0) * (ulong)QN_ROW;
+    const int lanes = (int)min((ulong)QN_ROW, tiles - first);
+    const int block0 = get_group_id(1) * QN_BLOCK, here = min(QN_BLOCK, rows - block0);
+    u += u_at + (ulong)block0 * POINTS * depth;
+    conv_find_pixels(&tile, first, lanes, v, h, source);
+    conv_clear(stage, POINTS * STAGE_ROW);
+    for (int c = 0; c < depth; c += QN_DEPTH) {
+        const int terms = min(QN_DEPTH, depth - c);
+        for (int i = 0; i < terms; i++) {
+            pack_source(stage, s, &tile, c + i, source);
+            for (int j = 0; j < QN_NV; j++)
+                transform_source(panel + i * QN_NV + j, QN_DEPTH * QN_NV, stage + j * QN_V);
+        }
+        for (int p = 0; p < POINTS; p++)
+            for (int i = 0; i < here; i += QN_MR)
+                for (int j = 0; j < QN_NV; j += QN_NR)
+                    multiply(sum + (i * POINTS + p) * QN_NV + j, panel + p * QN_DEPTH * QN_NV + j,
+                             u + ((ulong)(i / QN_V * POINTS + p) * depth + c) * QN_V + i % QN_V,
+                             terms, c == 0);
+    }
+    const int spans = find_spans(span, first, lanes, v, h, dh, dw, channels * plane);
+    for (int i = 0; i < here; i++) {
+        const int channel = row0 + block0 + i;
+        const float bias = has_bias ? LD(B, b, (ulong)channel) : 0.0f;
+        for (int j = 0; j < QN_NV; j++)
+            transform_sum(line + 2 * j * QN_V, sum + i * POINTS * QN_NV + j, bias);
+        store_spans(d, channel * plane, line, span, spans, dw, beta);
+    }
+}
