@@ -70,33 +70,36 @@ static cl_int touch(struct qn_slab *slab, int buffer)
     return state < 0 ? state : error;
 }
 
-static cl_int make_buffer(struct qn_slab *slab, int index)
+static cl_int make_buffer(struct qn_slab *slab, int index, bool touched)
 {
     if (slab->bytes[index] == 0)
         return CL_SUCCESS;
     cl_int error;
     slab->buffer[index] = clCreateBuffer(slab->device->context, CL_MEM_READ_WRITE,
                                          (size_t)slab->bytes[index], NULL, &error);
-    if (error == CL_SUCCESS && (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP))
+    if (error != CL_SUCCESS || !touched)
+        return error;
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
         error = qn_slab_write_mapped(slab, index, 0, NULL, slab->bytes[index]);
     return error == CL_SUCCESS ? touch(slab, index) : error;
 }
 
-static qn_status make_buffers(struct qn_slab *slab, const int64_t *bytes, int count)
+static qn_status make_buffers(struct qn_slab *slab, const int64_t *bytes, int count, bool touched)
 {
     int64_t asked = sum(bytes, count);
     slab->count = count;
     for (int i = 0; i < count; i++)
         slab->bytes[i] = bytes[i];
     for (int i = 0; i < count; i++) {
-        cl_int error = make_buffer(slab, i);
+        cl_int error = make_buffer(slab, i, touched);
         if (error != CL_SUCCESS)
             return refused(slab, asked, i, error);
     }
     return QN_OK;
 }
 
-qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *bytes, int count)
+static qn_status open_slab(struct qn_slab **slab, qn_device *device, const int64_t *bytes,
+                           int count, bool touched)
 {
     const struct qn_log *log = &device->log;
     *slab = NULL;
@@ -108,11 +111,22 @@ qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *
     made->device = device;
     qn_status status = qn_kernel_create(device, "fill", "", "fill", &made->fill);
     if (status == QN_OK)
-        status = make_buffers(made, bytes, count);
+        status = make_buffers(made, bytes, count, touched);
     if (status != QN_OK)
         qn_slab_close(&made);
     *slab = made;
     return status;
+}
+
+qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *bytes, int count)
+{
+    return open_slab(slab, device, bytes, count, true);
+}
+
+qn_status qn_slab_open_untouched(struct qn_slab **slab, qn_device *device, const int64_t *bytes,
+                                 int count)
+{
+    return open_slab(slab, device, bytes, count, false);
 }
 
 void qn_slab_close(struct qn_slab **slab)

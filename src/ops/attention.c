@@ -225,13 +225,21 @@ struct triple {
     struct qn_operand q, k, v;
 };
 
+/* What lies `skipped` elements after the start of the operand, to its end. */
+static struct qn_operand rest_of(const struct qn_operand *operand, int64_t skipped)
+{
+    struct qn_operand rest = *operand;
+    rest.offset += skipped;
+    rest.shape = (struct qn_shape){1, {qn_operand_count(operand) - skipped}};
+    return rest;
+}
+
 static struct triple triple_of(const struct sizes *s, const struct qn_operand *from)
 {
     struct triple t = {from[QUERY], from[KEY], from[VALUE]};
     if (s->packed) {
-        t.k = t.v = t.q;
-        t.k.offset += s->heads * s->head;
-        t.v.offset = t.k.offset + s->kv_heads * s->head;
+        t.k = rest_of(&t.q, s->heads * s->head);
+        t.v = rest_of(&t.k, s->kv_heads * s->head);
     }
     return t;
 }

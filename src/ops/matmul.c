@@ -34,6 +34,9 @@ enum { GPU_LOCAL_BYTES = 2 * GPU_DEPTH * (GPU_TILE + EACH) * 4 };
 enum { GROUPS_PER_UNIT = 2, IDLE_SHARE = 16, PART_K = 512, PART_ROWS = 256 };
 static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) << 20;
 
+/* The largest buffer in which CLBlast finds every element. */
+static const int64_t most_of_blas = (INT64_C(1) << 31) * (int64_t)sizeof(float);
+
 /* Work-groups of the column sums on GPUs. */
 enum { SUMS_WIDE = 8, SUMS_TALL = 16 };
 
@@ -125,9 +128,11 @@ bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enu
                                                    : "the device has too little local memory";
         return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
     case QN_MATMUL_BLAS:
-        *why = facts->blas ? "CLBlast multiplies f32 only" : "CLBlast may not be used";
-        return facts->blas && p->a->dtype == QN_F32 && p->b->dtype == QN_F32 &&
-               p->c->dtype == QN_F32;
+        *why = !facts->blas                            ? "CLBlast may not be used"
+               : facts->max_alloc_bytes > most_of_blas ? "CLBlast counts elements in 32 bits"
+                                                       : "CLBlast multiplies f32 only";
+        return facts->blas && facts->max_alloc_bytes <= most_of_blas && p->a->dtype == QN_F32 &&
+               p->b->dtype == QN_F32 && p->c->dtype == QN_F32;
     }
     return false;
 }
