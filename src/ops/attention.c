@@ -162,18 +162,18 @@ static void key_value_gradient_cost(const struct qn_call *call, struct qn_cost *
 
 /* --- launches --- */
 
-/* CPU shape: panels of a work-group and rows of a tile. The largest that fits the local memory is
- * taken. */
+/* CPU shape: panels of a work-group, vectors of a panel, rows of a tile. The largest that fits the
+ * local memory is taken. */
 struct block {
-    int64_t panels, rows;
+    int64_t panels, vectors, rows;
 };
-static const struct block blocks[] = {{4, 64}, {2, 32}, {1, 16}};
-enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
+static const struct block blocks[] = {{4, 2, 64}, {2, 2, 32}, {1, 2, 16}, {1, 1, 8}};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
 /* Of the kernel that needs most: the gradients of k and v. */
 static int64_t local_bytes_of(const struct block *block, int64_t vector, int64_t head)
 {
-    const int64_t panel = REGISTER_VECTORS * vector;
+    const int64_t panel = block->vectors * vector;
     const int64_t floats = 4 * block->panels * panel * head + 2 * block->rows * (head + panel);
     return floats * (int64_t)sizeof(float);
 }
@@ -253,10 +253,10 @@ static int64_t set_cpu(struct qn_launch *launch, const struct qn_facts *facts, i
     launch->local[0] = 1;
     qn_launch_option(launch, "QN_V", vector);
     qn_launch_option(launch, "MR", vector < 16 ? 4 : 8);
-    qn_launch_option(launch, "NV", REGISTER_VECTORS);
+    qn_launch_option(launch, "NV", block->vectors);
     qn_launch_option(launch, "PANELS", block->panels);
     qn_launch_option(launch, "ROWS", block->rows);
-    return block->panels * REGISTER_VECTORS * vector;
+    return block->panels * block->vectors * vector;
 }
 
 static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
