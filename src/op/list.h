@@ -25,6 +25,7 @@
     X(add)                                                                                         \
     X(multiply)                                                                                    \
     X(bias)                                                                                        \
+    X(chain)                                                                                       \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \
     X(reshape)                                                                                     \
