@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDE = 64 }; /* vectors of a strip without sums */
+/* Vectors of a strip without sums, and elements of it if rows are short. */
+enum { WIDE = 64, ENOUGH = 1024 };
 
 static bool is_given(const struct qn_shape_call *call, int step, int value)
 {
@@ -49,15 +50,15 @@ static qn_status check_inputs(struct qn_shape_call *call)
     return QN_OK;
 }
 
-/* Rows of the length of the bias, or all as one. */
-static void find_rows(const struct qn_call *call, const struct qn_operand *x,
-                      struct qn_strip *strip)
+/* Rows of the length of the bias, or all as one. What is not summed is cut as fine as it is worth
+ * a work-group. */
+static struct qn_strip strip_of(const struct qn_call *call, int64_t count, bool sums, bool cpu)
 {
     const struct qn_operand *bias = &call->in[QN_CHAIN_BIAS];
-    int64_t count = qn_operand_count(x);
-    strip->n = qn_present(bias) ? qn_operand_count(bias) : count;
-    strip->rows = count / strip->n;
-    strip->wide = qn_present(bias) ? QN_STRIP_SUMS : WIDE;
+    int64_t n = qn_present(bias) ? qn_operand_count(bias) : count;
+    if (sums)
+        return (struct qn_strip){count / n, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu};
+    return (struct qn_strip){count / n, n, n < ENOUGH ? ENOUGH / n : 1, WIDE, cpu};
 }
 
 static qn_status shape(struct qn_shape_call *call)
@@ -138,9 +139,8 @@ static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    struct qn_strip strip = {.cpu = cpu};
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->in[0]), false, cpu);
     struct qn_launch launch = {.program = "chain", .kernel = "forward"};
-    find_rows(call, &call->in[0], &strip);
     struct qn_arg *arg = add_inputs(launch.args, call);
     *arg++ = (struct qn_arg)QN_BUF(&call->out[0]);
     add_numbers(arg, call, &strip);
@@ -161,9 +161,9 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     char name[16];
-    struct qn_strip strip = {.cpu = cpu};
+    bool sums = qn_present(&call->temp[0]);
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->dout[0]), sums, cpu);
     struct qn_launch launch = {.program = "chain", .kernel = "backward"};
-    find_rows(call, &call->dout[0], &strip);
     struct qn_arg *arg = add_inputs(launch.args, call);
     *arg++ = (struct qn_arg)QN_BUF(&call->dout[0]);
     for (int i = 0; i < QN_CHAIN_BIAS; i++)

@@ -4,11 +4,11 @@
 #include "base/shape.h"
 #include "ops/common.h"
 
-enum { BLOCK = 64 /* in cl_kernels/lib/strip.clh, too */, GPU_GROUP = 64 };
+enum { GPU_GROUP = 64 };
 
 int64_t qn_strip_blocks(int64_t rows)
 {
-    return qn_div_up(rows, BLOCK);
+    return qn_div_up(rows, QN_SUM_BLOCK);
 }
 
 void qn_strip_range(struct qn_launch *launch, const struct qn_facts *facts,
@@ -17,10 +17,11 @@ void qn_strip_range(struct qn_launch *launch, const struct qn_facts *facts,
     int64_t width = qn_vector_width(facts), span = strip->cpu ? strip->wide : 1;
     int64_t group = strip->cpu ? 1 : GPU_GROUP;
     launch->global[0] = qn_div_up(strip->n / width, span) + strip->n % width;
-    launch->global[1] = qn_row_range(qn_strip_blocks(strip->rows));
+    launch->global[1] = qn_row_range(qn_div_up(strip->rows, strip->block));
     launch->local[0] = group;
     launch->local[1] = 1;
     qn_launch_option(launch, "QN_WG", group);
+    qn_launch_option(launch, "QN_BLOCK", strip->block);
     qn_launch_option(launch, "QN_SPAN", span);
     qn_launch_option(launch, "QN_V", width);
 }
@@ -34,7 +35,8 @@ qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
         .kernel = "sum_blocks",
         .args = {QN_BUF(x), QN_BUF(part), QN_LONG(rows), QN_LONG(n)},
     };
-    qn_strip_range(&launch, call->facts, &(struct qn_strip){rows, n, QN_STRIP_SUMS, cpu});
+    qn_strip_range(&launch, call->facts,
+                   &(struct qn_strip){rows, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu});
     qn_launch_type(&launch, "X", x);
     return qn_emit_launch(emit, &launch);
 }
