@@ -179,7 +179,7 @@ static qn_status make(struct build *build, cl_program *program)
 static qn_status add(struct qn_device *device, const char *stem, const char *options,
                      struct qn_program **added)
 {
-    char all[1024];
+    char all[2048]; /* more than a launch has (op/emit.h) */
     snprintf(all, sizeof all, "%s %s", base_options, options);
     struct build build = {.device = device, .stem = stem, .options = all};
     struct qn_program *entry = qn_arena_new(&device->arena, struct qn_program, 1);

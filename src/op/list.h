@@ -27,6 +27,7 @@
     X(add)                                                                                         \
     X(multiply)                                                                                    \
     X(bias)                                                                                        \
+    X(chain)                                                                                       \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \
     X(reshape)                                                                                     \
