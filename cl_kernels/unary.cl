@@ -3,14 +3,8 @@
  * Elementwise functions of one tensor, and their gradients. One kernel an operator and direction; a
  * work-item handles QN_V neighbouring elements, the last one what is left of them. Outputs may lie
  * in the place of inputs. */
+#include "lib/activation.clh"
 #include "lib/type.clh"
-
-/* Each is written once for scalars and vectors: T is the type. Comparisons are made so that NaN
- * goes through forward functions, since an overflow must be seen at the end. */
-#define RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(0.0f) : (v))
-#define LEAKY_RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(a) * (v) : (v))
-#define SIGMOID(T, v, a) ((T)(1.0f) / ((T)(1.0f) + exp(-(v))))
-#define TANH(T, v, a) tanh(v)
 
 /* The gradient of x from d, the gradient of y; v is y, or for the first two x or y, which have one
  * sign. */

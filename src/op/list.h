@@ -28,6 +28,8 @@
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
+    X(linear_activation)                                                                           \
+    X(batch_matmul)                                                                                \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
     X(sgd)                                                                                         \
