@@ -16,7 +16,9 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 qn_tensor qn_layer_conv_norm_relu(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
                                   int64_t channels, int kernel, int group);
 
+/* NAME.weight and NAME.bias; the second with ReLU in the same pass. */
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
+qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 
 /* Labels, cross entropy, the outputs "logits" and "loss", and the loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);

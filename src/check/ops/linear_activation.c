@@ -97,9 +97,9 @@ static const struct qn_check_case cases[] = {
     {"leaky relu after a long sum",
      {{.rank = 2, .dim = {4, 1100}, .a = 0.1}, WEIGHT(18, 1100), BENT(18)},
      .attr = &leaky},
-    {"sigmoid", {ROWS(6, 9), WEIGHT(21, 9), BIAS(21)}, .attr = &sigmoid, .small = true},
+    {"sigmoid", {ROWS(6, 9), WEIGHT(21, 9), BIAS(21)}, .attr = &sigmoid},
     {"sigmoid, no bias", {ROWS(17, 20), WEIGHT(18, 20), NONE}, .attr = &sigmoid},
-    {"tanh", {ROWS(6, 9), WEIGHT(21, 9), BIAS(21)}, .attr = &tanh_, .small = true},
+    {"tanh", {ROWS(6, 9), WEIGHT(21, 9), BIAS(21)}, .attr = &tanh_},
     {"tanh, no bias", {ROWS(17, 20), WEIGHT(18, 20), NONE}, .attr = &tanh_},
     {0},
 };
