@@ -15,6 +15,32 @@ extern "C" {
 
 /* y (.., n) = x (.., k) * w (n, k)^T + b (n). `bias` may be none. */
 QN_API qn_tensor qn_linear(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias);
+/* linear(x) + residual (.., n), in one pass. */
+QN_API qn_tensor qn_linear_residual(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                                    qn_tensor residual);
+
+typedef enum qn_activation {
+    QN_ACTIVATION_NONE,
+    QN_ACTIVATION_RELU,
+    QN_ACTIVATION_LEAKY_RELU,
+    QN_ACTIVATION_SIGMOID,
+    QN_ACTIVATION_TANH,
+} qn_activation;
+typedef struct qn_linear_activation_params {
+    qn_activation activation; /* any but none */
+    double slope;             /* of leaky_relu below 0, in (0, 1] */
+} qn_linear_activation_params;
+/* y = activation(linear(x)), in one pass and with one tensor kept: the same numbers as the two
+ * operators give in f32. */
+QN_API qn_tensor qn_linear_activation(qn_graph *graph, qn_tensor x, qn_tensor weight,
+                                      qn_tensor bias, const qn_linear_activation_params *params);
+
+typedef struct qn_batch_matmul_params {
+    bool transpose_a, transpose_b; /* the last two dimensions are stored the other way round */
+} qn_batch_matmul_params;
+/* (.., m, n) = a (.., m, k) * b (.., k, n), the dimensions before being the same. */
+QN_API qn_tensor qn_batch_matmul(qn_graph *graph, qn_tensor a, qn_tensor b,
+                                 const qn_batch_matmul_params *params);
 
 typedef struct qn_conv2d_params {
     int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */

@@ -35,6 +35,8 @@
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
+    X(linear_activation)                                                                           \
+    X(batch_matmul)                                                                                \
     X(attention)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
