@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compiles every kernel program with every set of options that the operators ask for, as OpenCL C
-1.2 for machines that are not here: offline.py KERNELS PROGRAMS [JOBS]
+1.2 for machines that are not here: offline.py KERNELS PROGRAMS [--share N] [JOBS]
 
 PROGRAMS prints one "RANK OPERATOR STEM KERNEL OPTIONS" a line. All are compiled for spir64, which
 knows neither double nor half and gives no mercy to warnings, without optimisation: so nothing is
 inlined, and a function that has no definition of its own shows. Those of rank "common" are compiled
 for two makes of GPUs, too, down to their assembler, with little optimisation: more takes most of the
-time and refuses nothing.
+time and refuses nothing. --share takes one set of options in N, the same ones each time, and at least
+one of each program.
 """
+import argparse
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,7 +32,7 @@ GPUS = {
                 "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16"],
 }
 # Programs that the OpenCL layer and the trainer launch by themselves, without an operator.
-OWN = {"fill": [[]]}
+OWN = {"fill": [[]], "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
 # Functions that a program uses and does not define, but for those of OpenCL C and the compiler's.
 MISSING = re.compile(r"^declare .*?@(?!_Z|llvm\.)(\w+)", re.MULTILINE)
 
@@ -41,6 +44,15 @@ def collect(program):
     for rank, _, stem, _, *options in map(str.split, lines.splitlines()):
         sets[rank].add((stem, tuple(options)))
     return sets["common"] | sets["more"], sets["common"]
+
+
+def share_of(programs, share):
+    """One program in `share`, by a checksum of its options, and the first of each stem."""
+    first = {}
+    for program in sorted(programs):
+        first.setdefault(program[0], program)
+    chosen = {program for program in programs if zlib.crc32(repr(program).encode()) % share == 0}
+    return chosen | set(first.values())
 
 
 def precompile(folder):
@@ -64,12 +76,17 @@ def build(kernels, stem, options, target, flags):
 
 
 def main():
-    kernels = Path(sys.argv[1])
-    programs, common = collect(sys.argv[2])
-    jobs = int(sys.argv[3]) if len(sys.argv) > 3 else os.cpu_count() or 1
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kernels", type=Path)
+    parser.add_argument("program")
+    parser.add_argument("jobs", type=int, nargs="?", default=os.cpu_count() or 1)
+    parser.add_argument("--share", type=int, default=1)
+    options = parser.parse_args()
+    kernels = options.kernels
+    programs, common = (share_of(set_, options.share) for set_ in collect(options.program))
     unused = {path.stem for path in kernels.glob("*.cl")} - {stem for stem, _ in programs}
     wrong = [f"{stem}.cl: nothing builds it" for stem in sorted(unused)]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         spir = precompile(folder)
         work = [(*program, "spir64", spir) for program in sorted(programs)]
         work += [(*program, *gpu) for program in sorted(common) for gpu in GPUS.items()]

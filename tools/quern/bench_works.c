@@ -85,12 +85,16 @@ static void layer_norm(qn_graph *graph, const struct work *work)
     minimise(graph, qn_layer_norm(graph, wanted(graph, x, n), weight, bias, NULL));
 }
 
-/* size: rows, columns */
+/* GELU of x plus a bias. size: rows, columns */
 static void gelu(qn_graph *graph, const struct work *work)
 {
+    static const qn_chain_step steps[] = {{QN_CHAIN_ADD, 0, QN_CHAIN_BIAS, 0},
+                                          {QN_CHAIN_GELU_TANH, QN_CHAIN_STEP, 0, 0}};
     const int64_t n = work->size[1];
     qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
-    minimise(graph, qn_gelu(graph, wanted(graph, x, n), QN_GELU_TANH));
+    qn_tensor in[QN_CHAIN_INPUTS] = {wanted(graph, x, n)};
+    in[QN_CHAIN_BIAS] = qn_parameter(graph, "bias", 1, &n, NULL);
+    minimise(graph, qn_chain(graph, in, steps, 2));
 }
 
 /* size: rows, classes */
@@ -187,7 +191,7 @@ const struct work works[] = {
     {"attention", "8 heads of 64, 1024 tokens", {1, 1024, 8, 64}, attention},
     {"attention", "8 heads of 64, 2048 tokens", {1, 2048, 8, 64}, attention},
     {"layer_norm", "64 MiB", {16384, 1024}, layer_norm},
-    {"gelu", "64 MiB", {16384, 1024}, gelu},
+    {"chain", "GELU and bias, 64 MiB", {16384, 1024}, gelu},
     {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
     {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
     {"adamw", "64 MiB", {8, 4096, 4096}, adamw},
