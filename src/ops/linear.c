@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 #include "ops/common.h"
-#include "ops/matmul.h"
+#include "ops/matmul_units.h"
 
 #include <quern/ops.h>
 
@@ -118,16 +118,22 @@ static struct qn_column_sums bias_sums(const struct qn_call *call)
 PRODUCT_VARIANT(forward_cpu, forward_product, FORWARD, QN_MATMUL_CPU)
 PRODUCT_VARIANT(forward_gpu, forward_product, FORWARD, QN_MATMUL_GPU)
 PRODUCT_VARIANT(forward_blas, forward_product, FORWARD, QN_MATMUL_BLAS)
+QN_MATMUL_UNITS(forward_units, forward_product)
 PRODUCT_VARIANT(input_cpu, input_product, INPUT_GRADIENT, QN_MATMUL_CPU)
 PRODUCT_VARIANT(input_gpu, input_product, INPUT_GRADIENT, QN_MATMUL_GPU)
 PRODUCT_VARIANT(input_blas, input_product, INPUT_GRADIENT, QN_MATMUL_BLAS)
+QN_MATMUL_UNITS(input_units, input_product)
 PRODUCT_VARIANT(weight_cpu, weight_product, WEIGHT_GRADIENT, QN_MATMUL_CPU)
 PRODUCT_VARIANT(weight_gpu, weight_product, WEIGHT_GRADIENT, QN_MATMUL_GPU)
 PRODUCT_VARIANT(weight_blas, weight_product, WEIGHT_GRADIENT, QN_MATMUL_BLAS)
+QN_MATMUL_UNITS(weight_units, weight_product)
 
-#define VARIANT(text, name)                                                                        \
+#define PRODUCT_VARIANTS(group)                                                                    \
     {                                                                                              \
-        text, name##_fits, name##_cost, name##_emit                                                \
+        {"cpu", group##_cpu_fits, group##_cpu_cost, group##_cpu_emit},                             \
+            {"gpu", group##_gpu_fits, group##_gpu_cost, group##_gpu_emit},                         \
+            QN_UNITS(group##_units),                                                               \
+            {"clblast", group##_blas_fits, group##_blas_cost, group##_blas_emit},                  \
     }
 
 static void bias_cost(const struct qn_call *call, bool cpu, struct qn_cost *cost)
@@ -171,20 +177,17 @@ const struct qn_op qn_op_linear = {
              .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
              .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}, {.ref = QN_IN(2)}},
              .write = {{.ref = QN_OUT(0)}},
-             .variant = {VARIANT("cpu", forward_cpu), VARIANT("gpu", forward_gpu),
-                         VARIANT("clblast", forward_blas)}},
+             .variant = PRODUCT_VARIANTS(forward)},
             {.name = "input gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(1)}},
              .write = {{.ref = QN_DIN(0)}},
-             .variant = {VARIANT("cpu", input_cpu), VARIANT("gpu", input_gpu),
-                         VARIANT("clblast", input_blas)}},
+             .variant = PRODUCT_VARIANTS(input)},
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0)}},
              .write = {{.ref = QN_DIN(1)}},
-             .variant = {VARIANT("cpu", weight_cpu), VARIANT("gpu", weight_gpu),
-                         VARIANT("clblast", weight_blas)}},
+             .variant = PRODUCT_VARIANTS(weight)},
             {.name = "bias gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}},

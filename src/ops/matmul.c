@@ -111,6 +111,13 @@ static struct layout layout_of(const struct qn_facts *facts, const struct qn_mat
     return layout;
 }
 
+int64_t qn_matmul_part(const struct qn_facts *facts, const struct qn_matmul *p, int64_t tiles)
+{
+    struct layout layout = {0};
+    split(&layout, facts, false, tiles, p->m * p->n, p->k, PART_K);
+    return layout.part;
+}
+
 bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
                     const char **why)
 {

@@ -40,6 +40,9 @@ void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *matmul
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *matmul, enum qn_matmul_way way);
 
+/* Of how many terms of k a part has whose products are made by `tiles` work-groups of a GPU. */
+int64_t qn_matmul_part(const struct qn_facts *facts, const struct qn_matmul *matmul, int64_t tiles);
+
 /* The same for column sums, in the shape of CPUs or of GPUs. */
 void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_sums *sum, bool cpu,
                          struct qn_cost *cost);
