@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradients of the weight and the bias of a norm, from sums that were made in parts.
+ * The gradients of the weight and the bias of a norm: sums of dy and of dy * xhat over a part of
+ * the samples, then over the parts in order. x is (samples, groups, channels, inner), a parameter
+ * belongs to each (group, channel). The statistics are those of the sample and group, a mean of two
+ * floats, or with QN_BY_PART of the part and parameter.
  */
-#include "lib/type.clh"
+#ifndef X_TYPE
+#define X_TYPE f32
+#endif
+#include "lib/norm.clh"
 
 #ifndef DW_TYPE
 #define DW_TYPE f32
@@ -10,29 +16,155 @@
 #ifndef DB_TYPE
 #define DB_TYPE f32
 #endif
-#define F_TYPE f32
 
-/* A work-item per channel: the `parts` sums of dy (for the bias) and of dy * xhat, in order. */
+#ifndef QN_BY_PART
+#define QN_BY_PART 0
+#endif
+
+#if QN_BY_PART
+#define AT(sample, p) (get_group_id(1) * parameters + (p))
+#else
+#define AT(sample, p) ((sample) * groups + (p) / channels)
+#endif
+
+static inline norm_row statistics_at(__global const float *mean, __global const float *rstd,
+                                       ulong at)
+{
+#if QN_BY_PART
+    norm_row s = {LD(F, mean, at), 0.0f, LD(F, rstd, at)};
+    return s;
+#else
+    return pair_statistics(mean, rstd, at);
+#endif
+}
+
+/* xhat of an element, and of QN_V neighbours of one group. */
+static inline float xhat(float x, __global const float *mean, __global const float *rstd, ulong at)
+{
+    const norm_row s = statistics_at(mean, rstd, at);
+    return ((x - s.near) - s.rest) * s.rstd;
+}
+
+static inline floatv xhats(floatv x, __global const float *mean, __global const float *rstd,
+                           ulong at)
+{
+#if QN_BY_PART
+    return (x - LDV(F, mean, at)) * LDV(F, rstd, at);
+#else
+    const norm_row s = pair_statistics(mean, rstd, at);
+    return ((x - s.near) - s.rest) * s.rstd;
+#endif
+}
+
+#define SUMS_ARGS                                                                                  \
+    __global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy, ulong dy_at,               \
+        __global const float *mean, ulong mean_at, __global const float *rstd, ulong rstd_at,      \
+        __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at, ulong samples,   \
+        ulong groups, ulong channels, ulong inner, ulong each, ulong tile, uint lanes
+
+#if QN_WG == 1
+/* A work-item takes `tile` parameters of `each` samples, as they lie in memory, and adds up in its
+ * part of the sums. */
+ROW_KERNEL affine_sums(SUMS_ARGS)
+{
+    const ulong parameters = groups * channels;
+    const ulong first = get_group_id(0) * tile, last = min(first + tile, parameters);
+    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
+    x += x_at;
+    dy += dy_at;
+    mean += mean_at;
+    rstd += rstd_at;
+    sum0 += sum0_at + get_group_id(1) * parameters;
+    sum1 += sum1_at + get_group_id(1) * parameters;
+    for (ulong sample = begin; sample < end; sample++) {
+        const float beta = sample == begin ? 0.0f : 1.0f;
+#if QN_PLANES
+        for (ulong p = first; p < last; p++) {
+            const ulong at = (sample * parameters + p) * inner;
+            const norm_row s = statistics_at(mean, rstd, AT(sample, p));
+            const float2 sum = run_products(x + at, dy + at, 0, 0, s, inner, 0, 1);
+            ACC(F, sum0, p, beta, sum.x);
+            ACC(F, sum1, p, beta, sum.y * s.rstd);
+        }
+#else
+        const ulong at = sample * parameters;
+        for (ulong p = first, stop; p < last; p = stop) {
+            stop = min(last, (p / channels + 1) * channels);
+            for (; p + QN_V <= stop; p += QN_V) {
+                const floatv g = LDV(DY, dy, at + p);
+                ACCV(F, sum0, p, beta, g);
+                ACCV(F, sum1, p, beta, g * xhats(LDV(X, x, at + p), mean, rstd, AT(sample, p)));
+            }
+            for (; p < stop; p++) {
+                const float g = LD(DY, dy, at + p);
+                ACC(F, sum0, p, beta, g);
+                ACC(F, sum1, p, beta, g * xhat(LD(X, x, at + p), mean, rstd, AT(sample, p)));
+            }
+        }
+#endif
+    }
+}
+#else
+/* A team per parameter and `each` samples: with planes its `lanes` work-items walk the planes, else
+ * they take the samples by turns. */
+ROW_KERNEL affine_sums(SUMS_ARGS)
+{
+    __local float part[QN_WG];
+    const ulong parameters = groups * channels;
+    const ulong p = get_group_id(0) * (QN_WG / lanes) + qn_team(lanes);
+    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
+    const uint lane = qn_lane(lanes);
+    x += x_at;
+    dy += dy_at;
+    mean += mean_at;
+    rstd += rstd_at;
+    sum0 += sum0_at + get_group_id(1) * parameters;
+    sum1 += sum1_at + get_group_id(1) * parameters;
+    float2 sum = (float2)(0.0f);
+#if QN_PLANES
+    for (ulong sample = begin; p < parameters && sample < end; sample++) {
+        const ulong at = (sample * parameters + p) * inner;
+        const norm_row s = statistics_at(mean, rstd, AT(sample, p));
+        const float2 own = run_products(x + at, dy + at, 0, 0, s, inner, lane, lanes);
+        sum += (float2)(own.x, own.y * s.rstd);
+    }
+#else
+    for (ulong sample = begin + lane; p < parameters && sample < end; sample += lanes) {
+        const ulong at = sample * parameters + p;
+        const float g = LD(DY, dy, at);
+        sum += (float2)(g, g * xhat(LD(X, x, at), mean, rstd, AT(sample, p)));
+    }
+#endif
+    sum.x = qn_team_sum(sum.x, part, lanes);
+    sum.y = qn_team_sum(sum.y, part, lanes);
+    if (lane > 0 || p >= parameters)
+        return;
+    ST(F, sum0, p, sum.x);
+    ST(F, sum1, p, sum.y);
+}
+#endif
+
+/* A work-item per parameter: the sums of the parts, in order. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 affine_gradient(__global const float *sum0, ulong sum0_at, __global const float *sum1,
                 ulong sum1_at, __global TYPE(DW) *dw, ulong dw_at, __global TYPE(DB) *db,
-                ulong db_at, ulong parts, ulong channels, int has_weight, int has_bias,
+                ulong db_at, ulong parts, ulong parameters, int has_weight, int has_bias,
                 float beta_weight, float beta_bias)
 {
     sum0 += sum0_at;
     sum1 += sum1_at;
     dw += dw_at;
     db += db_at;
-    const ulong channel = get_global_id(0);
-    if (channel >= channels)
+    const ulong p = get_global_id(0);
+    if (p >= parameters)
         return;
     float weight = 0.0f, bias = 0.0f;
-    for (ulong p = 0; p < parts; p++) {
-        bias += LD(F, sum0, p * channels + channel);
-        weight += LD(F, sum1, p * channels + channel);
+    for (ulong k = 0; k < parts; k++) {
+        bias += LD(F, sum0, k * parameters + p);
+        weight += LD(F, sum1, k * parameters + p);
     }
     if (has_weight)
-        ACC(DW, dw, channel, beta_weight, weight);
+        ACC(DW, dw, p, beta_weight, weight);
     if (has_bias)
-        ACC(DB, db, channel, beta_bias, bias);
+        ACC(DB, db, p, beta_bias, bias);
 }

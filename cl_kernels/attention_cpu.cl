@@ -12,7 +12,7 @@
  * added up.
  *
  * Options beside those of lib/attention.clh: QN_V; MR and NV, rows and vectors of the register
- * tile; PANELS; ROWS, a multiple of QN_V.
+ * tile; PANELS; ROWS, a multiple of MR.
  */
 #include "lib/attention.clh"
 #include "lib/exp2.clh"

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * Batch norm over groups of rows. x is (rows, channels, inner); statistics are (groups, channels);
- * group g holds the rows from g * group on, the last one may be short.
+ * group g holds the rows from g * group on, the last one may be short. With QN_PLANES a channel's
+ * `inner` elements lie side by side; without it there is one element a channel.
+ *
+ * One walk gives both moments about a value near the mean: the mean of the group's first plane, or
+ * of its first few rows. Where what that saw alone makes the deviation, and is one in k of the
+ * elements, the squares lose a factor of k to cancellation, and never more.
  */
 #include "lib/control.clh"
 
 #ifndef X_TYPE
 #define X_TYPE f32
 #endif
-#include "lib/row.clh"
+#include "lib/norm.clh"
 
 #ifndef Y_TYPE
 #define Y_TYPE f32
@@ -16,73 +21,125 @@
 #ifndef DX_TYPE
 #define DX_TYPE f32
 #endif
-#ifndef DY_TYPE
-#define DY_TYPE f32
-#endif
-#ifndef W_TYPE
-#define W_TYPE f32
-#endif
 #ifndef B_TYPE
 #define B_TYPE f32
 #endif
 #ifndef QN_RUNNING
 #define QN_RUNNING 0 /* 1: the second statistic is a variance, not 1 / deviation */
 #endif
-#define F_TYPE f32
 
-#define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 #define CHANNEL_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 
-/* This work-item's share of the squared distances from `centre`. */
-static inline float row_squares(__global const TYPE(X) *x, ulong n, float centre, uint lane,
-                                uint lanes)
+/* Rows that the value near the mean comes from where there are no planes. */
+#define FEW 16
+
+/* What a group of `rows` rows of `inner` elements has, from sums of x - near and of its squares.
+ * `moment`: the number of rows times the unbiased variance. */
+static inline void finish(float near, float sum, float squares, float rows, ulong inner, float eps,
+                          __global float *mean, __global float *rstd, __global float *moment)
 {
-    float total = 0.0f;
-    for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
-        const ulong end = min(n, start + QN_ROW_BLOCK);
-        floatv sum = (floatv)(0.0f);
-        for (ulong i = start + lane * QN_V; i + QN_V <= end; i += lanes * QN_V) {
-            const floatv d = LDV(X, x, i) - centre;
-            sum = fma(d, d, sum);
-        }
-        total += qn_hadd(sum);
-    }
-    for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
-        const float d = LD(X, x, i) - centre;
-        total = fma(d, d, total);
-    }
-    return total;
+    const float count = rows * (float)inner, rest = sum / count;
+    const float about = fmax(squares - rest * sum, 0.0f);
+    ST(F, mean, 0, near + rest);
+    ST(F, rstd, 0, 1.0f / sqrt(about / count + eps));
+    ST(F, moment, 0, rows * (about / fmax(count - 1.0f, 1.0f)));
 }
 
-/* A work-group per (channel, group). `moment`: the number of rows times the unbiased variance. */
-GROUP_KERNEL statistics(__global const TYPE(X) *x, ulong x_at, __global float *mean, ulong mean_at,
-                        __global float *rstd, ulong rstd_at, __global float *moment,
-                        ulong moment_at, int rows, int channels, int group, ulong inner,
-                        uint lanes, float eps)
+#define STATISTICS_ARGS                                                                            \
+    __global const TYPE(X) *x, ulong x_at, __global float *mean, ulong mean_at,                    \
+        __global float *rstd, ulong rstd_at, __global float *moment, ulong moment_at, int rows,    \
+        int channels, int group, ulong inner, int tile, uint lanes, float eps
+
+#if QN_WG == 1
+/* A work-item takes `tile` channels of a group, row by row, as they lie in memory. Until the end
+ * the three arrays hold the value near the mean and the sums. */
+ROW_KERNEL statistics(STATISTICS_ARGS)
+{
+    const int first = get_group_id(0) * tile, last = min(first + tile, channels);
+    const int begin = get_group_id(1) * group, end = min(begin + group, rows);
+    x += x_at;
+    mean += mean_at + get_group_id(1) * (ulong)channels;
+    rstd += rstd_at + get_group_id(1) * (ulong)channels;
+    moment += moment_at + get_group_id(1) * (ulong)channels;
+#if QN_PLANES
+    const ulong near = min(inner, QN_ROW_BLOCK);
+    for (int row = begin; row < end; row++) {
+        const float beta = row == begin ? 0.0f : 1.0f;
+        for (int c = first; c < last; c++) {
+            __global const TYPE(X) *run = x + ((ulong)row * channels + c) * inner;
+            if (row == begin)
+                ST(F, mean, c, row_sum(run, near, 0, 1) / (float)near);
+            const float2 own = row_moments(run, inner, LD(F, mean, c), 0, 1);
+            ACC(F, rstd, c, beta, own.x);
+            ACC(F, moment, c, beta, own.y);
+        }
+    }
+#else
+    const int few = min(end - begin, FEW), whole = first + (last - first) / QN_V * QN_V;
+    for (int row = begin; row < begin + few; row++) {
+        const float beta = row == begin ? 0.0f : 1.0f, share = 1.0f / (float)few;
+        for (int c = first; c < whole; c += QN_V)
+            ACCV(F, mean, c, beta, LDV(X, x, (ulong)row * channels + c) * share);
+        for (int c = whole; c < last; c++)
+            ACC(F, mean, c, beta, LD(X, x, (ulong)row * channels + c) * share);
+    }
+    for (int row = begin; row < end; row++) {
+        const float beta = row == begin ? 0.0f : 1.0f;
+        for (int c = first; c < whole; c += QN_V) {
+            const floatv d = LDV(X, x, (ulong)row * channels + c) - LDV(F, mean, c);
+            ACCV(F, rstd, c, beta, d);
+            ACCV(F, moment, c, beta, d * d);
+        }
+        for (int c = whole; c < last; c++) {
+            const float d = LD(X, x, (ulong)row * channels + c) - LD(F, mean, c);
+            ACC(F, rstd, c, beta, d);
+            ACC(F, moment, c, beta, d * d);
+        }
+    }
+#endif
+    for (int c = first; c < last; c++)
+        finish(LD(F, mean, c), LD(F, rstd, c), LD(F, moment, c), (float)(end - begin), inner, eps,
+               mean + c, rstd + c, moment + c);
+}
+#else
+/* A team per channel of a group: with planes its `lanes` work-items walk the planes, else they take
+ * the rows by turns. */
+ROW_KERNEL statistics(STATISTICS_ARGS)
 {
     __local float part[QN_WG];
+    const uint lane = qn_lane(lanes);
+    const int c = get_group_id(0) * tile + qn_team(lanes);
+    const int begin = get_group_id(1) * group;
+    const int end = c < channels ? min(begin + group, rows) : begin;
+    const ulong at = get_group_id(1) * (ulong)channels + c;
     x += x_at;
     mean += mean_at;
     rstd += rstd_at;
     moment += moment_at;
-    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
-    const int first = (int)number * group, last = min(first + group, rows);
-    const int teams = QN_WG / lanes, own = first + (int)qn_team(lanes);
-    const float count = (float)((ulong)(last - first) * inner);
-    float sum = 0.0f, squares = 0.0f;
-    for (int s = own; s < last; s += teams)
-        sum += row_sum(x + ((ulong)s * channels + channel) * inner, inner, qn_lane(lanes), lanes);
-    const float centre = qn_group_sum(sum, part) / count;
-    for (int s = own; s < last; s += teams)
-        squares += row_squares(x + ((ulong)s * channels + channel) * inner, inner, centre,
-                               qn_lane(lanes), lanes);
-    squares = qn_group_sum(squares, part);
-    if (get_local_id(0) == 0) {
-        ST(F, mean, at, centre);
-        ST(F, rstd, at, 1.0f / sqrt(squares / count + eps));
-        ST(F, moment, at, (float)(last - first) * (squares / fmax(count - 1.0f, 1.0f)));
+    float2 own = (float2)(0.0f);
+#if QN_PLANES
+    const ulong few = begin < end ? min(inner, QN_ROW_BLOCK) : 0;
+    const float some = row_sum(x + ((ulong)begin * channels + c) * inner, few, lane, lanes);
+    const float near = qn_team_sum(some, part, lanes) / (float)few;
+    for (int row = begin; row < end; row++)
+        own += row_moments(x + ((ulong)row * channels + c) * inner, inner, near, lane, lanes);
+#else
+    const int few = min(end - begin, FEW);
+    float some = 0.0f;
+    for (int row = begin + (int)lane; row < begin + few; row += lanes)
+        some += LD(X, x, (ulong)row * channels + c);
+    const float near = qn_team_sum(some, part, lanes) / (float)few;
+    for (int row = begin + (int)lane; row < end; row += lanes) {
+        const float d = LD(X, x, (ulong)row * channels + c) - near;
+        own += (float2)(d, d * d);
     }
+#endif
+    const float sum = qn_team_sum(own.x, part, lanes), squares = qn_team_sum(own.y, part, lanes);
+    if (lane == 0 && begin < end)
+        finish(near, sum, squares, (float)(end - begin), inner, eps, mean + at, rstd + at,
+               moment + at);
 }
+#endif
 
 /* A work-item per channel: the groups in order. What is gathered is weighed by samples of `each`
  * rows. */
@@ -108,129 +165,90 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
     ACC(F, sum1, channel, beta1, moments / (float)each);
 }
 
-/* A work-group per channel and `span` rows. */
-GROUP_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float *mean,
-                       ulong mean_at, __global const float *spread, ulong spread_at,
-                       __global const TYPE(W) *weight, ulong weight_at,
-                       __global const TYPE(B) *bias, ulong bias_at, __global TYPE(Y) *y,
-                       ulong y_at, int rows, int channels, int group, ulong inner, uint lanes,
-                       int span, float eps, int has_weight, int has_bias)
+/* Runs of neighbours: the planes, or the rows. Of run `run`: its row, its first channel. */
+#if QN_PLANES
+#define LENGTH(channels, inner) (inner)
+#define ROW(run, channels) ((run) / (channels))
+#else
+#define LENGTH(channels, inner) (channels)
+#define ROW(run, channels) (run)
+#endif
+
+/* 1 / deviation from the second statistic. */
+#define INVERSE(spread) (QN_RUNNING ? 1.0f / sqrt((spread) + eps) : (spread))
+
+/* Teams of `lanes` work-items per run, `span` runs each in turn. */
+ROW_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float *mean,
+                     ulong mean_at, __global const float *spread, ulong spread_at,
+                     __global const TYPE(W) *weight, ulong weight_at,
+                     __global const TYPE(B) *bias, ulong bias_at, __global TYPE(Y) *y, ulong y_at,
+                     ulong runs, ulong channels, ulong group, ulong inner, uint lanes, uint span,
+                     float eps, int has_weight, int has_bias)
 {
     x += x_at;
-    mean += mean_at;
-    spread += spread_at;
-    weight += weight_at;
-    bias += bias_at;
     y += y_at;
-    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
-    const int first = (int)number * span, last = min(first + span, rows);
-    const uint lane = qn_lane(lanes);
-    const float w = has_weight ? LD(W, weight, channel) : 1.0f;
-    const float shift = has_bias ? LD(B, bias, channel) : 0.0f;
-    for (int s = first + (int)qn_team(lanes); s < last; s += (int)(QN_WG / lanes)) {
-        const ulong row = ((ulong)s * channels + channel) * inner;
-        const ulong at = (ulong)(s / group) * channels + channel;
-        const float centre = LD(F, mean, at), raw = LD(F, spread, at);
-        const float scale = w * (QN_RUNNING ? 1.0f / sqrt(raw + eps) : raw);
-        for (ulong i = lane * QN_V; i + QN_V <= inner; i += lanes * QN_V) {
-            const floatv d = LDV(X, x, row + i) - centre;
-            STV(Y, y, row + i, fma(d, (floatv)(scale), (floatv)(shift)));
+    const uint teams = QN_WG / lanes, lane = qn_lane(lanes);
+    const ulong first = get_group_id(0) * (ulong)(span * teams) + qn_team(lanes);
+    const ulong last = min(runs, first + span * teams), length = LENGTH(channels, inner);
+    for (ulong run = first; run < last; run += teams) {
+        const ulong row = ROW(run, channels), at = run * length;
+        const ulong c = QN_PLANES ? run - row * channels : 0, own = row / group * channels + c;
+        __global const float *m = mean + mean_at + own, *s = spread + spread_at + own;
+        __global const TYPE(W) *w = weight + weight_at + c;
+        __global const TYPE(B) *b = bias + bias_at + c;
+        for (ulong i = lane * QN_V; i + QN_V <= length; i += lanes * QN_V) {
+            const floatv inverse = INVERSE(PARAMETERS(F, s, i));
+            const floatv scale = has_weight ? PARAMETERS(W, w, i) * inverse : inverse;
+            const floatv shift = has_bias ? PARAMETERS(B, b, i) : (floatv)(0.0f);
+            STV(Y, y, at + i, fma(LDV(X, x, at + i) - PARAMETERS(F, m, i), scale, shift));
         }
-        for (ulong i = inner - inner % QN_V + lane; i < inner; i += lanes)
-            ST(Y, y, row + i, fma(LD(X, x, row + i) - centre, scale, shift));
-    }
-}
-
-/* This work-item's share of the sums of dy and of dy * (x - centre) over a row. */
-static inline float2 row_products(__global const TYPE(X) *x, __global const TYPE(DY) *dy, ulong n,
-                                  float centre, uint lane, uint lanes)
-{
-    float2 total = (float2)(0.0f);
-    for (ulong start = 0; start < n; start += QN_ROW_BLOCK) {
-        const ulong end = min(n, start + QN_ROW_BLOCK);
-        floatv sum = (floatv)(0.0f), product = (floatv)(0.0f);
-        for (ulong i = start + lane * QN_V; i + QN_V <= end; i += lanes * QN_V) {
-            const floatv g = LDV(DY, dy, i);
-            sum += g;
-            product = fma(g, LDV(X, x, i) - centre, product);
+        for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
+            const float inverse = INVERSE(PARAMETER(F, s, i));
+            const float scale = has_weight ? PARAMETER(W, w, i) * inverse : inverse;
+            const float shift = has_bias ? PARAMETER(B, b, i) : 0.0f;
+            ST(Y, y, at + i, fma(LD(X, x, at + i) - PARAMETER(F, m, i), scale, shift));
         }
-        total += (float2)(qn_hadd(sum), qn_hadd(product));
-    }
-    for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
-        const float g = LD(DY, dy, i);
-        total += (float2)(g, g * (LD(X, x, i) - centre));
-    }
-    return total;
-}
-
-/* A work-group per (channel, group): sums of dy and of dy * xhat. */
-GROUP_KERNEL sums(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy, ulong dy_at,
-                  __global const float *mean, ulong mean_at, __global const float *rstd,
-                  ulong rstd_at, __global float *sum0, ulong sum0_at, __global float *sum1,
-                  ulong sum1_at, int rows, int channels, int group, ulong inner, uint lanes)
-{
-    __local float part[QN_WG];
-    x += x_at;
-    dy += dy_at;
-    mean += mean_at;
-    rstd += rstd_at;
-    sum0 += sum0_at;
-    sum1 += sum1_at;
-    const ulong at = get_group_id(0), number = at / channels, channel = at - number * channels;
-    const int first = (int)number * group, last = min(first + group, rows);
-    const float centre = LD(F, mean, at);
-    float2 sum = (float2)(0.0f);
-    for (int s = first + (int)qn_team(lanes); s < last; s += (int)(QN_WG / lanes)) {
-        const ulong row = ((ulong)s * channels + channel) * inner;
-        sum += row_products(x + row, dy + row, inner, centre, qn_lane(lanes), lanes);
-    }
-    sum.x = qn_group_sum(sum.x, part);
-    sum.y = qn_group_sum(sum.y, part);
-    if (get_local_id(0) == 0) {
-        ST(F, sum0, at, sum.x);
-        ST(F, sum1, at, sum.y * LD(F, rstd, at));
     }
 }
 
-/* A work-group per channel and `span` rows. */
-GROUP_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
-                            ulong dy_at, __global const float *mean, ulong mean_at,
-                            __global const float *rstd, ulong rstd_at, __global const float *sum0,
-                            ulong sum0_at, __global const float *sum1, ulong sum1_at,
-                            __global const TYPE(W) *weight, ulong weight_at,
-                            __global TYPE(DX) *dx, ulong dx_at, int rows, int channels,
-                            int group, ulong inner, uint lanes, int span, int has_weight,
-                            float beta)
+/* dx = scale * (dy - the mean of dy - xhat * the mean of dy * xhat); runs as above. sum0 and sum1
+ * are the sums of dy and of dy * xhat. */
+ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
+                          ulong dy_at, __global const float *mean, ulong mean_at,
+                          __global const float *rstd, ulong rstd_at, __global const float *sum0,
+                          ulong sum0_at, __global const float *sum1, ulong sum1_at,
+                          __global const TYPE(W) *weight, ulong weight_at,
+                          __global TYPE(DX) *dx, ulong dx_at, ulong rows, ulong runs,
+                          ulong channels, ulong group, ulong inner, uint lanes, uint span,
+                          int has_weight, float beta)
 {
     x += x_at;
     dy += dy_at;
-    mean += mean_at;
-    rstd += rstd_at;
-    sum0 += sum0_at;
-    sum1 += sum1_at;
-    weight += weight_at;
     dx += dx_at;
-    const ulong number = get_group_id(0) / channels, channel = get_group_id(0) - number * channels;
-    const int begin = (int)number * span, end = min(begin + span, rows);
-    const uint lane = qn_lane(lanes);
-    const float w = has_weight ? LD(W, weight, channel) : 1.0f;
-    for (int s = begin + (int)qn_team(lanes); s < end; s += (int)(QN_WG / lanes)) {
-        const ulong row = ((ulong)s * channels + channel) * inner;
-        const int first = s / group * group;
-        const ulong at = (ulong)(s / group) * channels + channel;
-        const float count = (float)((ulong)(min(first + group, rows) - first) * inner);
-        const float centre = LD(F, mean, at), inverse = LD(F, rstd, at);
-        const float level = LD(F, sum0, at) / count;
-        const float slope = LD(F, sum1, at) / count * inverse, scale = w * inverse;
-        for (ulong i = lane * QN_V; i + QN_V <= inner; i += lanes * QN_V) {
-            const floatv d = LDV(X, x, row + i) - centre;
-            const floatv g = LDV(DY, dy, row + i) - fma(d, (floatv)(slope), (floatv)(level));
-            ACCV(DX, dx, row + i, beta, g * scale);
+    const uint teams = QN_WG / lanes, lane = qn_lane(lanes);
+    const ulong first = get_group_id(0) * (ulong)(span * teams) + qn_team(lanes);
+    const ulong last = min(runs, first + span * teams), length = LENGTH(channels, inner);
+    for (ulong run = first; run < last; run += teams) {
+        const ulong row = ROW(run, channels), at = run * length, begin = row / group * group;
+        const ulong c = QN_PLANES ? run - row * channels : 0, own = row / group * channels + c;
+        const float share = 1.0f / (float)((min(begin + group, rows) - begin) * inner);
+        __global const float *m = mean + mean_at + own, *r = rstd + rstd_at + own;
+        __global const float *s0 = sum0 + sum0_at + own, *s1 = sum1 + sum1_at + own;
+        __global const TYPE(W) *w = weight + weight_at + c;
+        for (ulong i = lane * QN_V; i + QN_V <= length; i += lanes * QN_V) {
+            const floatv inverse = PARAMETERS(F, r, i);
+            const floatv slope = PARAMETERS(F, s1, i) * share * inverse;
+            const floatv scale = has_weight ? PARAMETERS(W, w, i) * inverse : inverse;
+            const floatv d = LDV(X, x, at + i) - PARAMETERS(F, m, i);
+            const floatv g = LDV(DY, dy, at + i) - fma(d, slope, PARAMETERS(F, s0, i) * share);
+            ACCV(DX, dx, at + i, beta, g * scale);
         }
-        for (ulong i = inner - inner % QN_V + lane; i < inner; i += lanes) {
-            const float d = LD(X, x, row + i) - centre;
-            const float g = LD(DY, dy, row + i) - fma(d, slope, level);
-            ACC(DX, dx, row + i, beta, g * scale);
+        for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
+            const float inverse = PARAMETER(F, r, i), slope = PARAMETER(F, s1, i) * share * inverse;
+            const float scale = has_weight ? PARAMETER(W, w, i) * inverse : inverse;
+            const float d = LD(X, x, at + i) - PARAMETER(F, m, i);
+            const float g = LD(DY, dy, at + i) - fma(d, slope, PARAMETER(F, s0, i) * share);
+            ACC(DX, dx, at + i, beta, g * scale);
         }
     }
 }

@@ -3,8 +3,8 @@
  * Adding a bias along dimension 1 of (b, c, ...), and its gradient. Two layouts: planes, where the
  * elements of one channel lie side by side (n > 1 of them), and rows, where the channels do.
  *
- * The gradient of the bias sums in a fixed order: QN_WG work-items take planes or rows by turns,
- * then add up in a tree. */
+ * The gradient of the bias of planes sums in a fixed order: QN_WG work-items take planes by turns,
+ * then add up in a tree. That of rows is column_sum.cl. */
 #include "lib/reduce.clh"
 
 #ifndef QN_GRADIENT
@@ -76,37 +76,5 @@ bias_planes_gradient(__global const TYPE(DY) * dy, ulong dy_at, __global TYPE(DB
     const float result = qn_group_sum(sum, part);
     if (get_local_id(0) == 0)
         ACC(DB, db, channel, beta, result);
-}
-
-/* One work-group for QN_V channels, or for a single one of those that are left over; a work-item
- * sums every QN_WG-th row. */
-__kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-bias_rows_gradient(__global const TYPE(DY) * dy, ulong dy_at, __global TYPE(DB) * db, ulong db_at,
-                   ulong channels, ulong samples, float beta)
-{
-    __local floatv part[QN_WG];
-    const ulong vectors = channels / QN_V, group = get_group_id(0);
-    const bool full = group < vectors;
-    const ulong channel = full ? group * QN_V : vectors * QN_V + (group - vectors);
-    const uint id = get_local_id(0);
-    dy += dy_at;
-    db += db_at;
-    floatv sums = (floatv)(0.0f);
-    for (ulong s = id; s < samples; s += QN_WG) {
-        if (full)
-            sums += LDV(DY, dy, s * channels + channel);
-        else
-            sums.s0 += LD(DY, dy, s * channels + channel);
-    }
-    part[id] = sums;
-    for (uint half_ = QN_WG / 2; half_ > 0; half_ /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < half_)
-            part[id] += part[id + half_];
-    }
-    if (id == 0 && full)
-        ACCV(DB, db, channel, beta, part[0]);
-    if (id == 0 && !full)
-        ACC(DB, db, channel, beta, part[0].s0);
 }
 #endif

@@ -3,7 +3,7 @@
  * What convolution makes of an image, in the CPU shape: the result (weights W, source S the image),
  * or with QN_GRADIENT the gradient of the image (S the gradient of the result).
  *
- * A work-item makes tiles of `block` channels x QN_ROW pixels, as a product of weights and
+ * A work-item makes tiles of `block` channels x tile_pixels, as a product of weights and
  * patches. A panel of QN_DEPTH terms is packed, then meets all the channels: QN_MR of them x QN_NR
  * vectors of sums stay in registers. The order of a sum is that of its terms. QN_MR divides
  * `block`, which is at most QN_BLOCK, and QN_NR QN_NV.
@@ -57,11 +57,40 @@ static inline void store_spans(__global TYPE(D) * d, ulong at, const __local flo
     }
 }
 
-/* sum += weights * panel: QN_MR rows of weights, whose elements lie at row[i] + term[k], x QN_NR of
- * the QN_NV vectors of pixels. */
+/* Where packed weight (row, term) lies: rows stay rows where they are in memory, too. */
+#if QN_GRADIENT
+#define WEIGHT_AT(row, term) ((term)*QN_MR + (row))
+#else
+#define WEIGHT_AT(row, term) ((row)*QN_DEPTH + (term))
+#endif
+
+/* Packs QN_MR rows of weights, whose elements lie at row[i] + term[k]. In the forward pass these
+ * are neighbours, and in the gradient of an image by one tap those of QN_MR whole rows are. */
+static inline void pack_weights(__local float *pack, __global const TYPE(W) * w, const ulong *row,
+                                const uint *term, int terms)
+{
+#if QN_GRADIENT
+    const bool together = row[QN_MR - 1] == row[0] + QN_MR - 1;
+    for (int k = 0; k < terms; k++) {
+#pragma unroll
+        for (int i = 0; i < QN_MR; i++)
+            pack[WEIGHT_AT(i, k)] = LD(W, w, (together ? row[0] + i : row[i]) + term[k]);
+    }
+#else
+    for (int i = 0; i < QN_MR; i++) {
+        const ulong at = row[i] + term[0];
+        int k = 0;
+        for (; k + QN_V <= terms; k += QN_V)
+            conv_store(pack + WEIGHT_AT(i, k), LDV(W, w, at + k));
+        for (; k < terms; k++)
+            pack[WEIGHT_AT(i, k)] = LD(W, w, at + k);
+    }
+#endif
+}
+
+/* sum += weights * panel: QN_MR rows x QN_NR of the QN_NV vectors of pixels. */
 static inline void multiply(__local floatv *sum, __local const float *panel,
-                            __global const TYPE(W) * w, const ulong *row, const uint *term,
-                            int terms)
+                            __local const float *pack, int terms)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll
@@ -76,7 +105,7 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
             patch[j] = QN_PASTE(vload, QN_V)(j, panel + k * QN_ROW);
 #pragma unroll
         for (int i = 0; i < QN_MR; i++) {
-            const floatv weight = (floatv)(LD(W, w, row[i] + term[k]));
+            const floatv weight = (floatv)(pack[WEIGHT_AT(i, k)]);
 #pragma unroll
             for (int j = 0; j < QN_NR; j++)
                 a[i * QN_NR + j] = fma(weight, patch[j], a[i * QN_NR + j]);
@@ -92,16 +121,17 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
 /* Every channel of the block and `lanes` pixels: rows row0 .. row0 + rows - 1 of the weights,
  * row_step elements apart. Past the last of them it is repeated, and not stored. */
 static inline void multiply_rows(__local floatv *sum, __local const float *panel,
-                                 __global const TYPE(W) * w, const uint *term, int terms, int row0,
-                                 int rows, ulong row_step, int lanes)
+                                 __local float *pack, __global const TYPE(W) * w, const uint *term,
+                                 int terms, int row0, int rows, ulong row_step, int lanes)
 {
     for (int i = 0; i < rows; i += QN_MR) {
         ulong row[QN_MR];
 #pragma unroll
         for (int j = 0; j < QN_MR; j++)
             row[j] = (row0 + min(i + j, rows - 1)) * row_step;
+        pack_weights(pack, w, row, term, terms);
         for (int j = 0; j * QN_V < lanes; j += QN_NR)
-            multiply(sum + i * QN_NV + j, panel + j * QN_V, w, row, term, terms);
+            multiply(sum + i * QN_NV + j, panel + j * QN_V, pack, terms);
     }
 }
 
@@ -113,9 +143,10 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
              __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,
              float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
              int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
-             int dilation_y, int dilation_x, uint tiles_each, int block)
+             int dilation_y, int dilation_x, uint tiles_each, int block, int tile_pixels)
 {
     __local float panel[QN_PANEL(QN_DEPTH)];
+    __local float pack[QN_MR * QN_DEPTH];
     __local floatv sum[QN_BLOCK * QN_NV];
     conv_pixels tile;
     conv_span span[QN_ROW];
@@ -148,10 +179,10 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
 #endif
         const int terms = depth * v.taps * h.taps;
         const ulong pixels = (ulong)batch * v.count * h.count;
-        const ulong first = (get_group_id(0) * (ulong)tiles_each + t / phases) * QN_ROW;
+        const ulong first = (get_group_id(0) * (ulong)tiles_each + t / phases) * tile_pixels;
         if (first >= pixels)
             continue;
-        const int lanes = (int)min((ulong)QN_ROW, pixels - first);
+        const int lanes = (int)min((ulong)tile_pixels, pixels - first);
         conv_find_pixels(&tile, first, lanes, v, h, source);
         for (int i = 0; i < block * QN_NV; i++)
             sum[i] = (floatv)(0.0f);
@@ -163,7 +194,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
                 conv_pack_row(panel + i * QN_ROW, s, &tile, term, v, h, source);
                 term = conv_next_term(term, v, h);
             }
-            multiply_rows(sum, panel, w, offset, here, row0, rows, row_step, lanes);
+            multiply_rows(sum, panel, pack, w, offset, here, row0, rows, row_step, lanes);
         }
         const int spans =
             find_spans(span, first, lanes, v, h, (ulong)groups * channels * plane, dw);

@@ -61,6 +61,10 @@ conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *
     }
 }
 
+/* Vectors from one point to the next in the panel: an odd number, so that the points of a vector of
+ * tiles do not all go to the same lines of a cache. */
+#define PANEL_STEP (QN_DEPTH * QN_NV + 1)
+
 /* Floats from one point to the next in the stage: packing writes whole vectors, past the last tile
  * too. */
 #define STAGE_ROW (QN_ROW + QN_V)
@@ -109,8 +113,8 @@ static inline void pack_source(__local float *stage, __global const TYPE(S) * s,
     }
 }
 
-/* B' s B of one vector of tiles; points lie `step` vectors apart in the panel. */
-static inline void transform_source(__local floatv *panel, int step, __local const float *stage)
+/* B' s B of one vector of tiles. */
+static inline void transform_source(__local floatv *panel, __local const float *stage)
 {
     floatv half_way[POINTS];
 #pragma unroll
@@ -127,10 +131,10 @@ static inline void transform_source(__local floatv *panel, int step, __local con
 #pragma unroll
     for (int y = 0; y < 4; y++) {
         const floatv *s = half_way + 4 * y;
-        panel[(4 * y) * step] = s[0] - s[2];
-        panel[(4 * y + 1) * step] = s[1] + s[2];
-        panel[(4 * y + 2) * step] = s[2] - s[1];
-        panel[(4 * y + 3) * step] = s[1] - s[3];
+        panel[(4 * y) * PANEL_STEP] = s[0] - s[2];
+        panel[(4 * y + 1) * PANEL_STEP] = s[1] + s[2];
+        panel[(4 * y + 2) * PANEL_STEP] = s[2] - s[1];
+        panel[(4 * y + 3) * PANEL_STEP] = s[1] - s[3];
     }
 }
 
@@ -230,7 +234,7 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u,
                 int dh, int dw, int top, int left, int row0, int rows)
 {
     __local float stage[POINTS * STAGE_ROW];
-    __local floatv panel[POINTS * QN_DEPTH * QN_NV];
+    __local floatv panel[POINTS * PANEL_STEP];
     __local floatv sum[QN_BLOCK * POINTS * QN_NV];
     float line[4 * QN_ROW];
     conv_pixels tile;
@@ -253,12 +257,12 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u,
         for (int i = 0; i < terms; i++) {
             pack_source(stage, s, &tile, c + i, source);
             for (int j = 0; j < QN_NV; j++)
-                transform_source(panel + i * QN_NV + j, QN_DEPTH * QN_NV, stage + j * QN_V);
+                transform_source(panel + i * QN_NV + j, stage + j * QN_V);
         }
         for (int p = 0; p < POINTS; p++)
             for (int i = 0; i < here; i += QN_MR)
-                for (int j = 0; j < QN_NV; j += QN_NR)
-                    multiply(sum + (i * POINTS + p) * QN_NV + j, panel + p * QN_DEPTH * QN_NV + j,
+                for (int j = 0; j * QN_V < lanes; j += QN_NR)
+                    multiply(sum + (i * POINTS + p) * QN_NV + j, panel + p * PANEL_STEP + j,
                              u + ((ulong)(i / QN_V * POINTS + p) * depth + c) * QN_V + i % QN_V,
                              terms, c == 0);
     }
@@ -266,7 +270,7 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u,
     for (int i = 0; i < here; i++) {
         const int channel = row0 + block0 + i;
         const float bias = has_bias ? LD(B, b, (ulong)channel) : 0.0f;
-        for (int j = 0; j < QN_NV; j++)
+        for (int j = 0; j * QN_V < lanes; j++)
             transform_sum(line + 2 * j * QN_V, sum + i * POINTS * QN_NV + j, bias);
         store_spans(d, channel * plane, line, span, spans, dw, beta);
     }

@@ -3,30 +3,34 @@
  * What stands beside a matrix product: the second pass of a sum that was split into parts, the bias
  * in front of a product that can only add, and the gradient of the bias.
  *
- * Options: A_TYPE, C_TYPE; QN_V; WIDE and TALL (a power of two), the work-group of column_sums.
+ * Options: A_TYPE, C_TYPE; QN_V; WIDE and TALL (a power of two), the work-group of column_sums;
+ *   those of lib/epilogue.clh, for add_parts.
  */
-#include "lib/type.clh"
+#include "lib/epilogue.clh"
 
-/* c (count) = beta * c + the sum of the `parts` copies in a, in their order. */
+/* c (count) = the sum of the `parts` copies in a, in their order; see lib/epilogue.clh. */
 __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void
-add_parts(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at, ulong count,
-          ulong parts, float beta)
+add_parts(__global const TYPE(A) *a, ulong a_at, __global const TYPE(RESIDUAL) *residual,
+          ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong count, ulong parts, float beta,
+          float slope)
 {
     const ulong i = get_global_id(0) * QN_V;
+    const epilogue how = {beta, slope};
     a += a_at;
+    residual += residual_at;
     c += c_at;
     if (i + QN_V <= count) {
         floatv v = (floatv)(0.0f);
         for (ulong p = 0; p < parts; p++)
             v += LDV(A, a, p * count + i);
-        ACCV(C, c, i, beta, v);
+        finish_vector(c, residual, i, how, v);
         return;
     }
     for (ulong e = i; e < count; e++) {
         float v = 0.0f;
         for (ulong p = 0; p < parts; p++)
             v += LD(A, a, p * count + e);
-        ACC(C, c, e, beta, v);
+        finish(c, residual, e, how, v);
     }
 }
 

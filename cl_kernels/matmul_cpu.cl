@@ -2,7 +2,9 @@
  *
  * The matrix product in the shape that CPUs want:
  *
- *     c (m, n) = beta * c + a (m, k) * b (k, n) + bias (n)
+ *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n)
+ *
+ * or a batch of such products, whose operands lie one after the other.
  *
  * One work-item is one work-group. It computes a tile of tile_m x tile_n elements of c, over its
  * part of k (part p writes the p-th copy of c), in blocks of KC: it packs tile_m x KC of a once per
@@ -17,11 +19,12 @@
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS     0: `bias` is not touched
+ *   those of lib/epilogue.clh
  *   MR, NV       rows and vectors of the register tile; QN_V is a multiple of MR
  *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of a block
  */
+#include "lib/epilogue.clh"
 #include "lib/shuffle.clh"
-#include "lib/type.clh"
 
 #define NR (NV * QN_V)
 
@@ -145,18 +148,23 @@ static inline void multiply(__local const float *a, __local const floatv *b, __l
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
 matmul_cpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-           __global const TYPE(BIAS) *bias, ulong bias_at, __global TYPE(C) *c, ulong c_at,
-           ulong m, ulong n, ulong k, ulong tile_m, ulong tile_n, ulong part_k, float beta)
+           __global const TYPE(BIAS) *bias, ulong bias_at, __global const TYPE(RESIDUAL) *residual,
+           ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n, ulong k,
+           ulong tile_m, ulong tile_n, ulong part_k, float beta, float slope)
 {
     __local float pack_of_a[MC * KC];
     __local floatv pack_of_b[KC * NV];
     __local floatv sum[MC * (NC / QN_V)];
-    a += a_at;
-    b += b_at;
+    const ulong tiles_m = (m + tile_m - 1) / tile_m, batches = get_num_groups(1) / tiles_m;
+    const ulong batch = get_group_id(1) / tiles_m;
+    const epilogue how = {beta, slope};
+    a += a_at + batch * m * k;
+    b += b_at + batch * k * n;
     bias += bias_at;
-    c += c_at + get_group_id(2) * m * n;
+    residual += residual_at + batch * m * n;
+    c += c_at + (get_group_id(2) * batches + batch) * m * n;
 
-    const ulong i = get_group_id(1) * tile_m, j = get_group_id(0) * tile_n;
+    const ulong i = get_group_id(1) % tiles_m * tile_m, j = get_group_id(0) * tile_n;
     const int rows = (int)min(tile_m, m - i), columns = (int)min(tile_n, n - j);
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
 
@@ -184,7 +192,7 @@ matmul_cpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
             if (begin == 0)
                 v += LDV(BIAS, bias, j + e);
 #endif
-            ACCV(C, c, at + e, beta, v);
+            finish_vector(c, residual, at + e, how, v);
         }
         for (; e < columns; e++) {
             float v = from[e];
@@ -192,7 +200,7 @@ matmul_cpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
             if (begin == 0)
                 v += LD(BIAS, bias, j + e);
 #endif
-            ACC(C, c, at + e, beta, v);
+            finish(c, residual, at + e, how, v);
         }
     }
 }

@@ -2,7 +2,9 @@
  *
  * The matrix product in the shape that GPUs want:
  *
- *     c (m, n) = beta * c + a (m, k) * b (k, n) + bias (n)
+ *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n)
+ *
+ * or a batch of such products, whose operands lie one after the other.
  *
  * A work-group of SIDE x SIDE work-items computes TILE x TILE elements of c, over its part of k, in
  * steps of DEPTH: it copies a strip of a and a strip of b to local memory, as f32 and with zeros
@@ -12,8 +14,9 @@
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V is EACH;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS     0: `bias` is not touched
+ *   those of lib/epilogue.clh
  */
-#include "lib/type.clh"
+#include "lib/epilogue.clh"
 
 #define SIDE 16
 #define EACH QN_V
@@ -57,18 +60,23 @@ static inline void load_b(__local float *to, __global const TYPE(B) *b, ulong n,
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
 matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-           __global const TYPE(BIAS) *bias, ulong bias_at, __global TYPE(C) *c, ulong c_at,
-           ulong m, ulong n, ulong k, ulong part_k, float beta)
+           __global const TYPE(BIAS) *bias, ulong bias_at, __global const TYPE(RESIDUAL) *residual,
+           ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n, ulong k,
+           ulong part_k, float beta, float slope)
 {
     __local floatv strip_a[DEPTH * PITCH / EACH], strip_b[DEPTH * PITCH / EACH];
     const int x = get_local_id(0), y = get_local_id(1);
-    a += a_at;
-    b += b_at;
-    bias += bias_at;
-    c += c_at + get_group_id(2) * m * n;
-
     /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
-    const ulong i = get_group_id(0) * TILE, j = get_group_id(1) * TILE;
+    const ulong tiles_m = (m + TILE - 1) / TILE, batches = get_num_groups(0) / tiles_m;
+    const ulong batch = get_group_id(0) / tiles_m;
+    const epilogue how = {beta, slope};
+    a += a_at + batch * m * k;
+    b += b_at + batch * k * n;
+    bias += bias_at;
+    residual += residual_at + batch * m * n;
+    c += c_at + (get_group_id(2) * batches + batch) * m * n;
+
+    const ulong i = get_group_id(0) % tiles_m * TILE, j = get_group_id(1) * TILE;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
 
     floatv sum[EACH];
@@ -98,7 +106,7 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
             if (begin == 0)
                 v += LDV(BIAS, bias, column);
 #endif
-            ACCV(C, c, row * n + column, beta, v);
+            finish_vector(c, residual, row * n + column, how, v);
         } else if (row < m) {
             float v[EACH];
             QN_PASTE(vstore, QN_V)(sum[r], 0, v);
@@ -107,7 +115,7 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
                 if (begin == 0)
                     v[e] += LD(BIAS, bias, column + e);
 #endif
-                ACC(C, c, row * n + column + e, beta, v[e]);
+                finish(c, residual, row * n + column + e, how, v[e]);
             }
         }
     }

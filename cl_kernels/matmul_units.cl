@@ -2,7 +2,9 @@
  *
  * The matrix product by matrix units:
  *
- *     c (m, n) = beta * c + a (m, k) * b (k, n) + bias (n)
+ *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n)
+ *
+ * or a batch of such products, whose operands lie one after the other.
  *
  * A work-group of TEAMS_M x TEAMS_N teams computes EDGE_M x EDGE_N elements of c, over its part of
  * k, in steps of DEPTH words: it copies a strip of a and a strip of b to local memory, as words of
@@ -12,12 +14,13 @@
  * An operand of more bits than a factor has is split: the strip is followed by one of what is left,
  * and both are multiplied; only the product of two rests, below the last bit, is left out.
  *
- * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; those of lib/tile.clh;
+ * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; those of lib/tile.clh and lib/epilogue.clh;
  *   A_T, B_T          1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS          0: `bias` is not touched
  *   SPLIT_A, SPLIT_B  1: split
  *   TEAMS_M, TEAMS_N, TILES_M, TILES_N
  */
+#include "lib/epilogue.clh"
 #include "lib/tile.clh"
 
 #define TEAMS (TEAMS_M * TEAMS_N)
@@ -98,22 +101,27 @@ static inline void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *ro
 }
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
-matmul_units(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
-             __global const TYPE(BIAS) *bias, ulong bias_at, __global TYPE(C) * c, ulong c_at,
-             ulong m, ulong n, ulong k, ulong part_k, float beta)
+matmul_units(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
+             __global const TYPE(BIAS) *bias, ulong bias_at,
+             __global const TYPE(RESIDUAL) *residual, ulong residual_at, __global TYPE(C) *c,
+             ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
     __local uint strip_a[STRIP_A * (1 + SPLIT_A)], strip_b[STRIP_B * (1 + SPLIT_B)];
     const uint team = get_local_id(0) / TILE_LANES, lane = get_local_id(0) % TILE_LANES;
     const uint team_i = team / TEAMS_N * TILES_M * TILE_M,
                team_j = team % TEAMS_N * TILES_N * TILE_N;
     const __local uint *rows = strip_a + team_i * PITCH, *columns = strip_b + team_j * PITCH;
-    a += a_at;
-    b += b_at;
-    bias += bias_at;
-    c += c_at + get_group_id(2) * m * n;
-
     /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
-    const ulong i = get_group_id(0) * EDGE_M, j = get_group_id(1) * EDGE_N;
+    const ulong tiles_m = (m + EDGE_M - 1) / EDGE_M, batches = get_num_groups(0) / tiles_m;
+    const ulong batch = get_group_id(0) / tiles_m;
+    const epilogue how = {beta, slope};
+    a += a_at + batch * m * k;
+    b += b_at + batch * k * n;
+    bias += bias_at;
+    residual += residual_at + batch * m * n;
+    c += c_at + (get_group_id(2) * batches + batch) * m * n;
+
+    const ulong i = get_group_id(0) % tiles_m * EDGE_M, j = get_group_id(1) * EDGE_N;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
     const bool has_tiles = i + team_i < m && j + team_j < n;
 
@@ -155,6 +163,6 @@ matmul_units(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) * b, 
                 if (begin == 0)
                     v += LD(BIAS, bias, column);
 #endif
-                ACC(C, c, row * n + column, beta, v);
+                finish(c, residual, row * n + column, how, v);
             }
 }

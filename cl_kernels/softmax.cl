@@ -30,13 +30,12 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y) *y, u
     const ulong lane = get_local_id(0);
     for (ulong row = first; row < last; row++) {
         const ulong at = row * n;
-        const float top = row_max(x + at, n, part);
-        const float sum = row_exp_sum(x + at, n, top, part);
-        const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+        const row_exp own = row_exp_sum(x + at, n, part);
+        const float top = own.top, factor = own.sum == 0.0f ? 0.0f : 1.0f / own.sum;
         for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-            STV(Y, y, at + i, exp(LDV(X, x, at + i) - top) * factor);
+            STV(Y, y, at + i, qn_exp_floatv(LDV(X, x, at + i) - top) * factor);
         for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-            ST(Y, y, at + i, exp(LD(X, x, at + i) - top) * factor);
+            ST(Y, y, at + i, qn_exp_float(LD(X, x, at + i) - top) * factor);
     }
 }
 

@@ -66,8 +66,8 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(LA
     stat += stat_at;
     const ulong row = get_group_id(0), at = row * n;
     const int own = LDI(LABEL, label, row);
-    const float top = row_max(x + at, n, part);
-    const float log_sum = log(row_exp_sum(x + at, n, top, part));
+    const row_exp all = row_exp_sum(x + at, n, part);
+    const float top = all.top, log_sum = log(all.sum);
     float value = 0.0f;
     if (counts(own, n, ignore, ignored)) {
         const float share = weighted ? LD(F, weight, own) : 1.0f;
@@ -120,13 +120,13 @@ ROW_KERNEL backward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(L
         scale = fma(base, weight_sum(weight, n, weighted, part), scale);
     const ulong lane = get_local_id(0);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
-        const floatv p = exp((LDV(X, x, at + i) - top) - log_sum);
+        const floatv p = qn_exp_floatv((LDV(X, x, at + i) - top) - log_sum);
         const floatv even = base * (weighted ? LDV(F, weight, i) : (floatv)(1.0f));
         const floatv d = fma((floatv)(scale), p, -even) - one_hot(own - (long)i, target);
         ACCV(DX, dx, at + i, beta, counted ? g * d : (floatv)(0.0f));
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
-        const float p = exp((LD(X, x, at + i) - top) - log_sum);
+        const float p = qn_exp_float((LD(X, x, at + i) - top) - log_sum);
         const float even = base * (weighted ? LD(F, weight, i) : 1.0f);
         const float d = fma(scale, p, -even) - ((ulong)own == i ? target : 0.0f);
         ACC(DX, dx, at + i, beta, counted ? g * d : 0.0f);

@@ -3,27 +3,7 @@
  * Elementwise functions of one tensor, and their gradients. One kernel an operator and direction; a
  * work-item handles QN_V neighbouring elements, the last one what is left of them. Outputs may lie
  * in the place of inputs. */
-#include "lib/math.clh"
-
-/* Each is written once for scalars and vectors: T is the type. Comparisons are made so that NaN
- * goes through forward functions, since an overflow must be seen at the end. */
-#define RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(0.0f) : (v))
-#define LEAKY_RELU(T, v, a) ((v) <= (T)(0.0f) ? (T)(a) * (v) : (v))
-#define SIGMOID(T, v, a) ((T)(1.0f) / ((T)(1.0f) + exp(-(v))))
-#define TANH(T, v, a) tanh(v)
-#define GELU(T, v, a) qn_gelu_##T(v)
-#define GELU_TANH(T, v, a) qn_gelu_tanh_##T(v)
-#define SILU(T, v, a) qn_silu_##T(v)
-
-/* The gradient of x from d, the gradient of y. For the first two v is x or y, which have one sign;
- * for the next two it is y, for the last three x. */
-#define RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(0.0f))
-#define LEAKY_RELU_GRADIENT(T, d, v, a) ((v) > (T)(0.0f) ? (d) : (T)(a) * (d))
-#define SIGMOID_GRADIENT(T, d, v, a) ((d) * (v) * ((T)(1.0f) - (v)))
-#define TANH_GRADIENT(T, d, v, a) ((d)*fma(-(v), (v), (T)(1.0f)))
-#define GELU_GRADIENT(T, d, v, a) ((d)*qn_gelu_slope_##T(v))
-#define GELU_TANH_GRADIENT(T, d, v, a) ((d)*qn_gelu_tanh_slope_##T(v))
-#define SILU_GRADIENT(T, d, v, a) ((d)*qn_silu_slope_##T(v))
+#include "lib/activation.clh"
 
 /* y = f(x) */
 #define FORWARD(NAME, F)                                                                           \

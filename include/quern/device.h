@@ -69,6 +69,12 @@ typedef struct qn_facts {
 /* The default facts of a CPU (`cpu`) or GPU nobody has looked at; for plans without a device. */
 QN_API void qn_facts_default(qn_facts *facts, bool cpu);
 
+/* Sets environment variables with which known drivers run faster (worker threads that stay on their
+ * cores), unless they are set. For programs that own their process: before the first call of OpenCL
+ * and before there are other threads. The library never does it by itself. Thread-safety: Unsafe.
+ */
+QN_API void qn_device_hints(void);
+
 typedef struct qn_device_info {
     char platform[96], device[96], vendor[64], driver[64], version[64];
     const char *type; /* "cpu", "gpu", "accelerator" or "other" */

@@ -15,6 +15,32 @@ extern "C" {
 
 /* y (.., n) = x (.., k) * w (n, k)^T + b (n). `bias` may be none. */
 QN_API qn_tensor qn_linear(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias);
+/* linear(x) + residual (.., n), in one pass. */
+QN_API qn_tensor qn_linear_residual(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                                    qn_tensor residual);
+
+typedef enum qn_activation {
+    QN_ACTIVATION_NONE,
+    QN_ACTIVATION_RELU,
+    QN_ACTIVATION_LEAKY_RELU,
+    QN_ACTIVATION_SIGMOID,
+    QN_ACTIVATION_TANH,
+} qn_activation;
+typedef struct qn_linear_activation_params {
+    qn_activation activation; /* any but none */
+    double slope;             /* of leaky_relu below 0, in (0, 1] */
+} qn_linear_activation_params;
+/* y = activation(linear(x)), in one pass and with one tensor kept: the same numbers as the two
+ * operators give in f32. */
+QN_API qn_tensor qn_linear_activation(qn_graph *graph, qn_tensor x, qn_tensor weight,
+                                      qn_tensor bias, const qn_linear_activation_params *params);
+
+typedef struct qn_batch_matmul_params {
+    bool transpose_a, transpose_b; /* the last two dimensions are stored the other way round */
+} qn_batch_matmul_params;
+/* (.., m, n) = a (.., m, k) * b (.., k, n), the dimensions before being the same. */
+QN_API qn_tensor qn_batch_matmul(qn_graph *graph, qn_tensor a, qn_tensor b,
+                                 const qn_batch_matmul_params *params);
 
 typedef struct qn_conv2d_params {
     int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */
@@ -83,6 +109,32 @@ QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);
 QN_API qn_tensor qn_multiply(qn_graph *graph, qn_tensor a, qn_tensor b);
 /* Adds bias (c) along dimension 1 of x (b, c, ...). */
 QN_API qn_tensor qn_bias(qn_graph *graph, qn_tensor x, qn_tensor bias);
+/* A chain of such operators as one: a kernel forward and one backward, with all values between them
+ * in registers and nothing kept but the inputs. Values 0 to 4 are in[0] to in[4], of one shape; the
+ * first that is none ends them. Value QN_CHAIN_BIAS is in[5] (c), which lies along the last
+ * dimension of the others, or none. Value QN_CHAIN_STEP + k is the result of step k; the last one
+ * is that of the chain. GELU of x plus a bias: in {x, [5] = bias}, steps
+ * {{QN_CHAIN_ADD, 0, QN_CHAIN_BIAS}, {QN_CHAIN_GELU, QN_CHAIN_STEP}}. */
+typedef enum qn_chain_op {
+    QN_CHAIN_RELU,
+    QN_CHAIN_LEAKY_RELU, /* slope: value */
+    QN_CHAIN_SIGMOID,
+    QN_CHAIN_TANH,
+    QN_CHAIN_GELU,
+    QN_CHAIN_GELU_TANH,
+    QN_CHAIN_SILU,
+    QN_CHAIN_SCALE, /* factor: value */
+    QN_CHAIN_ADD,   /* a and b, as in the next */
+    QN_CHAIN_MULTIPLY,
+} qn_chain_op;
+enum { QN_CHAIN_INPUTS = 6, QN_CHAIN_BIAS = 5, QN_CHAIN_STEP = 8, QN_CHAIN_STEPS = 8 };
+typedef struct qn_chain_step {
+    qn_chain_op op;
+    int a, b; /* values */
+    double value;
+} qn_chain_step;
+QN_API qn_tensor qn_chain(qn_graph *graph, const qn_tensor in[QN_CHAIN_INPUTS],
+                          const qn_chain_step *steps, int count /* at most QN_CHAIN_STEPS */);
 /* Zeroes with probability `rate` in [0, 1), scales the rest by 1 / (1 - rate); identity in
  * evaluation. The mask is drawn from (seed, update, sample, node, element): no plan changes it. */
 QN_API qn_tensor qn_dropout(qn_graph *graph, qn_tensor x, double rate);

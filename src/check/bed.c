@@ -110,9 +110,12 @@ bool qn_bed_open(struct qn_bed *bed)
     lay_out(bed);
     if (!fill_slots(bed))
         return qn_verdict_fail(bed->verdict, "out of host memory");
-    int64_t bytes[QN_BED_PARTS + 2] = {bed->size[0], bed->size[1], QN_CONTROL_BYTES,
+    const int64_t far = bed->subject->far;
+    int64_t bytes[QN_BED_PARTS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,
                                        blas_bytes(bed)};
-    qn_status status = qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
+    qn_status status =
+        far ? qn_slab_open_untouched(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2)
+            : qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
     if (status != QN_OK)
         return qn_verdict_fail(bed->verdict, "device memory: %s", qn_status_text(status));
     return true;

@@ -178,15 +178,32 @@ static void count_launches(const struct qn_recording *recording, struct qn_cost 
         qn_recording_product(recording, i, done->blas);
 }
 
+static void move_far(const struct qn_bed *bed, struct qn_operand *operand)
+{
+    if (qn_present(operand) && operand->buffer < QN_BED_PARTS)
+        operand->offset += bed->subject->far / qn_dtype_size(operand->dtype);
+}
+
+/* The call as the kernels get it: with the bytes before the operands that nobody touches. */
+static struct qn_call moved_far(const struct qn_bed *bed, const struct qn_call *call)
+{
+    struct qn_call moved = *call;
+    for (int s = 0; s < QN_SLOTS; s++)
+        move_far(bed, qn_call_operand(&moved, qn_slot_ref(s)));
+    move_far(bed, &moved.scratch);
+    return moved;
+}
+
 static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
                         const struct qn_call *call, struct qn_cost *done)
 {
     struct qn_recording *recording = NULL;
+    const struct qn_call moved = moved_far(bed, call);
     qn_status status = qn_recording_open(&recording, bed->slab);
     if (status != QN_OK)
         return status;
     qn_recording_set_blas_buffer(recording, BLAS);
-    status = variant->emit(qn_recording_emit(recording, call->name), call);
+    status = variant->emit(qn_recording_emit(recording, call->name), &moved);
     count_launches(recording, done);
     if (status == QN_OK)
         status = qn_recording_run(recording, 0, -1);
@@ -198,12 +215,13 @@ static qn_status launch(struct qn_bed *bed, const struct qn_variant *variant,
 
 static qn_status write_memory(struct qn_bed *bed)
 {
+    const int64_t far = bed->subject->far;
     uint8_t block[QN_CONTROL_BYTES];
     memset(block, GUARD_BYTE, sizeof block);
     memcpy(block + QN_CONTROL_AT, &bed->control, sizeof bed->control);
     for (int part = 0; part < QN_BED_PARTS; part++) {
         qn_status status =
-            qn_slab_write(bed->slab, part, 0, bed->image[part], bed->size[part], NULL);
+            qn_slab_write(bed->slab, part, far, bed->image[part], bed->size[part], NULL);
         if (status != QN_OK)
             return status;
     }
@@ -212,10 +230,11 @@ static qn_status write_memory(struct qn_bed *bed)
 
 static qn_status read_memory(struct qn_bed *bed, bool *guarded)
 {
+    const int64_t far = bed->subject->far;
     uint8_t block[QN_CONTROL_BYTES];
     for (int part = 0; part < QN_BED_PARTS; part++) {
         qn_status status =
-            qn_slab_read(bed->slab, part, 0, bed->result[part], bed->size[part], NULL);
+            qn_slab_read(bed->slab, part, far, bed->result[part], bed->size[part], NULL);
         if (status != QN_OK)
             return status;
     }

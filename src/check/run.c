@@ -223,6 +223,7 @@ static void check_storage(struct run *run, const struct qn_check_op *check,
                                  .item = item,
                                  .storage = storage,
                                  .store_parameters = parameters,
+                                 .far = run->params.far,
                                  .seed = seed_of(run, check->op->name, item->name)};
     snprintf(text, sizeof text, "%s%s", qn_dtype_name(storage), parameters ? "+" : "");
     qn_check_record record = {check->op->name, item->name, text, "shape", 0, ""};
@@ -248,7 +249,7 @@ static void check_case(struct run *run, const struct qn_check_op *check,
                        const struct qn_check_case *item)
 {
     static const qn_dtype storages[] = {QN_F32, QN_F16, QN_BF16};
-    int count = is_stored(check, item) ? 3 : 1;
+    int count = is_stored(check, item) && !run->params.far ? 3 : 1;
     bool parameters = false;
     for (int i = 0; i < check->op->n_in; i++)
         parameters = parameters || item->in[i].role == QN_ROLE_PARAMETER;
@@ -290,11 +291,15 @@ static void check_op(struct run *run, const struct qn_check_op *check)
     int before = run->summary.passed + run->summary.failed;
     memset(run->ran, 0, sizeof run->ran);
     for (const struct qn_check_case *c = check->refused; c && c->name && !is_over(run); c++)
-        if (matches(run, name, c->name))
+        if (matches(run, name, c->name) && !run->params.far)
             check_refused(run, check, c);
-    for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++)
-        if (matches(run, name, c->name) && (c->small || !run->params.small))
-            check_case(run, check, c);
+    for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++) {
+        if (!matches(run, name, c->name) || (!c->small && (run->params.small || run->params.far)))
+            continue;
+        check_case(run, check, c);
+        if (run->params.far)
+            break;
+    }
     if (run->params.all_variants && run->summary.passed + run->summary.failed > before)
         check_coverage(run, check->op);
 }
@@ -313,6 +318,8 @@ static struct run open_run(qn_device *device, const qn_check_params *params)
     struct run run = {.device = device, .facts = *qn_device_facts(device)};
     if (params)
         run.params = *params;
+    if (run.params.far)
+        run.facts.max_alloc_bytes = 2 * run.params.far;
     run.summary.seed = run.params.seed ? run.params.seed : 1;
     run.flipped = flip(&run.facts);
     return run;
@@ -329,6 +336,7 @@ void qn_check_operator(qn_device *device, const struct qn_check_op *check,
 qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_check_summary *summary)
 {
     QN_REQUIRE(NULL, device);
+    QN_REQUIRE(qn_device_log(device), !params || (params->far >= 0 && params->far % 512 == 0));
     struct run run = open_run(device, params);
     QN_TRY(check_filter(&run));
     for (const struct qn_check_op *const *check = all; *check; check++)

@@ -44,6 +44,7 @@ struct qn_subject {
     qn_dtype storage;
     bool store_parameters; /* parameters are in the storage type too */
     uint64_t seed;
+    int64_t far;             /* bytes before its operands in device memory */
     struct qn_call call;     /* types and shapes; not there: neither needed nor wanted */
     double *value[QN_SLOTS]; /* of in, dout and state: what they hold; of din and gather: what is
                                 accumulated into; NULL of the others */
@@ -52,7 +53,7 @@ struct qn_subject {
     struct qn_arena arena;
 };
 
-/* Fills in everything from the first five fields. False: the verdict says why; the subject must be
+/* Fills in everything from the first six fields. False: the verdict says why; the subject must be
  * closed in either case. */
 bool qn_subject_open(struct qn_subject *subject, struct qn_verdict *verdict);
 void qn_subject_close(struct qn_subject *subject);

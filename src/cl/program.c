@@ -179,7 +179,8 @@ static qn_status make(struct build *build, cl_program *program)
 static qn_status add(struct qn_device *device, const char *stem, const char *options,
                      struct qn_program **added)
 {
-    char all[1024], units[64] = "";
+    char all[2048]; /* more than a launch has (op/emit.h) */
+    char units[64] = "";
     if (device->facts.matrix_units)
         snprintf(units, sizeof units, " -DQN_MATRIX_UNITS=%d", device->facts.matrix_units);
     snprintf(all, sizeof all, "%s%s %s", base_options, units, options);

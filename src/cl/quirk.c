@@ -5,6 +5,7 @@
  */
 #include "cl/private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Parts of the texts; NULL: any. */
@@ -29,4 +30,11 @@ unsigned qn_quirks_of(const struct qn_device_info *info)
             has(info->driver, table[i].driver))
             quirks |= table[i].quirks;
     return quirks;
+}
+
+/* Unpinned, the worker threads of PoCL may share a core while another is idle: products then ran at
+ * half speed now and then. */
+void qn_device_hints(void)
+{
+    setenv("POCL_AFFINITY", "1", 0);
 }

@@ -5,8 +5,9 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-enum { FILL_GROUP = 64, FILL_GROUP_WORDS = 2048 };
+enum { FILL_GROUP = 64, FILL_GROUP_WORDS = 2048, HUGE_PAGE = 2 << 20 };
 
 bool qn_slab_has(const struct qn_slab *slab, int buffer, int64_t offset, int64_t size)
 {
@@ -70,33 +71,55 @@ static cl_int touch(struct qn_slab *slab, int buffer)
     return state < 0 ? state : error;
 }
 
-static cl_int make_buffer(struct qn_slab *slab, int index)
+/* Asks for huge pages where a device's memory is the host's: walks over large arrays then miss the
+ * table of pages much less often. What comes of it is the host's affair. */
+static void advise(struct qn_slab *slab, int buffer)
+{
+    const size_t size = (size_t)slab->bytes[buffer];
+    cl_command_queue queue = slab->device->queue;
+    cl_mem memory = slab->buffer[buffer];
+    if (!slab->device->facts.cpu || size < 2 * HUGE_PAGE)
+        return;
+    char *start = clEnqueueMapBuffer(queue, memory, CL_TRUE, CL_MAP_WRITE, 0, size, 0, NULL, NULL,
+                                     &(cl_int){0});
+    if (!start)
+        return;
+    const size_t skipped = HUGE_PAGE - (uintptr_t)start % HUGE_PAGE;
+    madvise(start + skipped, (size - skipped) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    clEnqueueUnmapMemObject(queue, memory, start, 0, NULL, NULL);
+}
+
+static cl_int make_buffer(struct qn_slab *slab, int index, bool touched)
 {
     if (slab->bytes[index] == 0)
         return CL_SUCCESS;
     cl_int error;
     slab->buffer[index] = clCreateBuffer(slab->device->context, CL_MEM_READ_WRITE,
                                          (size_t)slab->bytes[index], NULL, &error);
-    if (error == CL_SUCCESS && (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP))
+    if (error != CL_SUCCESS || !touched)
+        return error;
+    advise(slab, index);
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
         error = qn_slab_write_mapped(slab, index, 0, NULL, slab->bytes[index]);
     return error == CL_SUCCESS ? touch(slab, index) : error;
 }
 
-static qn_status make_buffers(struct qn_slab *slab, const int64_t *bytes, int count)
+static qn_status make_buffers(struct qn_slab *slab, const int64_t *bytes, int count, bool touched)
 {
     int64_t asked = sum(bytes, count);
     slab->count = count;
     for (int i = 0; i < count; i++)
         slab->bytes[i] = bytes[i];
     for (int i = 0; i < count; i++) {
-        cl_int error = make_buffer(slab, i);
+        cl_int error = make_buffer(slab, i, touched);
         if (error != CL_SUCCESS)
             return refused(slab, asked, i, error);
     }
     return QN_OK;
 }
 
-qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *bytes, int count)
+static qn_status open_slab(struct qn_slab **slab, qn_device *device, const int64_t *bytes,
+                           int count, bool touched)
 {
     const struct qn_log *log = &device->log;
     *slab = NULL;
@@ -108,11 +131,22 @@ qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *
     made->device = device;
     qn_status status = qn_kernel_create(device, "fill", "", "fill", &made->fill);
     if (status == QN_OK)
-        status = make_buffers(made, bytes, count);
+        status = make_buffers(made, bytes, count, touched);
     if (status != QN_OK)
         qn_slab_close(&made);
     *slab = made;
     return status;
+}
+
+qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *bytes, int count)
+{
+    return open_slab(slab, device, bytes, count, true);
+}
+
+qn_status qn_slab_open_untouched(struct qn_slab **slab, qn_device *device, const int64_t *bytes,
+                                 int count)
+{
+    return open_slab(slab, device, bytes, count, false);
 }
 
 void qn_slab_close(struct qn_slab **slab)

@@ -17,6 +17,9 @@ struct qn_slab;
  * every page of each, because several drivers promise memory that they do not have.
  * QN_ERR_MEMORY tells bytes asked and obtained and leaves nothing behind. */
 qn_status qn_slab_open(struct qn_slab **slab, qn_device *device, const int64_t *bytes, int count);
+/* The same without touching anything, for buffers of which little is used. */
+qn_status qn_slab_open_untouched(struct qn_slab **slab, qn_device *device, const int64_t *bytes,
+                                 int count);
 void qn_slab_close(struct qn_slab **slab);
 
 /* Sum of the bytes of the buffers that were made. */

@@ -41,16 +41,30 @@ qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, con
     return y;
 }
 
-qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+/* Without an activation the layer is plain. */
+static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                       qn_activation activation)
 {
     qn_shape shape = qn_shape_of(graph, x);
     int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
     qn_tensor weight =
         parameter(graph, name, "weight", 2, (int64_t[]){features, in}, qn_init_fan_in(in));
     qn_tensor bias = parameter(graph, name, "bias", 1, &features, qn_init_fan_in(in));
-    qn_tensor y = qn_linear(graph, x, weight, bias);
+    const qn_linear_activation_params params = {.activation = activation};
+    qn_tensor y = activation ? qn_linear_activation(graph, x, weight, bias, &params)
+                             : qn_linear(graph, x, weight, bias);
     qn_name(graph, y, name);
     return y;
+}
+
+qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+{
+    return dense(graph, x, name, features, QN_ACTIVATION_NONE);
+}
+
+qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+{
+    return dense(graph, x, name, features, QN_ACTIVATION_RELU);
 }
 
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)

@@ -21,7 +21,9 @@ struct qn_layer_conv {
 qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
                              const struct qn_layer_conv *conv);
 
+/* NAME.weight and NAME.bias; the second with ReLU in the same pass. */
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
+qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 
 /* Labels, cross entropy, the outputs "logits" and "loss", and the loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);

@@ -21,7 +21,7 @@ static const struct qn_model_key keys[] = {
 static qn_tensor hidden(qn_graph *graph, qn_tensor x, const char *name, const struct settings *s,
                         double features)
 {
-    x = qn_relu(graph, qn_layer_linear(graph, x, name, (int64_t)features));
+    x = qn_layer_linear_relu(graph, x, name, (int64_t)features);
     return s->dropout > 0 ? qn_dropout(graph, x, s->dropout) : x;
 }
 

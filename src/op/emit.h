@@ -48,7 +48,7 @@ struct qn_arg {
 struct qn_launch {
     const char *program; /* stem of the file under cl_kernels/ */
     const char *kernel;
-    char options[512]; /* "-DX_TYPE=f32 -DQN_WG=1"; see qn_launch_option, qn_launch_type */
+    char options[1024]; /* "-DX_TYPE=f32 -DQN_WG=1"; see qn_launch_option, qn_launch_type */
     struct qn_arg args[QN_MAX_ARGS];
     int64_t global[3]; /* work-items; 0 counts as 1; rounded up to a multiple of local */
     int64_t

@@ -27,6 +27,7 @@
     X(add)                                                                                         \
     X(multiply)                                                                                    \
     X(bias)                                                                                        \
+    X(chain)                                                                                       \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \
     X(reshape)                                                                                     \
@@ -34,6 +35,8 @@
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
+    X(linear_activation)                                                                           \
+    X(batch_matmul)                                                                                \
     X(attention)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \

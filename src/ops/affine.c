@@ -1,17 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 #include "ops/affine.h"
 
-qn_status qn_affine_gradient(struct qn_emit *emit, const struct qn_call *call,
-                             const struct qn_affine_sums *sums)
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/common.h"
+
+/* CPU shape: elements that lie side by side, which a work-item takes of each sample. Fewer where
+ * the work-items would be less than so many for each compute unit. */
+enum { TILE_ELEMENTS = 1024, ITEMS_PER_UNIT = 4 };
+
+int64_t qn_affine_parts(const struct qn_affine *affine)
 {
+    return qn_div_up(affine->samples, affine->each);
+}
+
+int64_t qn_channel_tile(const struct qn_facts *facts, int64_t channels, int64_t inner, int64_t rows)
+{
+    const int64_t wanted = ITEMS_PER_UNIT * (int64_t)facts->compute_units;
+    const int64_t most = inner < TILE_ELEMENTS ? TILE_ELEMENTS / inner : 1;
+    const int64_t least = inner > 1 ? 1 : facts->vector_width;
+    const int64_t fair = qn_round_up(qn_div_up(channels * rows, wanted), least);
+    return fair < most ? fair : most;
+}
+
+qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
+                         const struct qn_affine *a, bool cpu)
+{
+    const int64_t parameters = a->groups * a->channels, parts = qn_affine_parts(a);
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, a->inner);
+    if (!cpu && a->inner == 1)
+        walk.lanes = QN_SAMPLE_LANES;
+    const int64_t tile =
+        cpu ? qn_channel_tile(call->facts, parameters, a->inner, parts) : walk.group / walk.lanes;
+    struct qn_launch launch = {
+        .program = "affine",
+        .kernel = "affine_sums",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
+                 QN_BUF(&call->saved[1]), QN_BUF(&a->dy_sum), QN_BUF(&a->dy_xhat_sum),
+                 QN_LONG(a->samples), QN_LONG(a->groups), QN_LONG(a->channels), QN_LONG(a->inner),
+                 QN_LONG(a->each), QN_LONG(tile), QN_INT(walk.lanes)},
+        .global = {qn_div_up(parameters, tile) * walk.group, parts},
+        .local = {walk.group}};
+    qn_walk_options(&launch, &walk);
+    qn_launch_option(&launch, "QN_PLANES", a->inner > 1);
+    qn_launch_option(&launch, "QN_BY_PART", a->by_part);
+    qn_launch_type(&launch, "X", &call->in[0]);
+    qn_launch_type(&launch, "DY", &call->dout[0]);
+    return qn_emit_launch(emit, &launch);
+}
+
+qn_status qn_affine_gradient(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_affine *a)
+{
+    const int64_t parameters = a->groups * a->channels;
     struct qn_launch launch = {
         .program = "affine",
         .kernel = "affine_gradient",
-        .args = {QN_BUF(sums->sum0), QN_BUF(sums->sum1), QN_BUF(&call->din[1]),
-                 QN_BUF(&call->din[2]), QN_LONG(sums->parts), QN_LONG(sums->channels),
+        .args = {QN_BUF(&a->dy_sum), QN_BUF(&a->dy_xhat_sum), QN_BUF(&call->din[1]),
+                 QN_BUF(&call->din[2]), QN_LONG(qn_affine_parts(a)), QN_LONG(parameters),
                  QN_INT(qn_present(&call->din[1])), QN_INT(qn_present(&call->din[2])),
                  QN_FLOAT(call->beta_in[1]), QN_FLOAT(call->beta_in[2])},
-        .global = {sums->channels},
+        .global = {parameters},
         .local = {64}};
     qn_launch_type(&launch, "DW", &call->din[1]);
     qn_launch_type(&launch, "DB", &call->din[2]);

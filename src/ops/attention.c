@@ -162,18 +162,18 @@ static void key_value_gradient_cost(const struct qn_call *call, struct qn_cost *
 
 /* --- launches --- */
 
-/* CPU shape: panels of a work-group and rows of a tile. The largest that fits the local memory is
- * taken. */
+/* CPU shape: panels of a work-group, vectors of a panel, rows of a tile. The largest that fits the
+ * local memory is taken. */
 struct block {
-    int64_t panels, rows;
+    int64_t panels, vectors, rows;
 };
-static const struct block blocks[] = {{4, 64}, {2, 32}, {1, 16}};
-enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
+static const struct block blocks[] = {{4, 2, 64}, {2, 2, 32}, {1, 2, 16}, {1, 1, 8}};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
 /* Of the kernel that needs most: the gradients of k and v. */
 static int64_t local_bytes_of(const struct block *block, int64_t vector, int64_t head)
 {
-    const int64_t panel = REGISTER_VECTORS * vector;
+    const int64_t panel = block->vectors * vector;
     const int64_t floats = 4 * block->panels * panel * head + 2 * block->rows * (head + panel);
     return floats * (int64_t)sizeof(float);
 }
@@ -225,13 +225,21 @@ struct triple {
     struct qn_operand q, k, v;
 };
 
+/* What lies `skipped` elements after the start of the operand, to its end. */
+static struct qn_operand rest_of(const struct qn_operand *operand, int64_t skipped)
+{
+    struct qn_operand rest = *operand;
+    rest.offset += skipped;
+    rest.shape = (struct qn_shape){1, {qn_operand_count(operand) - skipped}};
+    return rest;
+}
+
 static struct triple triple_of(const struct sizes *s, const struct qn_operand *from)
 {
     struct triple t = {from[QUERY], from[KEY], from[VALUE]};
     if (s->packed) {
-        t.k = t.v = t.q;
-        t.k.offset += s->heads * s->head;
-        t.v.offset = t.k.offset + s->kv_heads * s->head;
+        t.k = rest_of(&t.q, s->heads * s->head);
+        t.v = rest_of(&t.k, s->kv_heads * s->head);
     }
     return t;
 }
@@ -253,10 +261,10 @@ static int64_t set_cpu(struct qn_launch *launch, const struct qn_facts *facts, i
     launch->local[0] = 1;
     qn_launch_option(launch, "QN_V", vector);
     qn_launch_option(launch, "MR", vector < 16 ? 4 : 8);
-    qn_launch_option(launch, "NV", REGISTER_VECTORS);
+    qn_launch_option(launch, "NV", block->vectors);
     qn_launch_option(launch, "PANELS", block->panels);
     qn_launch_option(launch, "ROWS", block->rows);
-    return block->panels * REGISTER_VECTORS * vector;
+    return block->panels * block->vectors * vector;
 }
 
 static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
@@ -269,9 +277,10 @@ static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, i
     return GPU_BLOCK;
 }
 
-/* Puts the arguments of all kernels in front of those that are there, and sets what is common. */
+/* Launches a kernel over `tokens` of so many heads of each row. Its own arguments are there; those
+ * of all kernels come before them. */
 static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
-                             struct qn_launch *launch, bool cpu, bool dropout, bool by_key)
+                             struct qn_launch *launch, bool cpu, int64_t heads, int64_t tokens)
 {
     const struct qn_attention_attr *attr = call->attr;
     const struct sizes s = sizes_of(attr, call->in);
@@ -301,21 +310,27 @@ static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
 
     qn_launch_type(launch, "X", &call->in[QUERY]);
     qn_launch_option(launch, "HEAD", s.head);
-    qn_launch_option(launch, "DROPOUT", dropout && attr->dropout > 0);
-    const int64_t heads = by_key ? s.kv_heads : s.heads, tokens = by_key ? s.keys : s.queries;
     const int64_t block =
         cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call->facts, s.head);
     launch->global[0] = s.rows * heads * qn_div_up(tokens, block) * launch->local[0];
     return qn_emit_launch(emit, launch);
 }
 
+static void set_dropout(struct qn_launch *launch, const struct qn_call *call, bool training)
+{
+    const struct qn_attention_attr *attr = call->attr;
+    qn_launch_option(launch, "DROPOUT", training && attr->dropout > 0);
+}
+
 static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                               bool training)
 {
+    const struct sizes s = sizes_of(call->attr, call->in);
     struct qn_launch launch = {
         .kernel = "forward",
         .args = {QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_INT(training)}};
-    return emit_kernel(emit, call, &launch, cpu, training, false);
+    set_dropout(&launch, call, training);
+    return emit_kernel(emit, call, &launch, cpu, s.heads, s.queries);
 }
 
 static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
@@ -326,7 +341,8 @@ static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call 
                                .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
                                         QN_BUF(&call->temp[0]), QN_BUF(&d.q),
                                         QN_FLOAT(call->beta_in[QUERY])}};
-    return emit_kernel(emit, call, &launch, cpu, true, false);
+    set_dropout(&launch, call, true);
+    return emit_kernel(emit, call, &launch, cpu, s.heads, s.queries);
 }
 
 static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
@@ -339,7 +355,8 @@ static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_c
                                         QN_INT(qn_present(&d.k)), QN_INT(qn_present(&d.v)),
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : KEY]),
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : VALUE])}};
-    return emit_kernel(emit, call, &launch, cpu, true, true);
+    set_dropout(&launch, call, true);
+    return emit_kernel(emit, call, &launch, cpu, s.kv_heads, s.keys);
 }
 
 static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -466,10 +483,9 @@ qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tensor v, q
 {
     const qn_attention_params none = {0};
     params = params ? params : &none;
-    const struct qn_attention_attr attr = {.heads = params->heads ? params->heads : 1,
-                                           .kv_heads = params->kv_heads ? params->kv_heads
-                                                       : params->heads  ? params->heads
-                                                                        : 1,
+    const int heads = params->heads ? params->heads : 1;
+    const struct qn_attention_attr attr = {.heads = heads,
+                                           .kv_heads = params->kv_heads ? params->kv_heads : heads,
                                            .causal = params->causal,
                                            .scale = (float)params->scale,
                                            .dropout = (float)params->dropout};

@@ -86,7 +86,6 @@ static void statistics_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     struct sizes s = sizes_of(call);
     cost_of(call, STATISTICS, 4, 2, cost);
-    cost->bytes += (double)qn_operand_bytes(&call->in[0]);
     cost->scratch = s.groups * s.channels * (int64_t)sizeof(float);
 }
 
@@ -152,82 +151,105 @@ static qn_status emit_gather(struct qn_emit *emit, const struct qn_call *call)
 static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     const struct qn_batch_norm_attr *attr = call->attr;
-    struct sizes s = sizes_of(call);
+    const struct sizes s = sizes_of(call);
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    struct qn_launch launch = {.program = "batch_norm",
-                               .kernel = "statistics",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->saved[0]),
-                                        QN_BUF(&call->saved[1]), QN_BUF(&call->scratch),
-                                        QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
-                                        QN_LONG(s.inner), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
-                               .global = {s.groups * s.channels * walk.group},
-                               .local = {walk.group}};
+    if (!cpu && s.inner == 1)
+        walk.lanes = QN_SAMPLE_LANES;
+    const int64_t tile =
+        cpu ? qn_channel_tile(call->facts, s.channels, s.inner, s.groups) : walk.group / walk.lanes;
+    struct qn_launch launch = {
+        .program = "batch_norm",
+        .kernel = "statistics",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
+                 QN_BUF(&call->scratch), QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
+                 QN_LONG(s.inner), QN_INT(tile), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
+        .global = {qn_div_up(s.channels, tile) * walk.group, s.groups},
+        .local = {walk.group}};
     qn_walk_options(&launch, &walk);
+    qn_launch_option(&launch, "QN_PLANES", s.inner > 1);
     set_types(call, &launch);
     QN_TRY(qn_emit_launch(emit, &launch));
     return emit_gather(emit, call);
+}
+
+/* Runs of neighbours that belong together: planes, or where there are none the rows. */
+struct runs {
+    int64_t count, length, span;
+    struct qn_walk walk;
+};
+
+static struct runs runs_of(const struct qn_facts *facts, const struct sizes *s, bool cpu)
+{
+    const bool planes = s->inner > 1;
+    struct runs r = {.count = planes ? s->rows * s->channels : s->rows,
+                     .length = planes ? s->inner : s->channels};
+    r.walk = qn_walk_rows(facts, cpu, r.length);
+    r.span = qn_rows_per_team(&r.walk, r.length, r.count);
+    return r;
+}
+
+static qn_status launch_runs(struct qn_emit *emit, const struct qn_call *call, const struct runs *r,
+                             struct qn_launch *launch)
+{
+    const int64_t teams = r->walk.group / r->walk.lanes;
+    launch->program = "batch_norm";
+    launch->global[0] = qn_div_up(r->count, r->span * teams) * r->walk.group;
+    launch->local[0] = r->walk.group;
+    qn_walk_options(launch, &r->walk);
+    qn_launch_option(launch, "QN_PLANES", sizes_of(call).inner > 1);
+    set_types(call, launch);
+    return qn_emit_launch(emit, launch);
 }
 
 static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                                 bool running)
 {
     const struct qn_batch_norm_attr *attr = call->attr;
-    struct sizes s = sizes_of(call);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    int64_t span = qn_rows_per_team(&walk, s.inner, s.rows) * (walk.group / walk.lanes);
+    const struct sizes s = sizes_of(call);
+    const struct runs r = runs_of(call->facts, &s, cpu);
     const struct qn_operand *statistic = running ? call->state : call->saved;
     struct qn_launch launch = {
-        .program = "batch_norm",
         .kernel = "normalise",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&statistic[0]), QN_BUF(&statistic[1]),
-                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->out[0]), QN_INT(s.rows),
-                 QN_INT(s.channels), QN_INT(running ? s.rows : s.group), QN_LONG(s.inner),
-                 QN_INT(walk.lanes), QN_INT(span), QN_FLOAT(attr->eps),
-                 QN_INT(qn_present(&call->in[1])), QN_INT(qn_present(&call->in[2]))},
-        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
-        .local = {walk.group}};
-    qn_walk_options(&launch, &walk);
+                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->out[0]),
+                 QN_LONG(r.count), QN_LONG(s.channels), QN_LONG(running ? s.rows : s.group),
+                 QN_LONG(s.inner), QN_INT(r.walk.lanes), QN_INT(r.span), QN_FLOAT(attr->eps),
+                 QN_INT(qn_present(&call->in[1])), QN_INT(qn_present(&call->in[2]))}};
     qn_launch_option(&launch, "QN_RUNNING", running);
-    set_types(call, &launch);
-    return qn_emit_launch(emit, &launch);
+    return launch_runs(emit, call, &r, &launch);
+}
+
+static struct qn_affine affine_of(const struct qn_call *call)
+{
+    const struct sizes s = sizes_of(call);
+    return (struct qn_affine){.samples = s.rows,
+                              .groups = 1,
+                              .channels = s.channels,
+                              .inner = s.inner,
+                              .each = s.group,
+                              .by_part = true,
+                              .dy_sum = call->temp[0],
+                              .dy_xhat_sum = call->temp[1]};
 }
 
 static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    struct sizes s = sizes_of(call);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    struct qn_launch launch = {.program = "batch_norm",
-                               .kernel = "sums",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]),
-                                        QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
-                                        QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
-                                        QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
-                                        QN_LONG(s.inner), QN_INT(walk.lanes)},
-                               .global = {s.groups * s.channels * walk.group},
-                               .local = {walk.group}};
-    qn_walk_options(&launch, &walk);
-    set_types(call, &launch);
-    return qn_emit_launch(emit, &launch);
+    const struct qn_affine affine = affine_of(call);
+    return qn_affine_sums(emit, call, &affine, cpu);
 }
 
 static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    struct sizes s = sizes_of(call);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    int64_t span = qn_rows_per_team(&walk, s.inner, s.rows) * (walk.group / walk.lanes);
+    const struct sizes s = sizes_of(call);
+    const struct runs r = runs_of(call->facts, &s, cpu);
     struct qn_launch launch = {
-        .program = "batch_norm",
         .kernel = "input_gradient",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
                  QN_BUF(&call->saved[1]), QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
-                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_INT(s.rows), QN_INT(s.channels),
-                 QN_INT(s.group), QN_LONG(s.inner), QN_INT(walk.lanes), QN_INT(span),
-                 QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])},
-        .global = {qn_div_up(s.rows, span) * s.channels * walk.group},
-        .local = {walk.group}};
-    qn_walk_options(&launch, &walk);
-    set_types(call, &launch);
-    return qn_emit_launch(emit, &launch);
+                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_LONG(s.rows), QN_LONG(r.count),
+                 QN_LONG(s.channels), QN_LONG(s.group), QN_LONG(s.inner), QN_INT(r.walk.lanes),
+                 QN_INT(r.span), QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])}};
+    return launch_runs(emit, call, &r, &launch);
 }
 
 static qn_status statistics_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -282,9 +304,8 @@ static qn_status input_gradient_gpu(struct qn_emit *emit, const struct qn_call *
 
 static qn_status affine_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
-    struct sizes s = sizes_of(call);
-    return qn_affine_gradient(
-        emit, call, &(struct qn_affine_sums){&call->temp[0], &call->temp[1], s.groups, s.channels});
+    const struct qn_affine affine = affine_of(call);
+    return qn_affine_gradient(emit, call, &affine);
 }
 
 static qn_status commit(struct qn_emit *emit, const struct qn_call *call)

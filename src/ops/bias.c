@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "ops/elementwise.h"
 
+#include "base/log.h"
 #include "base/shape.h"
+#include "ops/strip.h"
 
 #include <quern/ops.h>
 
@@ -67,46 +69,60 @@ static qn_status input_gradient(struct qn_emit *emit, const struct qn_call *call
         emit, call, &(struct qn_scaling){&call->dout[0], &call->din[0], 1, call->beta_in[0]});
 }
 
+/* Rows are summed in two steps, the results of the first in scratch. */
 static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
 {
+    struct sizes size = sizes_of(&call->dout[0]);
     *cost = qn_elementwise_cost(1, &call->dout[0], &call->din[1], NULL);
+    if (size.plane == 1) {
+        cost->scratch = qn_strip_blocks(size.samples) * size.channels * (int64_t)sizeof(float);
+        cost->launches = 2;
+    }
 }
 
-static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call, int group)
+static qn_status rows_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     struct sizes size = sizes_of(&call->dout[0]);
-    bool planes = size.plane > 1;
-    int64_t width = qn_vector_width(call->facts);
-    int64_t vectors = size.channels / width + size.channels % width;
+    struct qn_operand rows = call->dout[0], part = call->scratch;
+    qn_shape_set(&rows, rows.dtype, 2, (const int64_t[]){size.samples, size.channels});
+    qn_shape_set(&part, QN_F32, 2, (const int64_t[]){qn_strip_blocks(size.samples), size.channels});
+    QN_TRY(qn_strip_sum_blocks(emit, call, &rows, &part, cpu));
+    return qn_strip_sum(emit, call, &part, &call->din[1], call->beta_in[1], cpu);
+}
+
+static qn_status planes_gradient(struct qn_emit *emit, const struct qn_call *call, int group)
+{
+    struct sizes size = sizes_of(&call->dout[0]);
     struct qn_launch launch = {
         .program = "bias",
-        .kernel = planes ? "bias_planes_gradient" : "bias_rows_gradient",
-        .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[1])},
-        .global = {(planes ? size.channels : vectors) * group},
+        .kernel = "bias_planes_gradient",
+        .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[1]), QN_LONG(size.plane),
+                 QN_LONG(size.channels), QN_LONG(size.samples), QN_FLOAT(call->beta_in[1])},
+        .global = {size.channels * group},
         .local = {group},
     };
-    int n = 2;
-    if (planes)
-        launch.args[n++] = (struct qn_arg)QN_LONG(size.plane);
-    launch.args[n++] = (struct qn_arg)QN_LONG(size.channels);
-    launch.args[n++] = (struct qn_arg)QN_LONG(size.samples);
-    launch.args[n] = (struct qn_arg)QN_FLOAT(call->beta_in[1]);
     qn_launch_option(&launch, "QN_GRADIENT", 1);
     qn_launch_option(&launch, "QN_WG", group);
     qn_launch_type(&launch, "DY", &call->dout[0]);
     qn_launch_type(&launch, "DB", &call->din[1]);
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
     return qn_emit_launch(emit, &launch);
+}
+
+static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    return sizes_of(&call->dout[0]).plane > 1 ? planes_gradient(emit, call, cpu ? 1 : QN_ROW_GROUP)
+                                              : rows_gradient(emit, call, cpu);
 }
 
 static qn_status bias_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return bias_gradient(emit, call, 1);
+    return bias_gradient(emit, call, true);
 }
 
 static qn_status bias_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return bias_gradient(emit, call, QN_ROW_GROUP);
+    return bias_gradient(emit, call, false);
 }
 
 const struct qn_op qn_op_bias = {

@@ -26,10 +26,11 @@ enum { SIDE = 16, GPU_TILE = 4 };
 /* CPU shape: most channels and pixels of a tile of the image kernel, of which so many terms are
  * packed at a time. The largest that fits the local memory is taken. */
 struct image_tile {
-    int channels, pixels, terms;
+    int channels, pixels, terms; /* pixels: a multiple of the vectors of a register tile */
 };
 static const struct image_tile image_tiles[] = {{256, 192, 144}, {64, 96, 72}, {32, 96, 32}};
 enum { IMAGE_TILES = sizeof image_tiles / sizeof *image_tiles, LEAST_CHANNELS = 64 };
+enum { MOST_ROWS = 8 }; /* of its register tiles */
 
 /* A block of the weights' gradient, likewise, for which so many pixels are packed at a time. */
 struct weight_block {
@@ -60,16 +61,16 @@ static const struct cpu_tile cpu_tiles[] = {
     {16, {8, 3}, {12, 1}, {12, 2}, {8, 3}},
 };
 
-/* Winograd's way, for whatever has 3 x 3 taps: a block of channels to make x tiles of 2 x 2 pixels,
- * of which so many channels of the source are transformed at a time. Transformed weights lie in
- * scratch, for as many channels at a time as fit. Below the least number of channels on either side
- * the transforms cost more than they save. */
-enum { WINOGRAD_CHANNELS = 64, WINOGRAD_TILES = 48, WINOGRAD_DEPTH = 64, LEAST_WINOGRAD = 16 };
-enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16 };
-enum {
-    WINOGRAD_LOCAL_BYTES =
-        4 * WINOGRAD_POINTS * (WINOGRAD_TILES * (WINOGRAD_CHANNELS + WINOGRAD_DEPTH + 1) + 16)
+/* Winograd's way, for what has 3 x 3 taps: most channels to make x tiles of 2 x 2 pixels, of which
+ * so many channels of the source are transformed at a time. Transformed weights lie in scratch, for
+ * as many channels at a time as fit, by multiples of those of every block. Below the least number
+ * of channels on either side the transforms cost more than they save. */
+struct winograd_block {
+    int channels, tiles, depth;
 };
+static const struct winograd_block winograd_blocks[] = {{64, 48, 64}, {8, 24, 8}};
+enum { WINOGRAD_BLOCKS = sizeof winograd_blocks / sizeof *winograd_blocks };
+enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16, WINOGRAD_ROWS = 64, LEAST_WINOGRAD = 16 };
 static const int64_t winograd_scratch = INT64_C(4) << 20;
 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
@@ -272,9 +273,9 @@ static void input_cost(const struct qn_call *call, struct qn_cost *cost)
 static int64_t winograd_rows(const struct product *p)
 {
     const int64_t most = winograd_scratch / (int64_t)sizeof(float) / WINOGRAD_POINTS / p->depth;
-    return p->channels <= most        ? p->channels
-           : most < WINOGRAD_CHANNELS ? WINOGRAD_CHANNELS
-                                      : most / WINOGRAD_CHANNELS * WINOGRAD_CHANNELS;
+    const int64_t rows =
+        most < WINOGRAD_ROWS ? WINOGRAD_ROWS : most / WINOGRAD_ROWS * WINOGRAD_ROWS;
+    return p->channels < rows ? p->channels : rows;
 }
 
 static void winograd_cost(const struct qn_call *call, bool gradient, struct qn_cost *cost)
@@ -329,7 +330,8 @@ static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
 
 static int64_t image_local_bytes(const struct image_tile *tile, int64_t vector)
 {
-    const int64_t floats = (int64_t)tile->pixels * (tile->channels + tile->terms) + vector;
+    const int64_t floats =
+        (int64_t)tile->pixels * (tile->channels + tile->terms) + MOST_ROWS * tile->terms + vector;
     return floats * (int64_t)sizeof(float);
 }
 
@@ -350,6 +352,31 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
     return call->facts->local_bytes >= CPU_LOCAL_BYTES;
 }
 
+static const struct cpu_tile *cpu_tile_of(const struct qn_facts *facts)
+{
+    const struct cpu_tile *tile = cpu_tiles;
+    while (tile->vector < facts->vector_width && tile->vector < 16)
+        tile++;
+    return tile;
+}
+
+static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t vector)
+{
+    const int64_t row = (int64_t)block->tiles * (block->channels + block->depth + 1) + 2 * vector;
+    return WINOGRAD_POINTS * row * (int64_t)sizeof(float);
+}
+
+/* NULL if there is none for the device. */
+static const struct winograd_block *winograd_block_of(const struct qn_facts *facts)
+{
+    const struct cpu_tile *tile = cpu_tile_of(facts);
+    for (int i = 0; i < WINOGRAD_BLOCKS; i++)
+        if (winograd_local_bytes(&winograd_blocks[i], tile->vector) <= facts->local_bytes &&
+            winograd_blocks[i].tiles % (tile->vector * tile->winograd.vectors) == 0)
+            return &winograd_blocks[i];
+    return NULL;
+}
+
 static bool fits_winograd(const struct qn_call *call, const char **why)
 {
     const struct product p = forward_product(call);
@@ -365,7 +392,7 @@ static bool fits_winograd(const struct qn_call *call, const char **why)
     if (p.depth < LEAST_WINOGRAD || p.channels < LEAST_WINOGRAD)
         return false;
     *why = "the device has too little local memory";
-    return call->facts->local_bytes >= WINOGRAD_LOCAL_BYTES;
+    return winograd_block_of(call->facts) != NULL;
 }
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
@@ -393,14 +420,6 @@ static void add_geometry(struct qn_launch *launch, const struct product *p)
                               a->padding[0], a->padding[1], a->dilation[0], a->dilation[1]};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         add_argument(launch, (struct qn_arg)QN_INT(values[i]));
-}
-
-static const struct cpu_tile *cpu_tile_of(const struct qn_facts *facts)
-{
-    const struct cpu_tile *tile = cpu_tiles;
-    while (tile->vector < facts->vector_width && tile->vector < 16)
-        tile++;
-    return tile;
 }
 
 /* The pixels of one phase of the gradient of the image, or all of the result: the most there are.
@@ -442,9 +461,10 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     const int64_t pixels = phase_pixels(p, gradient);
     const struct register_tile *registers = &tile->image;
     const int64_t rows = p->channels > 1 ? registers->rows : 1;
-    const int64_t vectors = image->pixels / tile->vector / registers->vectors * registers->vectors;
+    const int64_t tile_pixels = qn_round_up(qn_div_up(pixels, qn_div_up(pixels, image->pixels)),
+                                            tile->vector * registers->vectors);
     const int64_t step = gradient ? 1 : p->attr->stride[1];
-    const int64_t tiles = qn_div_up(pixels, vectors * tile->vector);
+    const int64_t tiles = qn_div_up(pixels, tile_pixels);
     const int64_t channels =
         image_channels(call->facts, p->channels, tiles * p->groups, image->channels, rows);
     const int64_t blocks = qn_div_up(p->channels, channels);
@@ -456,8 +476,9 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     launch->global[2] = p->groups;
     add_argument(launch, (struct qn_arg)QN_INT(each));
     add_argument(launch, (struct qn_arg)QN_INT(channels));
+    add_argument(launch, (struct qn_arg)QN_INT(tile_pixels));
     qn_launch_option(launch, "QN_V", tile->vector);
-    qn_launch_option(launch, "QN_NV", vectors);
+    qn_launch_option(launch, "QN_NV", image->pixels / tile->vector);
     qn_launch_option(launch, "QN_NR", registers->vectors);
     qn_launch_option(launch, "QN_MR", rows);
     qn_launch_option(launch, "QN_BLOCK", image->channels / rows * rows);
@@ -526,16 +547,17 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
                                  bool gradient)
 {
     const struct cpu_tile *tile = cpu_tile_of(call->facts);
+    const struct winograd_block *block = winograd_block_of(call->facts);
     qn_launch_type(launch, "S", gradient ? &call->dout[0] : &call->in[0]);
     qn_launch_type(launch, "W", &call->in[1]);
     qn_launch_type(launch, "B", &call->in[2]);
     qn_launch_type(launch, "D", gradient ? &call->din[0] : &call->out[0]);
     qn_launch_option(launch, "QN_V", tile->vector);
-    qn_launch_option(launch, "QN_NV", WINOGRAD_TILES / tile->vector);
+    qn_launch_option(launch, "QN_NV", block->tiles / tile->vector);
     qn_launch_option(launch, "QN_NR", tile->winograd.vectors);
     qn_launch_option(launch, "QN_MR", tile->winograd.rows);
-    qn_launch_option(launch, "QN_BLOCK", WINOGRAD_CHANNELS);
-    qn_launch_option(launch, "QN_DEPTH", WINOGRAD_DEPTH);
+    qn_launch_option(launch, "QN_BLOCK", block->channels);
+    qn_launch_option(launch, "QN_DEPTH", block->depth);
     qn_launch_option(launch, "QN_STEP", 2);
     qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
 }
@@ -562,6 +584,7 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
                                     int64_t rows)
 {
     const struct qn_conv2d_attr *a = p->attr;
+    const struct winograd_block *block = winograd_block_of(call->facts);
     const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
@@ -574,7 +597,7 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
                  QN_INT(p->plane[0]), QN_INT(p->plane[1]),
                  QN_INT(gradient ? 2 - a->padding[0] : a->padding[0]),
                  QN_INT(gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0), QN_INT(rows)},
-        .global = {qn_div_up(tiles, WINOGRAD_TILES), qn_div_up(rows, WINOGRAD_CHANNELS)}};
+        .global = {qn_div_up(tiles, block->tiles), qn_div_up(rows, block->channels)}};
     add_winograd_options(&launch, call, gradient);
     return qn_emit_launch(emit, &launch);
 }

@@ -34,13 +34,19 @@ enum { GPU_LOCAL_BYTES = 2 * GPU_DEPTH * (GPU_TILE + EACH) * 4 };
 enum { GROUPS_PER_UNIT = 2, IDLE_SHARE = 16, PART_K = 512, PART_ROWS = 256 };
 static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) << 20;
 
+/* The largest buffer in which CLBlast finds every element. */
+static const int64_t most_of_blas = (INT64_C(1) << 31) * (int64_t)sizeof(float);
+
 /* Work-groups of the column sums on GPUs. */
 enum { SUMS_WIDE = 8, SUMS_TALL = 16 };
 
-/* How one sum is laid out: size of a tile of the result, size and number of the parts. */
+/* How sums are laid out: size of a tile of the result, size and number of the parts. */
 struct layout {
     int64_t tile_m, tile_n, part, parts;
 };
+
+/* Of the launches that finish nothing. */
+static const struct qn_epilogue no_epilogue;
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -85,14 +91,26 @@ static bool too_coarse(const struct qn_facts *facts, int64_t tiles)
     return tiles < GROUPS_PER_UNIT * units || idle * IDLE_SHARE > tiles;
 }
 
+static int64_t batch_of(const struct qn_matmul *p)
+{
+    return p->batch ? p->batch : 1;
+}
+
+/* Elements of the result. */
+static int64_t count_of(const struct qn_matmul *p)
+{
+    return batch_of(p) * p->m * p->n;
+}
+
 /* Tiles of equal size, as large as a block, halved until there are enough of them. */
-static void cut_tiles(struct layout *layout, const struct qn_facts *facts, int64_t m, int64_t n)
+static void cut_tiles(struct layout *layout, const struct qn_facts *facts,
+                      const struct qn_matmul *p)
 {
     const struct block *block = block_of(facts);
-    const int64_t v = facts->vector_width;
+    const int64_t v = facts->vector_width, m = p->m, n = p->n;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, block->m)), v);
     layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, block->n)), REGISTER_VECTORS * v);
-    while (too_coarse(facts, tiles_of(layout, m, n))) {
+    while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
         if (layout->tile_n > LEAST_TILE_N && layout->tile_n >= layout->tile_m)
             layout->tile_n = qn_round_up(layout->tile_n / 2, REGISTER_VECTORS * v);
         else if (layout->tile_m > LEAST_TILE_M)
@@ -102,20 +120,24 @@ static void cut_tiles(struct layout *layout, const struct qn_facts *facts, int64
     }
 }
 
-static struct layout layout_of(const struct qn_facts *facts, const struct qn_matmul *p, bool cpu)
+static struct layout layout_of_tiles(const struct qn_facts *facts, const struct qn_matmul *p,
+                                     struct qn_tile tile)
 {
-    struct layout layout = {GPU_TILE, GPU_TILE, 0, 0};
-    if (cpu)
-        cut_tiles(&layout, facts, p->m, p->n);
-    split(&layout, facts, cpu, tiles_of(&layout, p->m, p->n), p->m * p->n, p->k, PART_K);
+    struct layout layout = {tile.m, tile.n, 0, 0};
+    split(&layout, facts, false, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
+          PART_K);
     return layout;
 }
 
-int64_t qn_matmul_part(const struct qn_facts *facts, const struct qn_matmul *p, int64_t tiles)
+static struct layout layout_of(const struct qn_facts *facts, const struct qn_matmul *p, bool cpu)
 {
     struct layout layout = {0};
-    split(&layout, facts, false, tiles, p->m * p->n, p->k, PART_K);
-    return layout.part;
+    if (!cpu)
+        return layout_of_tiles(facts, p, (struct qn_tile){GPU_TILE, GPU_TILE});
+    cut_tiles(&layout, facts, p);
+    split(&layout, facts, true, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
+          PART_K);
+    return layout;
 }
 
 bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
@@ -132,9 +154,13 @@ bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enu
                                                    : "the device has too little local memory";
         return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
     case QN_MATMUL_BLAS:
-        *why = facts->blas ? "CLBlast multiplies f32 only" : "CLBlast may not be used";
-        return facts->blas && p->a->dtype == QN_F32 && p->b->dtype == QN_F32 &&
-               p->c->dtype == QN_F32;
+        *why = !facts->blas                            ? "CLBlast may not be used"
+               : facts->max_alloc_bytes > most_of_blas ? "CLBlast counts elements in 32 bits"
+                                                       : "CLBlast multiplies two matrices of f32 "
+                                                         "and does nothing else";
+        return facts->blas && facts->max_alloc_bytes <= most_of_blas && p->a->dtype == QN_F32 &&
+               p->b->dtype == QN_F32 && p->c->dtype == QN_F32 && batch_of(p) == 1 &&
+               !p->epilogue.activation && !p->epilogue.residual;
     }
     return false;
 }
@@ -149,17 +175,33 @@ static void add_cost_of_parts(const struct layout *layout, int64_t count, struct
     cost->bytes += 2 * (double)cost->scratch;
 }
 
+static void add_cost(const struct qn_matmul *p, struct qn_cost *cost)
+{
+    const struct qn_operand *operands[] = {p->a, p->b, p->c, p->bias, p->epilogue.residual};
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        cost->bytes += operands[i] ? (double)qn_operand_bytes(operands[i]) : 0;
+    cost->flops = 2.0 * (double)count_of(p) * (double)p->k;
+}
+
 void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
                     struct qn_cost *cost)
 {
-    cost->flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    add_cost(p, cost);
     if (way == QN_MATMUL_BLAS) {
         cost->launches = p->bias ? 2 : 1;
         memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
         return;
     }
     const struct layout layout = layout_of(facts, p, way == QN_MATMUL_CPU);
-    add_cost_of_parts(&layout, p->m * p->n, cost);
+    add_cost_of_parts(&layout, count_of(p), cost);
+}
+
+void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *p,
+                          struct qn_tile tile, struct qn_cost *cost)
+{
+    const struct layout layout = layout_of_tiles(facts, p, tile);
+    add_cost(p, cost);
+    add_cost_of_parts(&layout, count_of(p), cost);
 }
 
 /* --- launches --- */
@@ -178,6 +220,14 @@ static const struct qn_operand *target_of(const struct qn_call *call, const stru
     return layout->parts > 1 ? &call->scratch : result;
 }
 
+static void set_epilogue_options(struct qn_launch *launch, const struct qn_epilogue *epilogue)
+{
+    const struct qn_operand *residual = epilogue->residual;
+    qn_launch_type(launch, "RESIDUAL", residual ? residual : &(struct qn_operand){0});
+    qn_launch_option(launch, "HAS_RESIDUAL", residual != NULL);
+    qn_launch_option(launch, "ACTIVATION", epilogue->activation);
+}
+
 /* Options of the kernels of matmul.cl. */
 static void set_options(struct qn_launch *launch, const struct qn_operand *a,
                         const struct qn_operand *c, int64_t vector, int64_t wide, int64_t tall)
@@ -194,28 +244,48 @@ qn_status qn_add_parts(struct qn_emit *emit, const struct qn_call *call,
 {
     if (parts->parts == 1)
         return QN_OK;
+    const struct qn_operand *residual = parts->epilogue.residual;
     struct qn_launch launch = {.program = "matmul",
                                .kernel = "add_parts",
-                               .args = {QN_BUF(&call->scratch), QN_BUF(parts->c),
+                               .args = {QN_BUF(&call->scratch),
+                                        QN_BUF(residual ? residual : parts->c), QN_BUF(parts->c),
                                         QN_LONG(parts->count), QN_LONG(parts->parts),
-                                        QN_FLOAT(parts->beta)}};
+                                        QN_FLOAT(parts->beta), QN_FLOAT(parts->epilogue.slope)}};
     const int64_t vector = qn_vector_width(call->facts);
     set_options(&launch, &call->scratch, parts->c, vector, 1, 1);
+    set_epilogue_options(&launch, &parts->epilogue);
     set_size(launch.global, qn_div_up(parts->count, vector), 1, 1);
     set_size(launch.local, ADD_GROUP, 1, 1);
     return qn_emit_launch(emit, &launch);
 }
 
+/* What a product is launched with when its layout is known: sums that were split end up in scratch
+ * and are finished by qn_add_parts. */
+struct ending {
+    const struct qn_operand *target;
+    struct qn_epilogue epilogue;
+    float beta;
+};
+
+static struct ending ending_of(const struct qn_call *call, const struct qn_matmul *p,
+                               const struct layout *layout)
+{
+    if (layout->parts > 1)
+        return (struct ending){.target = &call->scratch};
+    return (struct ending){p->c, p->epilogue, p->beta};
+}
+
 static void set_product_options(struct qn_launch *launch, const struct qn_matmul *p,
-                                const struct qn_operand *target)
+                                const struct ending *ending)
 {
     qn_launch_type(launch, "A", p->a);
     qn_launch_type(launch, "B", p->b);
     qn_launch_type(launch, "BIAS", p->bias ? p->bias : &(struct qn_operand){0});
-    qn_launch_type(launch, "C", target);
+    qn_launch_type(launch, "C", ending->target);
     qn_launch_option(launch, "A_T", p->trans_a);
     qn_launch_option(launch, "B_T", p->trans_b);
     qn_launch_option(launch, "HAS_BIAS", p->bias != NULL);
+    set_epilogue_options(launch, &ending->epilogue);
 }
 
 static void set_block_options(struct qn_launch *launch, const struct qn_facts *facts)
@@ -232,37 +302,53 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
 static qn_status emit_cpu(struct qn_emit *emit, const struct qn_call *call,
                           const struct qn_matmul *p, const struct layout *layout)
 {
-    const struct qn_operand *target = target_of(call, layout, p->c);
+    const struct ending ending = ending_of(call, p, layout);
+    const struct qn_operand *residual = ending.epilogue.residual;
     struct qn_launch launch = {
         .program = "matmul_cpu",
         .kernel = "matmul_cpu",
-        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b), QN_BUF(target),
-                 QN_LONG(p->m), QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->tile_m),
-                 QN_LONG(layout->tile_n), QN_LONG(layout->part),
-                 QN_FLOAT(layout->parts > 1 ? 0 : p->beta)}};
-    set_product_options(&launch, p, target);
+        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b),
+                 QN_BUF(residual ? residual : p->b), QN_BUF(ending.target), QN_LONG(p->m),
+                 QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->tile_m), QN_LONG(layout->tile_n),
+                 QN_LONG(layout->part), QN_FLOAT(ending.beta), QN_FLOAT(ending.epilogue.slope)}};
+    set_product_options(&launch, p, &ending);
     set_block_options(&launch, call->facts);
-    set_size(launch.global, qn_div_up(p->n, layout->tile_n), qn_div_up(p->m, layout->tile_m),
-             layout->parts);
+    set_size(launch.global, qn_div_up(p->n, layout->tile_n),
+             batch_of(p) * qn_div_up(p->m, layout->tile_m), layout->parts);
     return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_tiled(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_matmul *p, const struct layout *layout,
+                            struct qn_launch *launch)
+{
+    const struct ending ending = ending_of(call, p, layout);
+    const struct qn_operand *residual = ending.epilogue.residual;
+    const struct qn_arg args[] = {QN_BUF(p->a),
+                                  QN_BUF(p->b),
+                                  QN_BUF(p->bias ? p->bias : p->b),
+                                  QN_BUF(residual ? residual : p->b),
+                                  QN_BUF(ending.target),
+                                  QN_LONG(p->m),
+                                  QN_LONG(p->n),
+                                  QN_LONG(p->k),
+                                  QN_LONG(layout->part),
+                                  QN_FLOAT(ending.beta),
+                                  QN_FLOAT(ending.epilogue.slope)};
+    memcpy(launch->args, args, sizeof args);
+    set_product_options(launch, p, &ending);
+    set_size(launch->global, batch_of(p) * qn_div_up(p->m, layout->tile_m) * launch->local[0],
+             qn_div_up(p->n, layout->tile_n) * launch->local[1], layout->parts);
+    return qn_emit_launch(emit, launch);
 }
 
 static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
                           const struct qn_matmul *p, const struct layout *layout)
 {
-    const struct qn_operand *target = target_of(call, layout, p->c);
     struct qn_launch launch = {
-        .program = "matmul_gpu",
-        .kernel = "matmul_gpu",
-        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b), QN_BUF(target),
-                 QN_LONG(p->m), QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->part),
-                 QN_FLOAT(layout->parts > 1 ? 0 : p->beta)}};
-    set_product_options(&launch, p, target);
+        .program = "matmul_gpu", .kernel = "matmul_gpu", .local = {SIDE, SIDE, 1}};
     qn_launch_option(&launch, "QN_V", EACH);
-    set_size(launch.global, qn_div_up(p->m, GPU_TILE) * SIDE, qn_div_up(p->n, GPU_TILE) * SIDE,
-             layout->parts);
-    set_size(launch.local, SIDE, SIDE, 1);
-    return qn_emit_launch(emit, &launch);
+    return emit_tiled(emit, call, p, layout, &launch);
 }
 
 static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call,
@@ -274,6 +360,7 @@ static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call
         .args = {QN_BUF(p->bias), QN_BUF(p->c), QN_LONG(p->m), QN_LONG(p->n)}};
     const int64_t vector = qn_vector_width(call->facts);
     set_options(&launch, p->bias, p->c, vector, 1, 1);
+    set_epilogue_options(&launch, &no_epilogue);
     set_size(launch.global, qn_div_up(p->n, vector), qn_row_range(p->m), 1);
     set_size(launch.local, ADD_GROUP, 1, 1);
     return qn_emit_launch(emit, &launch);
@@ -295,6 +382,13 @@ static qn_status emit_blas(struct qn_emit *emit, const struct qn_call *call,
                                                 .beta = p->bias ? 1 : p->beta});
 }
 
+static qn_status finish(struct qn_emit *emit, const struct qn_call *call, const struct qn_matmul *p,
+                        const struct layout *layout)
+{
+    return qn_add_parts(emit, call,
+                        &(struct qn_parts){layout->parts, count_of(p), p->c, p->beta, p->epilogue});
+}
+
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *p, enum qn_matmul_way way)
 {
@@ -303,7 +397,16 @@ qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
     const bool cpu = way == QN_MATMUL_CPU;
     const struct layout layout = layout_of(call->facts, p, cpu);
     QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
-    return qn_add_parts(emit, call, &(struct qn_parts){layout.parts, p->m * p->n, p->c, p->beta});
+    return finish(emit, call, p, &layout);
+}
+
+qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *p, struct qn_tile tile,
+                               struct qn_launch *launch)
+{
+    const struct layout layout = layout_of_tiles(call->facts, p, tile);
+    QN_TRY(emit_tiled(emit, call, p, &layout, launch));
+    return finish(emit, call, p, &layout);
 }
 
 /* --- column sums --- */
@@ -320,6 +423,7 @@ void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_su
                          struct qn_cost *cost)
 {
     const struct layout layout = layout_of_sums(facts, sums, cpu);
+    cost->bytes = (double)(qn_operand_bytes(sums->a) + qn_operand_bytes(sums->c));
     cost->flops = (double)sums->m * (double)sums->n;
     add_cost_of_parts(&layout, sums->n, cost);
 }
@@ -336,6 +440,7 @@ qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
                                         QN_LONG(sums->n), QN_LONG(layout.part),
                                         QN_FLOAT(layout.parts > 1 ? 0 : sums->beta)}};
     set_options(&launch, sums->a, target, layout.tile_n / wide, wide, tall);
+    set_epilogue_options(&launch, &no_epilogue);
     set_size(launch.global, qn_div_up(sums->n, layout.tile_n) * wide, tall, layout.parts);
     set_size(launch.local, wide, tall, 1);
     QN_TRY(qn_emit_launch(emit, &launch));

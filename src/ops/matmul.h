@@ -7,12 +7,24 @@
 
 #include "op/op.h"
 
-/* c (m, n) = beta * c + a (m, k) * b (k, n) + bias (n), row-major and dense. */
+#include <quern/ops.h>
+
+/* What becomes of the sums of a product; all zero: nothing. A residual only with beta 0. */
+struct qn_epilogue {
+    qn_activation activation;
+    float slope;
+    const struct qn_operand *residual; /* NULL: none */
+};
+
+/* c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n), row-major and
+ * dense. */
 struct qn_matmul {
     int64_t m, n, k;
+    int64_t batch;         /* so many such products, their operands one after the other; 0: one */
     bool trans_a, trans_b; /* a is stored (k, m); b is stored (n, k) */
     const struct qn_operand *a, *b, *c;
-    const struct qn_operand *bias; /* NULL: none; only with beta 0 */
+    const struct qn_operand *bias; /* NULL: none; only with beta 0, and no batch */
+    struct qn_epilogue epilogue;
     float beta;
 };
 
@@ -32,16 +44,81 @@ enum qn_matmul_way {
 /* Whether the product can be computed that way on the device; if not, *why says why. */
 bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *matmul,
                     enum qn_matmul_way way, const char **why);
-/* Fills in flops, launches and scratch, and counts in `bytes` what passes through scratch: the
- * operands themselves are the caller's. */
+/* Fills everything in. */
 void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *matmul,
                     enum qn_matmul_way way, struct qn_cost *cost);
 /* Uses call->facts and call->scratch. */
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *matmul, enum qn_matmul_way way);
 
-/* Of how many terms of k a part has whose products are made by `tiles` work-groups of a GPU. */
-int64_t qn_matmul_part(const struct qn_facts *facts, const struct qn_matmul *matmul, int64_t tiles);
+/* For other kernels in the shape of GPUs, whose work-groups make tiles of the result and take the
+ * arguments of matmul_gpu: cost and launches. `launch` has the kernel, the work-group and the
+ * options that are the kernel's own. */
+struct qn_tile {
+    int64_t m, n;
+};
+void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *matmul,
+                          struct qn_tile tile, struct qn_cost *cost);
+qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *matmul, struct qn_tile tile,
+                               struct qn_launch *launch);
+
+/* The way by the device's matrix units; call->setting chooses the tiles. */
+extern const char *const qn_matmul_units_settings[];
+bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *matmul,
+                          const char **why);
+void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *matmul,
+                          struct qn_cost *cost);
+qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *matmul);
+
+/* The variants of a group that is one product: QN_MATMUL_VARIANTS defines their functions from
+ * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. */
+#define QN_MATMUL_VARIANTS(product)                                                                \
+    QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
+    QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
+    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)                                               \
+    QN_MATMUL_UNITS_VARIANT(product)
+#define QN_MATMUL_LIST(product)                                                                    \
+    {                                                                                              \
+        {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit},                       \
+            {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                   \
+            {"units", product##_units_fits, product##_units_cost, product##_units_emit,            \
+             qn_matmul_units_settings},                                                            \
+            {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit},            \
+    }
+#define QN_MATMUL_VARIANT(product, name, way)                                                      \
+    static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_fits(call->facts, &matmul, way, why);                                     \
+    }                                                                                              \
+    static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        qn_matmul_cost(call->facts, &matmul, way, cost);                                           \
+    }                                                                                              \
+    static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_emit(emit, call, &matmul, way);                                           \
+    }
+#define QN_MATMUL_UNITS_VARIANT(product)                                                           \
+    static bool product##_units_fits(const struct qn_call *call, const char **why)                 \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_units_fits(call, &matmul, why);                                           \
+    }                                                                                              \
+    static void product##_units_cost(const struct qn_call *call, struct qn_cost *cost)             \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        qn_matmul_units_cost(call, &matmul, cost);                                                 \
+    }                                                                                              \
+    static qn_status product##_units_emit(struct qn_emit *emit, const struct qn_call *call)        \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_units_emit(emit, call, &matmul);                                          \
+    }
 
 /* The same for column sums, in the shape of CPUs or of GPUs. */
 void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_sums *sum, bool cpu,
@@ -55,6 +132,7 @@ struct qn_parts {
     int64_t parts, count;
     const struct qn_operand *c;
     float beta;
+    struct qn_epilogue epilogue;
 };
 qn_status qn_add_parts(struct qn_emit *emit, const struct qn_call *call,
                        const struct qn_parts *parts);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * As in matmul.c, a product with a long k and few tiles is split into parts.
+ * Matrix products by matrix units. Operands of f16 and bf16 are factors as they are; one of f32 is
+ * split into the sum of two, so that its products are as exact as those of the other ways.
  */
-#include "ops/matmul_units.h"
-
-#include "base/log.h"
-#include "base/shape.h"
+#include "ops/matmul.h"
 
 #include <stdio.h>
 
@@ -19,12 +17,11 @@ struct grid {
 static const struct grid grids[] = {{4, 4, 2, 4}, {2, 4, 2, 2}};
 const char *const qn_matmul_units_settings[] = {"128x128", "64x64", NULL};
 
-/* The types of the factors, as the kernels call them. */
+/* The types of factors, as the kernels call them. */
 static const struct factor {
-    const char *option;
-    int unit;
-} f16 = {" -DUNIT_TYPE=f16", QN_MATRIX_F16}, bf16 = {" -DUNIT_TYPE=bf16", QN_MATRIX_BF16},
-  tf32 = {" -DUNIT_TYPE=tf32", QN_MATRIX_TF32};
+    const char *name;
+    enum qn_matrix_type unit;
+} f16 = {"f16", QN_MATRIX_F16}, bf16 = {"bf16", QN_MATRIX_BF16}, tf32 = {"tf32", QN_MATRIX_TF32};
 
 /* The narrowest type of which every 16-bit operand is a part. */
 static const struct factor *factor_of(const struct qn_matmul *p)
@@ -42,98 +39,54 @@ static bool is_split(const struct qn_operand *operand)
     return operand->dtype == QN_F32;
 }
 
-struct layout {
-    const struct grid *grid;
-    int64_t tile_m, tile_n, work_group, local_bytes; /* of a work-group */
-    int64_t part, parts;                             /* of k */
-};
-
-static struct layout layout_of(const struct qn_call *call, const struct qn_matmul *p)
+static struct qn_tile tile_of(const struct grid *grid)
 {
-    const struct grid *grid = &grids[call->setting];
-    struct layout l = {.grid = grid,
-                       .tile_m = grid->teams_m * grid->tiles_m * TILE_M,
-                       .tile_n = grid->teams_n * grid->tiles_n * TILE_N};
-    const int64_t rows = l.tile_m * (1 + is_split(p->a)) + l.tile_n * (1 + is_split(p->b));
-    const int64_t tiles = qn_div_up(p->m, l.tile_m) * qn_div_up(p->n, l.tile_n);
-    l.work_group = grid->teams_m * grid->teams_n * LANES;
-    l.local_bytes = rows * PITCH * WORD_BYTES;
-    l.part = qn_matmul_part(call->facts, p, tiles);
-    l.parts = qn_div_up(p->k, l.part);
-    return l;
+    return (struct qn_tile){grid->teams_m * grid->tiles_m * TILE_M,
+                            grid->teams_n * grid->tiles_n * TILE_N};
+}
+
+static int64_t work_group_of(const struct grid *grid)
+{
+    return grid->teams_m * grid->teams_n * LANES;
+}
+
+static int64_t local_bytes_of(const struct grid *grid, const struct qn_matmul *p)
+{
+    const struct qn_tile tile = tile_of(grid);
+    const int64_t rows = tile.m * (1 + is_split(p->a)) + tile.n * (1 + is_split(p->b));
+    return rows * PITCH * WORD_BYTES;
 }
 
 bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
-    const struct layout layout = layout_of(call, p);
-    const bool has = call->facts->matrix_units & factor_of(p)->unit;
-    *why = !has ? "the device has no matrix units for these types"
-           : call->facts->max_work_group < layout.work_group
-               ? "the device's work-groups are too small"
-               : "the device has too little local memory";
-    return has && call->facts->max_work_group >= layout.work_group &&
-           call->facts->local_bytes >= layout.local_bytes;
-}
-
-static int64_t count_of(const struct qn_matmul *p)
-{
-    return p->m * p->n;
-}
-
-static double bytes_of(const struct qn_matmul *p)
-{
-    const int64_t bias = p->bias ? qn_operand_bytes(p->bias) : 0;
-    return (double)(qn_operand_bytes(p->a) + qn_operand_bytes(p->b) + qn_operand_bytes(p->c) +
-                    bias);
+    const struct qn_facts *facts = call->facts;
+    const struct grid *grid = &grids[call->setting];
+    const bool has_units = facts->matrix_units & (int)factor_of(p)->unit;
+    *why = !has_units ? "the device has no matrix units for these types"
+           : facts->max_work_group < work_group_of(grid) ? "the device's work-groups are too small"
+                                                         : "the device has too little local memory";
+    return has_units && facts->max_work_group >= work_group_of(grid) &&
+           facts->local_bytes >= local_bytes_of(grid, p);
 }
 
 void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *p,
                           struct qn_cost *cost)
 {
-    const struct layout layout = layout_of(call, p);
-    cost->flops = 2.0 * (double)count_of(p) * (double)p->k;
-    cost->bytes = bytes_of(p);
-    cost->launches = layout.parts > 1 ? 2 : 1;
-    if (layout.parts == 1)
-        return;
-    cost->scratch = layout.parts * count_of(p) * (int64_t)sizeof(float);
-    cost->bytes += 2 * (double)cost->scratch;
-}
-
-static void set_options(struct qn_launch *launch, const struct qn_matmul *p,
-                        const struct layout *layout, const struct qn_operand *target)
-{
-    qn_launch_type(launch, "A", p->a);
-    qn_launch_type(launch, "B", p->b);
-    qn_launch_type(launch, "BIAS", p->bias ? p->bias : &(struct qn_operand){0});
-    qn_launch_type(launch, "C", target);
-    qn_launch_option(launch, "A_T", p->trans_a);
-    qn_launch_option(launch, "B_T", p->trans_b);
-    qn_launch_option(launch, "HAS_BIAS", p->bias != NULL);
-    qn_launch_option(launch, "SPLIT_A", is_split(p->a));
-    qn_launch_option(launch, "SPLIT_B", is_split(p->b));
-    qn_launch_option(launch, "TEAMS_M", layout->grid->teams_m);
-    qn_launch_option(launch, "TEAMS_N", layout->grid->teams_n);
-    qn_launch_option(launch, "TILES_M", layout->grid->tiles_m);
-    qn_launch_option(launch, "TILES_N", layout->grid->tiles_n);
+    qn_matmul_tiled_cost(call->facts, p, tile_of(&grids[call->setting]), cost);
 }
 
 qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *p)
 {
-    const struct layout layout = layout_of(call, p);
-    const struct qn_operand *target = layout.parts > 1 ? &call->scratch : p->c;
+    const struct grid *grid = &grids[call->setting];
     struct qn_launch launch = {
-        .program = "matmul_units",
-        .kernel = "matmul_units",
-        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b), QN_BUF(target),
-                 QN_LONG(p->m), QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout.part),
-                 QN_FLOAT(layout.parts > 1 ? 0 : p->beta)},
-        .global = {qn_div_up(p->m, layout.tile_m) * layout.work_group,
-                   qn_div_up(p->n, layout.tile_n), layout.parts},
-        .local = {layout.work_group, 1, 1}};
-    snprintf(launch.options, sizeof launch.options, "%s", factor_of(p)->option);
-    set_options(&launch, p, &layout, target);
-    QN_TRY(qn_emit_launch(emit, &launch));
-    return qn_add_parts(emit, call, &(struct qn_parts){layout.parts, count_of(p), p->c, p->beta});
+        .program = "matmul_units", .kernel = "matmul_units", .local = {work_group_of(grid), 1, 1}};
+    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s", factor_of(p)->name);
+    qn_launch_option(&launch, "SPLIT_A", is_split(p->a));
+    qn_launch_option(&launch, "SPLIT_B", is_split(p->b));
+    qn_launch_option(&launch, "TEAMS_M", grid->teams_m);
+    qn_launch_option(&launch, "TEAMS_N", grid->teams_n);
+    qn_launch_option(&launch, "TILES_M", grid->tiles_m);
+    qn_launch_option(&launch, "TILES_N", grid->tiles_n);
+    return qn_matmul_tiled_emit(emit, call, p, tile_of(grid), &launch);
 }

@@ -12,9 +12,6 @@ enum { FORWARD, AFFINE_GRADIENT };
  * many samples at least, as far as the scratch goes. */
 enum { PARTS_PER_UNIT = 8, PART_SAMPLES = 16, PART_BYTES = 1 << 20 };
 
-/* GPU shape: work-items that share the samples of a channel. */
-enum { SAMPLE_LANES = 8 };
-
 void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows)
 {
     const struct qn_operand *x = &call->in[0];
@@ -139,38 +136,17 @@ static struct qn_operand scratch_array(const struct qn_call *call, int index, in
     return array;
 }
 
-/* A work-item takes all parameters of a part of the samples (CPU), or a team one (GPU). */
-static void set_range(struct qn_launch *launch, const struct qn_row_norm *norm,
-                      const struct qn_walk *walk, int64_t parts)
-{
-    const int64_t teams = walk->group / walk->lanes, parameters = norm->groups * norm->channels;
-    launch->global[0] = walk->group == 1 ? 1 : qn_div_up(parameters, teams) * walk->group;
-    launch->global[1] = parts;
-    launch->local[0] = walk->group;
-    qn_walk_options(launch, walk);
-    qn_launch_option(launch, "QN_PLANES", norm->inner > 1);
-}
-
 qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_row_norm *norm, bool cpu)
 {
-    const int64_t parameters = norm->groups * norm->channels, parts = parts_of(call->facts, norm);
-    const struct qn_operand sum0 = scratch_array(call, 0, parts * parameters);
-    const struct qn_operand sum1 = scratch_array(call, 1, parts * parameters);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, norm->inner);
-    if (!cpu && norm->inner == 1)
-        walk.lanes = SAMPLE_LANES;
-    struct qn_launch launch = {
-        .program = "row_norm",
-        .kernel = "affine_sums",
-        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
-                 QN_BUF(&call->saved[1]), QN_BUF(&sum0), QN_BUF(&sum1), QN_LONG(norm->samples),
-                 QN_LONG(norm->groups), QN_LONG(norm->channels), QN_LONG(norm->inner),
-                 QN_LONG(samples_of_part(call->facts, norm)), QN_INT(walk.lanes)}};
-    qn_launch_type(&launch, "X", &call->in[0]);
-    qn_launch_type(&launch, "DY", &call->dout[0]);
-    set_range(&launch, norm, &walk, parts);
-    QN_TRY(qn_emit_launch(emit, &launch));
-    return qn_affine_gradient(emit, call,
-                              &(struct qn_affine_sums){&sum0, &sum1, parts, parameters});
+    const int64_t sums = parts_of(call->facts, norm) * norm->groups * norm->channels;
+    const struct qn_affine affine = {.samples = norm->samples,
+                                     .groups = norm->groups,
+                                     .channels = norm->channels,
+                                     .inner = norm->inner,
+                                     .each = samples_of_part(call->facts, norm),
+                                     .dy_sum = scratch_array(call, 0, sums),
+                                     .dy_xhat_sum = scratch_array(call, 1, sums)};
+    QN_TRY(qn_affine_sums(emit, call, &affine, cpu));
+    return qn_affine_gradient(emit, call, &affine);
 }

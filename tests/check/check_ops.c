@@ -8,6 +8,7 @@
  *     --small         only the cases marked as small
  *     --stop          ends at the first failure
  *     --seed N        other random values
+ *     --far N         one small case of each in f32, operands so many bytes into their buffers
  *     --kernels DIR   kernels from DIR rather than those built in: no rebuild after editing a .cl
  * file
  *     --device TEXT   another device than the first
@@ -57,7 +58,7 @@ static int usage(const char *program)
 {
     fprintf(stderr,
             "usage: %s [FILTER] [--small] [--stop] [--seed N] [--kernels DIR] [--device TEXT] "
-            "[--all-variants] [--verbose]\n",
+            "[--all-variants] [--far N] [--verbose]\n",
             program);
     return 2;
 }
@@ -76,6 +77,8 @@ static bool parse(int argc, char **argv, qn_device_params *device, qn_check_para
             check->all_variants = true;
         else if (strcmp(argv[i], "--seed") == 0 && next)
             check->seed = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "--far") == 0 && next)
+            check->far = strtoll(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--kernels") == 0 && next)
             device->kernel_dir = argv[++i];
         else if (strcmp(argv[i], "--device") == 0 && next)

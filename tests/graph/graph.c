@@ -290,6 +290,27 @@ static void outputs_have_a_limit(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* A parameter has no batch: there dimension 0 may move. */
+static void the_batch_stays_in_front(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor ids = qn_input(graph, "ids", QN_I32, 2, (int64_t[]){QN_BATCH, 5});
+    qn_tensor table = qn_parameter(graph, "table", 2, (int64_t[]){7, 3}, NULL);
+    qn_tensor turned = qn_transpose(graph, table, 2, (int[]){1, 0});
+    assert_int_equal(qn_shape_of(graph, turned).dim[0], 3);
+    qn_tensor x = qn_embedding(graph, ids, table);
+    x = qn_transpose(graph, x, 3, (int[]){0, 2, 1});
+    const qn_shape shape = qn_shape_of(graph, x);
+    assert_int_equal(shape.rank, 3);
+    assert_int_equal(shape.dim[0], QN_BATCH);
+    assert_int_equal(shape.dim[1], 3);
+    assert_int_equal(shape.dim[2], 5);
+    assert_int_equal(qn_transpose(graph, x, 3, (int[]){1, 0, 2}).id, 0);
+    assert_string_equal(qn_graph_error(graph), "transpose_5: the batch must stay in dimension 0");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +328,7 @@ int main(void)
         cmocka_unit_test(made_up_names_are_free),
         cmocka_unit_test(outputs_have_a_limit),
         cmocka_unit_test(samples_are_asked_for),
+        cmocka_unit_test(the_batch_stays_in_front),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -121,6 +121,16 @@ static qn_status emit_choices(const struct qn_group *group, const struct qn_vari
     return group->phase & QN_PHASE_EVAL ? emit_evaluation(variant, call) : QN_OK;
 }
 
+/* A group none of whose results are there is never run. */
+static bool is_run(const struct qn_group *group, const struct qn_call *call)
+{
+    struct qn_call copy = *call;
+    bool any = group->write[0].ref.kind == QN_REF_NONE;
+    for (int w = 0; w < QN_MAX_WRITES && group->write[w].ref.kind != QN_REF_NONE; w++)
+        any = any || qn_present(qn_call_operand(&copy, group->write[w].ref));
+    return any;
+}
+
 static qn_status emit_case(const struct qn_check_op *check, const struct qn_check_case *item,
                            qn_dtype storage, bool parameters, const struct qn_facts *facts)
 {
@@ -132,7 +142,8 @@ static qn_status emit_case(const struct qn_check_op *check, const struct qn_chec
          g < check->op->groups + QN_MAX_GROUPS && g->name; g++)
         for (const struct qn_variant *v = g->variant; v < g->variant + QN_MAX_VARIANTS && v->name;
              v++)
-            QN_TRY(emit_choices(g, v, &call));
+            if (is_run(g, &call))
+                QN_TRY(emit_choices(g, v, &call));
     return QN_OK;
 }
 

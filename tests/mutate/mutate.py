@@ -36,6 +36,7 @@ import sites
 
 # Not mutated: what every mutant goes through, and what no operator launches.
 ELSEWHERE = {
+    "activation.clh": "functions of one value; touches no memory",
     "type.clh": "its macros are what the bugs are made of",
     "control.clh": "has no code",
     "math.clh": "tests/cl/math.c bounds the errors of its functions",

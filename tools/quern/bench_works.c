@@ -62,6 +62,37 @@ static void conv2d(qn_graph *graph, const struct work *work)
                                                   .groups = groups}));
 }
 
+/* size: samples, tokens, heads, head size; causal, queries, keys and values side by side */
+static void attention(qn_graph *graph, const struct work *work)
+{
+    const int64_t tokens = work->size[1], width = 3 * work->size[2] * work->size[3];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 3, (int64_t[]){QN_BATCH, tokens, width});
+    qn_tensor shift = qn_parameter(graph, "shift", 1, &tokens, NULL);
+    minimise(graph,
+             qn_attention(graph, qn_bias(graph, x, shift), (qn_tensor){0}, (qn_tensor){0},
+                          (qn_tensor){0},
+                          &(qn_attention_params){.heads = (int)work->size[2], .causal = true}));
+}
+
+/* size: rows, columns */
+static void layer_norm(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1];
+    const qn_init ones = qn_init_constant(1);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    qn_tensor weight = qn_parameter(graph, "weight", 1, &n, &ones);
+    qn_tensor bias = qn_parameter(graph, "bias", 1, &n, NULL);
+    minimise(graph, qn_layer_norm(graph, wanted(graph, x, n), weight, bias, NULL));
+}
+
+/* size: rows, columns */
+static void gelu(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    minimise(graph, qn_gelu(graph, wanted(graph, x, n), QN_GELU_TANH));
+}
+
 /* size: rows, classes */
 static void cross_entropy(qn_graph *graph, const struct work *work)
 {
@@ -151,6 +182,12 @@ const struct work works[] = {
     {"conv2d", "resnet 1x1 512-2048 7", {8, 512, 7, 2048, 1, 1}, conv2d},
     {"conv2d", "resnet 1x1/2 1024-2048 14", {8, 1024, 14, 2048, 1, 2}, conv2d},
     {"conv2d", "resnet 1x1 2048-512 7", {8, 2048, 7, 512, 1, 1}, conv2d},
+    {"attention", "8 heads of 64, 256 tokens", {1, 256, 8, 64}, attention},
+    {"attention", "8 heads of 64, 512 tokens", {1, 512, 8, 64}, attention},
+    {"attention", "8 heads of 64, 1024 tokens", {1, 1024, 8, 64}, attention},
+    {"attention", "8 heads of 64, 2048 tokens", {1, 2048, 8, 64}, attention},
+    {"layer_norm", "64 MiB", {16384, 1024}, layer_norm},
+    {"gelu", "64 MiB", {16384, 1024}, gelu},
     {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
     {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
     {"adamw", "64 MiB", {8, 4096, 4096}, adamw},

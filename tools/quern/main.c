@@ -50,6 +50,7 @@ static int run(int argc, char **argv, struct failure *failure)
 int main(int argc, char **argv)
 {
     struct failure failure = FAILURE_NONE;
+    qn_device_hints();
     if (argc < 2) {
         print_help(stderr);
         return CODE_USAGE;

@@ -30,6 +30,8 @@ static const struct qn_check_case cases[] = {
     {"narrow rows", .in = {{.rank = 2, .dim = {6, 3}}, BIAS(3)}},
     {"more planes than a range", .in = {{.rank = 3, .dim = {220, 150, 2}}, BIAS(150)}},
     {"more rows than a range", .in = {{.rank = 2, .dim = {33000, 1}}, BIAS(1)}},
+    {"wide rows", .in = {{.rank = 2, .dim = {3, 4131}}, BIAS(4131)}},
+    {"full blocks", .in = {{.rank = 2, .dim = {128, 17}}, BIAS(17)}},
     {"many rows", .in = {{.rank = 2, .dim = {300, 9}}, BIAS(9)}},
     {0},
 };

@@ -45,6 +45,7 @@ static const struct qn_check_case cases[] = {
     {"one group", {X(3, 5, 3, 7), P(5), P(5)}, GROUPS(1)},
     {"a group a channel", {X(3, 5, 3, 7), P(5), P(5)}, GROUPS(5)},
     {"features", {X(37, 21), P(21), P(21)}, GROUPS(3), .small = true},
+    {"wide features", {X(19, 38), P(38), P(38)}, GROUPS(2)},
     {"rows of one", {X(5, 3), P(3), P(3)}, GROUPS(3)},
     {"no weight, no bias", {X(3, 6, 17), NONE, NONE}, GROUPS(2)},
     {"weight alone", {X(3, 6, 17), P(6), NONE}, GROUPS(3)},

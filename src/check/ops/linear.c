@@ -16,7 +16,7 @@ static void reference(const struct qn_reference *r)
             double sum = r->in[2] ? r->in[2][j] : 0;
             for (int64_t l = 0; l < k; l++)
                 sum += r->in[0][i * k + l] * r->in[1][j * k + l];
-            r->out[0][i * n + j] = sum;
+            r->out[0][i * n + j] = sum + (r->in[3] ? r->in[3][i * n + j] : 0);
         }
 }
 
@@ -28,8 +28,9 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
 static double flops(const struct qn_call *call, const char *group)
 {
     const double results = (double)qn_operand_count(&call->out[0]);
-    return strcmp(group, "bias gradient") == 0 ? results
-                                               : 2 * results * (double)call->in[1].shape.dim[1];
+    if (strcmp(group, "bias gradient") == 0 || strcmp(group, "residual gradient") == 0)
+        return results;
+    return 2 * results * (double)call->in[1].shape.dim[1];
 }
 
 #define ROWS(m, k)                                                                                 \
@@ -50,16 +51,20 @@ static double flops(const struct qn_call *call, const char *group)
     }
 #define PRODUCT(m, n, k)                                                                           \
     {                                                                                              \
-        ROWS(m, k), WEIGHT(n, k), BIAS(n)                                                          \
+        ROWS(m, k), WEIGHT(n, k), BIAS(n), NONE                                                    \
+    }
+#define RESIDUAL(m, n, k)                                                                          \
+    {                                                                                              \
+        ROWS(m, k), WEIGHT(n, k), BIAS(n), ROWS(m, n)                                              \
     }
 
-/* Tiles of the kernels are 64, 128 and 256 wide, register tiles 8 x 32, blocks of k 256 long; sums
+/* Tiles of the kernels are 64 to 256 wide, register tiles 8 x 32, blocks of k 256 long; sums
  * over more than 1024 elements with few results are split. */
 static const struct qn_check_case cases[] = {
     {"one element", PRODUCT(1, 1, 1), .small = true},
     {"odd sizes", PRODUCT(3, 5, 7), .small = true},
     {"one over a vector", PRODUCT(17, 33, 19), .small = true},
-    {"no bias", {ROWS(6, 9), WEIGHT(10, 9), NONE}, .small = true},
+    {"no bias", {ROWS(6, 9), WEIGHT(10, 9), NONE, NONE}, .small = true},
     {"one row", PRODUCT(1, 37, 50)},
     {"one column", PRODUCT(37, 1, 50)},
     {"one term", PRODUCT(21, 22, 1)},
@@ -67,28 +72,43 @@ static const struct qn_check_case cases[] = {
     {"one over a tile", PRODUCT(65, 129, 33)},
     {"primes", PRODUCT(131, 67, 271)},
     {"a last layer", PRODUCT(128, 10, 256)},
-    {"rank 1", {{.rank = 1, .dim = {23}}, WEIGHT(11, 23), BIAS(11)}},
-    {"rank 3", {{.rank = 3, .dim = {3, 7, 20}}, WEIGHT(18, 20), BIAS(18)}},
-    {"rank 3, no bias", {{.rank = 3, .dim = {2, 5, 31}}, WEIGHT(40, 31), NONE}},
+    {"rank 1", {{.rank = 1, .dim = {23}}, WEIGHT(11, 23), BIAS(11), NONE}},
+    {"rank 3", {{.rank = 3, .dim = {3, 7, 20}}, WEIGHT(18, 20), BIAS(18), NONE}},
+    {"rank 3, no bias", {{.rank = 3, .dim = {2, 5, 31}}, WEIGHT(40, 31), NONE, NONE}},
     {"several large tiles", PRODUCT(300, 520, 5)},
     {"several blocks", PRODUCT(35, 290, 520)},
     {"a long sum of terms", PRODUCT(5, 18, 2070)},
     {"a long sum of outputs", PRODUCT(6, 2061, 17)},
     {"a long sum of rows", PRODUCT(2111, 7, 19)},
+    {"a residual", RESIDUAL(9, 21, 13), .small = true},
+    {"a residual alone", {ROWS(8, 16), WEIGHT(16, 16), NONE, ROWS(8, 16)}},
+    {"a residual, rank 3",
+     {{.rank = 3, .dim = {2, 9, 12}}, WEIGHT(67, 12), BIAS(67), {.rank = 3, .dim = {2, 9, 67}}}},
+    {"a residual after a long sum", RESIDUAL(5, 19, 2070)},
     {0},
 };
 
 static const struct qn_check_case refused[] = {
-    {"a scalar", {{.rank = 0}, WEIGHT(2, 3), NONE}},
-    {"rows of another length", {ROWS(4, 5), WEIGHT(2, 3), NONE}},
-    {"a weight of rank 1", {ROWS(4, 3), {.role = QN_ROLE_PARAMETER, .rank = 1, .dim = {3}}, NONE}},
-    {"a bias of another length", {ROWS(4, 3), WEIGHT(2, 3), BIAS(3)}},
+    {"a scalar", {{.rank = 0}, WEIGHT(2, 3), NONE, NONE}},
+    {"rows of another length", {ROWS(4, 5), WEIGHT(2, 3), NONE, NONE}},
+    {"a weight of rank 1",
+     {ROWS(4, 3), {.role = QN_ROLE_PARAMETER, .rank = 1, .dim = {3}}, NONE, NONE}},
+    {"a bias of another length", {ROWS(4, 3), WEIGHT(2, 3), BIAS(3), NONE}},
     {"a bias of rank 2",
-     {ROWS(4, 3), WEIGHT(2, 3), {.role = QN_ROLE_PARAMETER, .rank = 2, .dim = {1, 2}}}},
+     {ROWS(4, 3), WEIGHT(2, 3), {.role = QN_ROLE_PARAMETER, .rank = 2, .dim = {1, 2}}, NONE}},
     {"integer rows",
-     {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {4, 3}}, WEIGHT(2, 3), NONE}},
+     {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {4, 3}},
+      WEIGHT(2, 3),
+      NONE,
+      NONE}},
     {"an integer weight",
-     {ROWS(4, 3), {.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 2, .dim = {2, 3}}, NONE}},
+     {ROWS(4, 3), {.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 2, .dim = {2, 3}}, NONE, NONE}},
+    {"a residual of another shape", {ROWS(4, 3), WEIGHT(2, 3), BIAS(2), ROWS(2, 4)}},
+    {"a residual of integers",
+     {ROWS(4, 3),
+      WEIGHT(2, 3),
+      BIAS(2),
+      {.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {4, 2}}}},
     {0},
 };
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/shape.h"
+#include "op/chain.h"
+#include "ops/common.h"
+#include "ops/strip.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Vectors of a strip without sums, and elements of it if rows are short. */
+enum { WIDE = 64, ENOUGH = 1024 };
+
+static bool is_given(const struct qn_shape_call *call, int step, int value)
+{
+    if (value < 0 || value == QN_CHAIN_INPUTS || value == QN_CHAIN_INPUTS + 1)
+        return false;
+    return value < QN_CHAIN_INPUTS ? qn_present(&call->in[value]) : value < QN_CHAIN_STEP + step;
+}
+
+static qn_status check_step(struct qn_shape_call *call, int k)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    const struct qn_chain_link *step = &attr->step[k];
+    if (step->op < 0 || step->op > QN_CHAIN_MULTIPLY)
+        return qn_shape_error(call, "step %d: there is no operation %d", k, step->op);
+    if (!is_given(call, k, step->a) ||
+        (qn_chain_is_binary(step->op) && !is_given(call, k, step->b)))
+        return qn_shape_error(call, "step %d: a value that is not there", k);
+    if (step->op == QN_CHAIN_LEAKY_RELU && !(step->value > 0 && step->value <= 1))
+        return qn_shape_error(call, "step %d: slope %g is not in (0, 1]", k, (double)step->value);
+    if (!isfinite(step->value))
+        return qn_shape_error(call, "step %d: %g is not finite", k, (double)step->value);
+    return QN_OK;
+}
+
+static qn_status check_inputs(struct qn_shape_call *call)
+{
+    const struct qn_operand *in = call->in;
+    const struct qn_shape *x = &in[0].shape;
+    for (int i = 0; i < QN_CHAIN_BIAS; i++) {
+        if (qn_present(&in[i]) && (!qn_is_float(&in[i]) || !qn_shape_equal(&in[i].shape, x)))
+            return qn_shape_error(call, "input %d is not of a float type or of another shape", i);
+        if (i > 0 && qn_present(&in[i]) && !qn_present(&in[i - 1]))
+            return qn_shape_error(call, "input %d is there, input %d is not", i, i - 1);
+    }
+    if (qn_present(&in[QN_CHAIN_BIAS]) &&
+        (x->rank < 2 || !qn_is_row_of(&in[QN_CHAIN_BIAS], x->dim[x->rank - 1])))
+        return qn_shape_error(call, "the bias has not one element for each of the last dimension");
+    return QN_OK;
+}
+
+/* Rows of the length of the bias, or all as one. What is not summed is cut as fine as it is worth
+ * a work-group. */
+static struct qn_strip strip_of(const struct qn_call *call, int64_t count, bool sums, bool cpu)
+{
+    const struct qn_operand *bias = &call->in[QN_CHAIN_BIAS];
+    int64_t n = qn_present(bias) ? qn_operand_count(bias) : count;
+    if (sums)
+        return (struct qn_strip){count / n, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu};
+    return (struct qn_strip){count / n, n, n < ENOUGH ? ENOUGH / n : 1, WIDE, cpu};
+}
+
+static qn_status shape(struct qn_shape_call *call)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    const struct qn_operand *bias = &call->in[QN_CHAIN_BIAS];
+    if (attr->count < 1 || attr->count > QN_CHAIN_STEPS)
+        return qn_shape_error(call, "wants 1 to %d steps, not %d", QN_CHAIN_STEPS, attr->count);
+    qn_status status = check_inputs(call);
+    for (int k = 0; k < attr->count && status == QN_OK; k++)
+        status = check_step(call, k);
+    if (status != QN_OK)
+        return status;
+    call->out[0] = call->in[0];
+    for (int i = 1; i < QN_CHAIN_BIAS && qn_present(&call->in[i]); i++)
+        if (call->in[i].dtype != call->in[0].dtype)
+            call->out[0].dtype = call->storage;
+    if (qn_present(bias)) {
+        int64_t n = bias->shape.dim[0], rows = qn_operand_count(&call->in[0]) / n;
+        qn_shape_set(&call->temp[0], QN_F32, 2, (const int64_t[]){qn_strip_blocks(rows), n});
+    }
+    return QN_OK;
+}
+
+static void set_program(struct qn_launch *launch, const struct qn_call *call)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    char name[16];
+    int inputs = 1;
+    while (inputs < QN_CHAIN_BIAS && qn_present(&call->in[inputs]))
+        inputs++;
+    qn_launch_option(launch, "QN_INPUTS", inputs);
+    qn_launch_option(launch, "QN_BIAS", qn_present(&call->in[QN_CHAIN_BIAS]));
+    qn_launch_option(launch, "QN_LAST", attr->count - 1);
+    for (int k = 0; k < attr->count; k++) {
+        const struct qn_chain_link *step = &attr->step[k];
+        const struct {
+            const char *name;
+            int value;
+        } of[] = {{"QN_OP", step->op}, {"QN_A", step->a}, {"QN_B", step->b}};
+        for (int i = 0; i < 3; i++) {
+            snprintf(name, sizeof name, "%s%d", of[i].name, k);
+            qn_launch_option(launch, name, of[i].value);
+        }
+    }
+    for (int i = 0; i < QN_CHAIN_BIAS; i++) {
+        snprintf(name, sizeof name, "I%d", i);
+        qn_launch_type(launch, name, &call->in[i]);
+    }
+    qn_launch_type(launch, "BIAS", &call->in[QN_CHAIN_BIAS]);
+}
+
+static struct qn_arg *add_inputs(struct qn_arg *arg, const struct qn_call *call)
+{
+    for (int i = 0; i < QN_CHAIN_INPUTS; i++)
+        *arg++ = (struct qn_arg)QN_BUF(&call->in[i]);
+    return arg;
+}
+
+static struct qn_arg *add_numbers(struct qn_arg *arg, const struct qn_call *call,
+                                  const struct qn_strip *strip)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    *arg++ = (struct qn_arg)QN_LONG(strip->rows);
+    *arg++ = (struct qn_arg)QN_LONG(strip->n);
+    for (int k = 0; k < QN_CHAIN_STEPS; k++)
+        *arg++ = (struct qn_arg)QN_FLOAT(attr->step[k].value);
+    return arg;
+}
+
+static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    cost->flops = (double)attr->count * (double)qn_operand_count(&call->in[0]);
+    cost->bytes = qn_group_bytes(call, 0);
+    cost->launches = 1;
+}
+
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->in[0]), false, cpu);
+    struct qn_launch launch = {.program = "chain", .kernel = "forward"};
+    struct qn_arg *arg = add_inputs(launch.args, call);
+    *arg++ = (struct qn_arg)QN_BUF(&call->out[0]);
+    add_numbers(arg, call, &strip);
+    qn_strip_range(&launch, call->facts, &strip);
+    set_program(&launch, call);
+    qn_launch_type(&launch, "Y", &call->out[0]);
+    return qn_emit_launch(emit, &launch);
+}
+
+static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_chain_attr *attr = call->attr;
+    cost->flops = 3 * (double)attr->count * (double)qn_operand_count(&call->dout[0]);
+    cost->bytes = qn_group_bytes(call, 1);
+    cost->launches = 1;
+}
+
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    char name[16];
+    bool sums = qn_present(&call->temp[0]);
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->dout[0]), sums, cpu);
+    struct qn_launch launch = {.program = "chain", .kernel = "backward"};
+    struct qn_arg *arg = add_inputs(launch.args, call);
+    *arg++ = (struct qn_arg)QN_BUF(&call->dout[0]);
+    for (int i = 0; i < QN_CHAIN_BIAS; i++)
+        *arg++ = (struct qn_arg)QN_BUF(&call->din[i]);
+    *arg++ = (struct qn_arg)QN_BUF(&call->temp[0]);
+    arg = add_numbers(arg, call, &strip);
+    for (int i = 0; i < QN_CHAIN_BIAS; i++)
+        *arg++ = (struct qn_arg)QN_FLOAT(call->beta_in[i]);
+    qn_launch_option(&launch, "QN_GRADIENT", 1);
+    qn_strip_range(&launch, call->facts, &strip);
+    set_program(&launch, call);
+    qn_launch_type(&launch, "DY", &call->dout[0]);
+    for (int i = 0; i < QN_CHAIN_BIAS; i++) {
+        snprintf(name, sizeof name, "QN_D%d", i);
+        qn_launch_option(&launch, name, qn_present(&call->din[i]));
+        qn_launch_type(&launch, name + 3, &call->din[i]);
+    }
+    return qn_emit_launch(emit, &launch);
+}
+
+static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    cost->flops = (double)qn_operand_count(&call->temp[0]);
+    cost->bytes = qn_group_bytes(call, 2);
+    cost->launches = 1;
+}
+
+static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+{
+    return qn_strip_sum(emit, call, &call->temp[0], &call->din[QN_CHAIN_BIAS],
+                        call->beta_in[QN_CHAIN_BIAS], cpu);
+}
+
+static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return forward(emit, call, true);
+}
+
+static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return forward(emit, call, false);
+}
+
+static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return backward(emit, call, true);
+}
+
+static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return backward(emit, call, false);
+}
+
+static qn_status bias_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return bias_gradient(emit, call, true);
+}
+
+static qn_status bias_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    return bias_gradient(emit, call, false);
+}
+
+const struct qn_op qn_op_chain =
+    {
+        .name = "chain",
+        .attr_size = sizeof(struct qn_chain_attr),
+        .n_in = QN_CHAIN_INPUTS,
+        .n_required = 1,
+        .n_out = 1,
+        .shape = shape,
+        .groups =
+            {
+                {.name = "forward",
+                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
+                 .read = {{.ref = QN_IN(0)},
+                          {.ref = QN_IN(1)},
+                          {.ref = QN_IN(2)},
+                          {.ref = QN_IN(3)},
+                          {.ref = QN_IN(4)},
+                          {.ref = QN_IN(5)}},
+                 .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
+                 .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
+                             {"gpu", NULL, forward_cost, forward_gpu}}},
+                {.name = "input gradients",
+                 .phase = QN_PHASE_BACKWARD,
+                 .read = {{.ref = QN_DOUT(0)},
+                          {.ref = QN_IN(0)},
+                          {.ref = QN_IN(1)},
+                          {.ref = QN_IN(2)},
+                          {.ref = QN_IN(3)},
+                          {.ref = QN_IN(4)},
+                          {.ref = QN_IN(5)}},
+                 .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)},
+                           {.ref = QN_DIN(1)},
+                           {.ref = QN_DIN(2)},
+                           {.ref = QN_DIN(3)},
+                           {.ref = QN_DIN(4)},
+                           {.ref = QN_TEMP(0)}},
+                 .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
+                             {"gpu", NULL, backward_cost, backward_gpu}}},
+                {.name = "bias gradient",
+                 .phase = QN_PHASE_BACKWARD,
+                 .read = {{.ref = QN_TEMP(0)}},
+                 .write = {{.ref = QN_DIN(5)}},
+                 .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_gradient_cpu},
+                             {"gpu", qn_fits_row_group, bias_cost, bias_gradient_gpu}}},
+            },
+};
+
+qn_tensor qn_chain(qn_graph *graph, const qn_tensor in[QN_CHAIN_INPUTS], const qn_chain_step *steps,
+                   int count)
+{
+    struct qn_chain_attr attr = {.count = count};
+    for (int k = 0; k < count && k < QN_CHAIN_STEPS; k++)
+        attr.step[k] =
+            (struct qn_chain_link){(int)steps[k].op, steps[k].a, steps[k].b, (float)steps[k].value};
+    return qn_op_apply(graph, &qn_op_chain, in, &attr);
+}

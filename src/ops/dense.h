@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the operators share that are y = f(x * w^T + b), with inputs x, w, b. No operator. The
+ * gradients follow from that of x * w^T + b: temporary 0 where f has a group of its own that makes
+ * it, that of y otherwise.
+ */
+#ifndef QN_OPS_DENSE_H
+#define QN_OPS_DENSE_H
+
+#include "ops/matmul.h"
+
+/* Shape and type of output 0. */
+qn_status qn_dense_shape(struct qn_shape_call *call);
+
+/* y without its epilogue; the gradients of x and of w. Every leading dimension counts as rows. */
+struct qn_matmul qn_dense_forward(const struct qn_call *call);
+struct qn_matmul qn_dense_input_gradient(const struct qn_call *call);
+struct qn_matmul qn_dense_weight_gradient(const struct qn_call *call);
+
+/* The gradient of b, in the shape of CPUs or of GPUs (qn_fits_row_group). */
+void qn_dense_bias_cost_cpu(const struct qn_call *call, struct qn_cost *cost);
+void qn_dense_bias_cost_gpu(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_dense_bias_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_dense_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
+
+#endif
