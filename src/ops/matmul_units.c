@@ -10,12 +10,12 @@
 /* As in lib/tile_fragment.clh and matmul_units.cl. */
 enum { LANES = 32, TILE_M = 16, TILE_N = 8, PITCH = 20, WORD_BYTES = 4 };
 
-/* Tiles of a team, and teams of a work-group, along both edges. */
+/* Tiles of a team, and teams of a work-group, along both edges; the smallest first. */
 struct grid {
     int64_t tiles_m, tiles_n, teams_m, teams_n;
 };
-static const struct grid grids[] = {{4, 4, 2, 4}, {2, 4, 2, 2}};
-const char *const qn_matmul_units_settings[] = {"128x128", "64x64", NULL};
+static const struct grid grids[] = {{2, 4, 2, 2}, {4, 4, 2, 4}};
+const char *const qn_matmul_units_settings[] = {"64x64", "128x128", NULL};
 
 /* The types of factors, as the kernels call them. */
 static const struct factor {
@@ -57,16 +57,28 @@ static int64_t local_bytes_of(const struct grid *grid, const struct qn_matmul *p
     return rows * PITCH * WORD_BYTES;
 }
 
+/* Whether tiles of a smaller grid cover the result as well. */
+static bool is_oversized(const struct grid *grid, const struct qn_matmul *p)
+{
+    const struct qn_tile smaller = tile_of(grid > grids ? grid - 1 : grid);
+    return grid > grids && p->m <= smaller.m && p->n <= smaller.n;
+}
+
 bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
     const struct qn_facts *facts = call->facts;
     const struct grid *grid = &grids[call->setting];
-    const bool has_units = facts->matrix_units & (int)factor_of(p)->unit;
-    *why = !has_units ? "the device has no matrix units for these types"
-           : facts->max_work_group < work_group_of(grid) ? "the device's work-groups are too small"
-                                                         : "the device has too little local memory";
-    return has_units && facts->max_work_group >= work_group_of(grid) &&
-           facts->local_bytes >= local_bytes_of(grid, p);
+    if (!(facts->matrix_units & (int)factor_of(p)->unit))
+        *why = "the device has no matrix units for these types";
+    else if (facts->max_work_group < work_group_of(grid))
+        *why = "the device's work-groups are too small";
+    else if (facts->local_bytes < local_bytes_of(grid, p))
+        *why = "the device has too little local memory";
+    else if (is_oversized(grid, p))
+        *why = "smaller tiles cover the result";
+    else
+        return true;
+    return false;
 }
 
 void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *p,
