@@ -195,6 +195,13 @@ static bool is_over(const struct run *run)
     return run->params.stop && run->summary.failed > 0;
 }
 
+/* Settings are sizes of tiles and the like, which meet every storage type in the same way: others
+ * than the default are checked in f32. */
+static int settings_of(const struct qn_subject *subject, const char *variant)
+{
+    return subject->storage == QN_F32 ? qn_variant_settings(subject->check->op, variant) : 1;
+}
+
 static void check_variants(struct run *run, const struct qn_subject *subject,
                            qn_check_record record)
 {
@@ -203,7 +210,7 @@ static void check_variants(struct run *run, const struct qn_subject *subject,
     int count = qn_variant_names(op, names);
     run->n_done = 0;
     for (int i = 0; i < count; i++)
-        for (int s = 0; s < qn_variant_settings(op, names[i]) && !is_over(run); s++)
+        for (int s = 0; s < settings_of(subject, names[i]) && !is_over(run); s++)
             check_variant(run, subject, names[i], s, record);
 }
 

@@ -31,6 +31,8 @@ struct image_tile {
 static const struct image_tile image_tiles[] = {{256, 192, 144}, {64, 96, 72}, {32, 96, 32}};
 enum { IMAGE_TILES = sizeof image_tiles / sizeof *image_tiles, LEAST_CHANNELS = 64 };
 enum { MOST_ROWS = 8 }; /* of its register tiles */
+/* The most channels of its tiles, or half of them; changes no bit. */
+static const char *const image_settings[] = {"large", "small", NULL};
 
 /* A block of the weights' gradient, likewise, for which so many pixels are packed at a time. */
 struct weight_block {
@@ -465,8 +467,8 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
                                             tile->vector * registers->vectors);
     const int64_t step = gradient ? 1 : p->attr->stride[1];
     const int64_t tiles = qn_div_up(pixels, tile_pixels);
-    const int64_t channels =
-        image_channels(call->facts, p->channels, tiles * p->groups, image->channels, rows);
+    const int64_t channels = image_channels(call->facts, p->channels, tiles * p->groups,
+                                            image->channels >> call->setting, rows);
     const int64_t blocks = qn_div_up(p->channels, channels);
     int64_t each = tiles * blocks * p->groups / (call->facts->compute_units * 16 + 1);
     each = each < 1 ? 1 : each > MOST_TILES_EACH ? MOST_TILES_EACH : each;
@@ -733,7 +735,7 @@ const struct qn_op qn_op_conv2d = {
                      .write = {{QN_OUT(0)}},
                      .variant = {{"winograd", fits_winograd, forward_cost_winograd,
                                   forward_winograd},
-                                 {"cpu", fits_cpu, forward_cost, forward_cpu},
+                                 {"cpu", fits_cpu, forward_cost, forward_cpu, image_settings},
                                  {"gpu", fits_gpu, forward_cost, forward_gpu}}},
         [INPUT_GRADIENT] = {.name = "input gradient",
                             .phase = QN_PHASE_BACKWARD,
@@ -741,7 +743,7 @@ const struct qn_op qn_op_conv2d = {
                             .write = {{QN_DIN(0)}},
                             .variant = {{"winograd", fits_winograd, input_cost_winograd,
                                          input_winograd},
-                                        {"cpu", fits_cpu, input_cost, input_cpu},
+                                        {"cpu", fits_cpu, input_cost, input_cpu, image_settings},
                                         {"gpu", fits_gpu, input_cost, input_gpu}}},
         [WEIGHT_GRADIENT] = {.name = "weight gradient",
                              .phase = QN_PHASE_BACKWARD,

@@ -24,6 +24,7 @@ static const struct block blocks[] = {
     {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
 enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
+const char *const qn_matmul_settings[] = {"large", "small", NULL};
 
 /* GPU shape: as in matmul_gpu.cl. */
 enum { SIDE = 16, EACH = 4, GPU_TILE = SIDE * EACH, GPU_DEPTH = 16 };
@@ -108,8 +109,9 @@ static void cut_tiles(struct layout *layout, const struct qn_facts *facts,
 {
     const struct block *block = block_of(facts);
     const int64_t v = facts->vector_width, m = p->m, n = p->n;
-    layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, block->m)), v);
-    layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, block->n)), REGISTER_VECTORS * v);
+    const int64_t most_m = block->m >> p->setting, most_n = block->n >> p->setting;
+    layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, most_m)), v);
+    layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), REGISTER_VECTORS * v);
     while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
         if (layout->tile_n > LEAST_TILE_N && layout->tile_n >= layout->tile_m)
             layout->tile_n = qn_round_up(layout->tile_n / 2, REGISTER_VECTORS * v);

@@ -26,7 +26,12 @@ struct qn_matmul {
     const struct qn_operand *bias; /* NULL: none; only with beta 0, and no batch */
     struct qn_epilogue epilogue;
     float beta;
+    int setting; /* of the CPU shape: an index into qn_matmul_settings */
 };
+
+/* Tiles as large as a block, or half as high and wide; they change no bit but through the number of
+ * parts that a long sum is split into. */
+extern const char *const qn_matmul_settings[];
 
 /* c (n) = beta * c + the sum of the rows of a (m, n). */
 struct qn_column_sums {
@@ -81,7 +86,7 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
     QN_MATMUL_UNITS_VARIANT(product)
 #define QN_MATMUL_LIST(product)                                                                    \
     {                                                                                              \
-        {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit},                       \
+        {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},   \
             {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                   \
             {"units", product##_units_fits, product##_units_cost, product##_units_emit,            \
              qn_matmul_units_settings},                                                            \
@@ -95,12 +100,14 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
     }                                                                                              \
     static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
     {                                                                                              \
-        const struct qn_matmul matmul = product(call);                                             \
+        struct qn_matmul matmul = product(call);                                                   \
+        matmul.setting = call->setting;                                                            \
         qn_matmul_cost(call->facts, &matmul, way, cost);                                           \
     }                                                                                              \
     static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
     {                                                                                              \
-        const struct qn_matmul matmul = product(call);                                             \
+        struct qn_matmul matmul = product(call);                                                   \
+        matmul.setting = call->setting;                                                            \
         return qn_matmul_emit(emit, call, &matmul, way);                                           \
     }
 #define QN_MATMUL_UNITS_VARIANT(product)                                                           \

@@ -18,6 +18,7 @@ def main():
     env = {key: value for key, value in os.environ.items() if key != 'OCL_ICD_VENDORS'}
     env['QN_CACHE_DIR'] = ''
     env['LD_PRELOAD'] = sys.argv[2]
+    env['MALLOC_PERTURB_'] = '0'  # else malloc writes to all that it gives
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / 'log'
         done = subprocess.run(
