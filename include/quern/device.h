@@ -20,6 +20,9 @@ extern "C" {
  * Lifetime: until qn_device_close; must outlive the trainers opened on it. */
 typedef struct qn_device qn_device;
 
+/* Types of factors; tf32 is f32 with 10 bits of fraction. */
+enum qn_matrix_type { QN_MATRIX_F16 = 1, QN_MATRIX_BF16 = 2, QN_MATRIX_TF32 = 4 };
+
 /* All that a plan knows about a device: numbers, so that a plan can be made elsewhere from a file
  * of them. To a plan each number of 0 and an empty name mean the default of qn_facts_default. */
 typedef struct qn_facts {
@@ -33,7 +36,9 @@ typedef struct qn_facts {
     int64_t max_alloc_bytes; /* of one buffer, capped to a power of two and to 1 GiB, since drivers
                                 report values that change from run to run */
     int64_t alignment;       /* of a tensor inside a pool, bytes */
-    bool blas;               /* CLBlast may be used */
+    int matrix_units; /* the types of factors that it multiplies in matrix units, with sums in
+                         f32: bits of enum qn_matrix_type */
+    bool blas;        /* CLBlast may be used */
     /* Bytes of CLBlast's temporary buffer for an m x n x k product in any transposition, at
      * non-zero offsets so that it does not depend on placement; set by the device, NULL without
      * one. */
@@ -55,6 +60,7 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE)                                                                         \
     X(max_alloc_bytes, WHOLE)                                                                      \
     X(alignment, WHOLE)                                                                            \
+    X(matrix_units, INTEGER)                                                                       \
     X(blas, FLAG)                                                                                  \
     X(flops, REAL)                                                                                 \
     X(bytes_per_second, REAL)                                                                      \

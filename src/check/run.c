@@ -33,7 +33,8 @@ struct run {
     qn_device *device;
     qn_check_params params;
     qn_check_summary summary;
-    struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels */
+    struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels, and
+                                       with matrix units, which every device can do without */
     /* picks already checked for the running case and storage type */
     struct qn_picks done[2 * QN_MAX_NAMES];
     int n_done;
@@ -315,6 +316,7 @@ static struct qn_facts flip(const struct qn_facts *facts)
     struct qn_facts flipped = *facts;
     flipped.cpu = !facts->cpu;
     flipped.vector_width = flipped.cpu ? 8 : 4;
+    flipped.matrix_units = QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
     return flipped;
 }
 

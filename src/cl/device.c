@@ -104,6 +104,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
         if (!device->kernel_dir)
             return qn_fail(log, QN_ERR_MEMORY, "qn_device_open: out of memory");
     }
+    device->facts.matrix_units = qn_device_try_units(device);
     return QN_OK;
 }
 

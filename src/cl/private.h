@@ -56,6 +56,13 @@ qn_status qn_choose_device(struct qn_found *found, const char *match, const stru
 /* Facts and limits of an opened device. */
 void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes);
 
+/* The types of factors that the device's matrix units multiply, as trials show: bits of enum
+ * qn_matrix_type. Needs the quirks and all that running kernels needs. */
+int qn_device_try_units(struct qn_device *device);
+/* One trial: whether a tile of such factors is multiplied right, in matrix units or, where these
+ * are not known to be there, without. */
+bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type type, bool units);
+
 /* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
  * reports a failed command nowhere else. Waits for the oldest one when the ring is full. */
 void qn_device_mark(struct qn_device *device, cl_event event);
@@ -75,10 +82,12 @@ qn_status qn_kernel_create(struct qn_device *device, const char *stem, const cha
 
 /* X(name): what a driver does that code elsewhere must know.
  * OWN_CACHE: keeps compiled programs on disk by itself.
+ * PTX_ASM: takes inline assembly in the PTX language; another might not even survive the attempt.
  * WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the bytes that the
  * host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
 #define QN_QUIRK_MAP(X)                                                                            \
     X(OWN_CACHE)                                                                                   \
+    X(PTX_ASM)                                                                                     \
     X(WRITE_BY_MAP)
 
 enum qn_quirk_bit {

@@ -13,7 +13,7 @@ static const struct {
     const char *platform, *vendor, *driver;
     unsigned quirks;
 } table[] = {
-    {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE},
+    {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE | QN_QUIRK_PTX_ASM},
     {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
 };
 

@@ -122,12 +122,22 @@ static void cut_tiles(struct layout *layout, const struct qn_facts *facts,
     }
 }
 
+static struct layout layout_of_tiles(const struct qn_facts *facts, const struct qn_matmul *p,
+                                     struct qn_tile tile)
+{
+    struct layout layout = {tile.m, tile.n, 0, 0};
+    split(&layout, facts, false, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
+          PART_K);
+    return layout;
+}
+
 static struct layout layout_of(const struct qn_facts *facts, const struct qn_matmul *p, bool cpu)
 {
-    struct layout layout = {GPU_TILE, GPU_TILE, 0, 0};
-    if (cpu)
-        cut_tiles(&layout, facts, p);
-    split(&layout, facts, cpu, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
+    struct layout layout = {0};
+    if (!cpu)
+        return layout_of_tiles(facts, p, (struct qn_tile){GPU_TILE, GPU_TILE});
+    cut_tiles(&layout, facts, p);
+    split(&layout, facts, true, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
           PART_K);
     return layout;
 }
@@ -167,19 +177,32 @@ static void add_cost_of_parts(const struct layout *layout, int64_t count, struct
     cost->bytes += 2 * (double)cost->scratch;
 }
 
-void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
-                    struct qn_cost *cost)
+static void add_cost(const struct qn_matmul *p, struct qn_cost *cost)
 {
     const struct qn_operand *operands[] = {p->a, p->b, p->c, p->bias, p->epilogue.residual};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
         cost->bytes += operands[i] ? (double)qn_operand_bytes(operands[i]) : 0;
     cost->flops = 2.0 * (double)count_of(p) * (double)p->k;
+}
+
+void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
+                    struct qn_cost *cost)
+{
+    add_cost(p, cost);
     if (way == QN_MATMUL_BLAS) {
         cost->launches = p->bias ? 2 : 1;
         memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
         return;
     }
     const struct layout layout = layout_of(facts, p, way == QN_MATMUL_CPU);
+    add_cost_of_parts(&layout, count_of(p), cost);
+}
+
+void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *p,
+                          struct qn_tile tile, struct qn_cost *cost)
+{
+    const struct layout layout = layout_of_tiles(facts, p, tile);
+    add_cost(p, cost);
     add_cost_of_parts(&layout, count_of(p), cost);
 }
 
@@ -297,24 +320,37 @@ static qn_status emit_cpu(struct qn_emit *emit, const struct qn_call *call,
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_matmul *p, const struct layout *layout)
+static qn_status emit_tiled(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_matmul *p, const struct layout *layout,
+                            struct qn_launch *launch)
 {
     const struct ending ending = ending_of(call, p, layout);
     const struct qn_operand *residual = ending.epilogue.residual;
+    const struct qn_arg args[] = {QN_BUF(p->a),
+                                  QN_BUF(p->b),
+                                  QN_BUF(p->bias ? p->bias : p->b),
+                                  QN_BUF(residual ? residual : p->b),
+                                  QN_BUF(ending.target),
+                                  QN_LONG(p->m),
+                                  QN_LONG(p->n),
+                                  QN_LONG(p->k),
+                                  QN_LONG(layout->part),
+                                  QN_FLOAT(ending.beta),
+                                  QN_FLOAT(ending.epilogue.slope)};
+    memcpy(launch->args, args, sizeof args);
+    set_product_options(launch, p, &ending);
+    set_size(launch->global, batch_of(p) * qn_div_up(p->m, layout->tile_m) * launch->local[0],
+             qn_div_up(p->n, layout->tile_n) * launch->local[1], layout->parts);
+    return qn_emit_launch(emit, launch);
+}
+
+static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p, const struct layout *layout)
+{
     struct qn_launch launch = {
-        .program = "matmul_gpu",
-        .kernel = "matmul_gpu",
-        .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b),
-                 QN_BUF(residual ? residual : p->b), QN_BUF(ending.target), QN_LONG(p->m),
-                 QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->part), QN_FLOAT(ending.beta),
-                 QN_FLOAT(ending.epilogue.slope)}};
-    set_product_options(&launch, p, &ending);
+        .program = "matmul_gpu", .kernel = "matmul_gpu", .local = {SIDE, SIDE, 1}};
     qn_launch_option(&launch, "QN_V", EACH);
-    set_size(launch.global, batch_of(p) * qn_div_up(p->m, GPU_TILE) * SIDE,
-             qn_div_up(p->n, GPU_TILE) * SIDE, layout->parts);
-    set_size(launch.local, SIDE, SIDE, 1);
-    return qn_emit_launch(emit, &launch);
+    return emit_tiled(emit, call, p, layout, &launch);
 }
 
 static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call,
@@ -348,6 +384,13 @@ static qn_status emit_blas(struct qn_emit *emit, const struct qn_call *call,
                                                 .beta = p->bias ? 1 : p->beta});
 }
 
+static qn_status finish(struct qn_emit *emit, const struct qn_call *call, const struct qn_matmul *p,
+                        const struct layout *layout)
+{
+    return qn_add_parts(emit, call,
+                        &(struct qn_parts){layout->parts, count_of(p), p->c, p->beta, p->epilogue});
+}
+
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *p, enum qn_matmul_way way)
 {
@@ -356,8 +399,16 @@ qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
     const bool cpu = way == QN_MATMUL_CPU;
     const struct layout layout = layout_of(call->facts, p, cpu);
     QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
-    return qn_add_parts(emit, call,
-                        &(struct qn_parts){layout.parts, count_of(p), p->c, p->beta, p->epilogue});
+    return finish(emit, call, p, &layout);
+}
+
+qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *p, struct qn_tile tile,
+                               struct qn_launch *launch)
+{
+    const struct layout layout = layout_of_tiles(call->facts, p, tile);
+    QN_TRY(emit_tiled(emit, call, p, &layout, launch));
+    return finish(emit, call, p, &layout);
 }
 
 /* --- column sums --- */

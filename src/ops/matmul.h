@@ -56,16 +56,40 @@ void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *matmul
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *matmul, enum qn_matmul_way way);
 
+/* For other kernels in the shape of GPUs, whose work-groups make tiles of the result and take the
+ * arguments of matmul_gpu: cost and launches. `launch` has the kernel, the work-group and the
+ * options that are the kernel's own. */
+struct qn_tile {
+    int64_t m, n;
+};
+void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *matmul,
+                          struct qn_tile tile, struct qn_cost *cost);
+qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *matmul, struct qn_tile tile,
+                               struct qn_launch *launch);
+
+/* The way by the device's matrix units; call->setting chooses the tiles. */
+extern const char *const qn_matmul_units_settings[];
+bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *matmul,
+                          const char **why);
+void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *matmul,
+                          struct qn_cost *cost);
+qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_matmul *matmul);
+
 /* The variants of a group that is one product: QN_MATMUL_VARIANTS defines their functions from
  * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. */
 #define QN_MATMUL_VARIANTS(product)                                                                \
     QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
     QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
-    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)
+    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)                                               \
+    QN_MATMUL_UNITS_VARIANT(product)
 #define QN_MATMUL_LIST(product)                                                                    \
     {                                                                                              \
         {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},   \
             {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                   \
+            {"units", product##_units_fits, product##_units_cost, product##_units_emit,            \
+             qn_matmul_units_settings},                                                            \
             {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit},            \
     }
 #define QN_MATMUL_VARIANT(product, name, way)                                                      \
@@ -85,6 +109,22 @@ qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
         struct qn_matmul matmul = product(call);                                                   \
         matmul.setting = call->setting;                                                            \
         return qn_matmul_emit(emit, call, &matmul, way);                                           \
+    }
+#define QN_MATMUL_UNITS_VARIANT(product)                                                           \
+    static bool product##_units_fits(const struct qn_call *call, const char **why)                 \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_units_fits(call, &matmul, why);                                           \
+    }                                                                                              \
+    static void product##_units_cost(const struct qn_call *call, struct qn_cost *cost)             \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        qn_matmul_units_cost(call, &matmul, cost);                                                 \
+    }                                                                                              \
+    static qn_status product##_units_emit(struct qn_emit *emit, const struct qn_call *call)        \
+    {                                                                                              \
+        const struct qn_matmul matmul = product(call);                                             \
+        return qn_matmul_units_emit(emit, call, &matmul);                                          \
     }
 
 /* The same for column sums, in the shape of CPUs or of GPUs. */

@@ -7,12 +7,13 @@ PROGRAMS prints one "RANK OPERATOR STEM KERNEL OPTIONS" a line. All are compiled
 knows neither double nor half and gives no mercy to warnings, without optimisation: so nothing is
 inlined, and a function that has no definition of its own shows. Those of rank "common" are compiled
 for two makes of GPUs, too, down to their assembler, with little optimisation: more takes most of the
-time and refuses nothing. --share takes one set of options in N, the same ones each time, and at least
-one of each program.
+time and refuses nothing. What is then written in assembly itself goes through ptxas, if it is there.
+--share takes one set of options in N, the same ones each time, and at least one of each program.
 """
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,13 +29,20 @@ SPIR = ["-target", "spir64", "-emit-llvm", "-cl-opt-disable", "-Xclang",
 GPUS = {
     "amdgcn": ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1030", "-nogpulib", "-O1",
                "-Xclang", "-finclude-default-header"],
+    # The driver's compiler calls it asm, as we do; clang's strict mode does not.
     "nvptx64": ["-target", "nvptx64-nvidia-nvcl", "-nogpulib", "-O1", "-Xclang",
-                "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16"],
+                "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16", "-Xclang",
+                "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature", "-Xclang",
+                "+ptx70", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=7"],
 }
+PTXAS = shutil.which("ptxas")
 # Programs that the OpenCL layer and the trainer launch by themselves, without an operator.
-OWN = {"fill": [[]], "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
+OWN = {"fill": [[]], "tile": [[f"-DUNIT_TYPE={name}"] for name in ("f16", "bf16", "tf32")],
+       "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
 # Functions that a program uses and does not define, but for those of OpenCL C and the compiler's.
 MISSING = re.compile(r"^declare .*?@(?!_Z|llvm\.)(\w+)", re.MULTILINE)
+# The functions of OpenCL C in assembly for ptxas: the driver has them.
+BUILTIN = re.compile(r"^\.func(?=.* _Z)", re.MULTILINE)
 
 
 def collect(program):
@@ -64,12 +72,26 @@ def precompile(folder):
     return [*SPIR, "-Xclang", "-include-pch", "-Xclang", header]
 
 
+def assemble(text):
+    """What ptxas says against the matrix instructions in a text."""
+    said = ""
+    for machine in ("sm_80", "sm_90") if PTXAS and "mma.sync" in text else ():
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+            file.write(BUILTIN.sub(".extern .func", text))
+            file.flush()
+            done = subprocess.run([PTXAS, "-c", "-arch", machine, "-o", "/dev/null", file.name],
+                                  text=True, capture_output=True)
+            said += done.stderr or "ptxas failed\n" * (done.returncode != 0)
+    return said
+
+
 def build(kernels, stem, options, target, flags):
     command = [*COMMON, *flags, "-I", str(kernels), *options, str(kernels / f"{stem}.cl"), "-o",
                "-"]
     result = subprocess.run(command, text=True, capture_output=True)
     errors = result.stderr or "".join(
         f"{name} is not defined\n" for name in MISSING.findall(result.stdout))
+    errors += assemble(result.stdout)
     if result.returncode == 0 and not errors:
         return None
     return f"{stem} {' '.join(options)} for {target}:\n{errors}"
@@ -93,7 +115,8 @@ def main():
         wrong += filter(None, pool.map(lambda item: build(kernels, *item), work))
     for text in wrong[:10]:
         print("\n".join(text.splitlines()[:12]))
-    print(f"{len(programs)} programs for spir64, {len(common)} also for {', '.join(GPUS)}")
+    print(f"{len(programs)} programs for spir64, {len(common)} also for {', '.join(GPUS)}, "
+          f"{'matrix instructions by ptxas' if PTXAS else 'ptxas is not there'}")
     print(f"{len(work) + len(unused) - len(wrong)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 

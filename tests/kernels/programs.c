@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Prints every kernel that the operators launch, one "RANK OPERATOR STEM KERNEL OPTIONS" a line,
- * where STEM is that of the program: each case of the harness, with each storage type and variant,
- * in every phase. RANK is "common" for the facts of a GPU and of a CPU that nobody has looked at,
- * and "more" for CPUs of other widths and local memories. No device is used: the linker puts the
- * functions below in the place of those that record launches (--wrap).
+ * where STEM is that of the program: each case of the harness, with each storage type, variant and
+ * setting, in every phase. RANK is "common" for the facts of a GPU and of a CPU that nobody has
+ * looked at, and "more" for CPUs of other widths and local memories. No device is used: the linker
+ * puts the functions below in the place of those that record launches (--wrap).
  */
 #include "base/log.h"
 #include "check/subject.h"
@@ -50,7 +50,7 @@ static void add_gradients(const struct qn_check_case *item, struct qn_call *call
             call->dout[i] = call->out[i];
 }
 
-static qn_status emit(const struct qn_variant *variant, const struct qn_call *call)
+static qn_status emit_setting(const struct qn_variant *variant, const struct qn_call *call)
 {
     const char *why = "";
     struct qn_cost cost = {0};
@@ -61,6 +61,14 @@ static qn_status emit(const struct qn_variant *variant, const struct qn_call *ca
     scratched.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
     scratched.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
     return variant->emit(NULL, &scratched);
+}
+
+static qn_status emit(const struct qn_variant *variant, const struct qn_call *call)
+{
+    struct qn_call set = *call;
+    for (set.setting = 0; set.setting < qn_setting_count(variant); set.setting++)
+        QN_TRY(emit_setting(variant, &set));
+    return QN_OK;
 }
 
 static struct qn_call without(const struct qn_call *call, struct qn_ref ref)
@@ -171,6 +179,7 @@ int main(void)
     struct qn_facts facts;
     rank = "common";
     qn_facts_default(&facts, false);
+    facts.matrix_units = QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
     qn_status status = emit_all(&facts);
     qn_facts_default(&facts, true);
     if (status == QN_OK)

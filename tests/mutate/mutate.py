@@ -43,6 +43,12 @@ ELSEWHERE = {
     "random.clh": "its values are compared with those of src/base/random.c",
     "exp2.clh": "touches no memory; a wrong power is in all results of attention",
     "shuffle.clh": "moves values between registers and touches no memory",
+    "tile.clh": "has no code",
+    "tile_factor.clh": "touches no memory; tests/cl/tile.c compares its words",
+    "tile_fragment.clh": "tests/cl/tile.c compares what each lane holds",
+    "tile_mma.clh": "is one instruction",
+    "tile_plain.clh": "tests/cl/tile.c compares its products",
+    "tile.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "fill.cl": "is launched by memory, not by an operator; tests/cl/slab.c checks it",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed\Z", re.MULTILINE)
