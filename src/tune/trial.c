@@ -52,19 +52,28 @@ void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_
                  reason);
 }
 
+/* The default setting, which alone is tested against the reference. */
+static bool default_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                           int variant)
+{
+    const struct qn_self_test like = test_of(task, variant, 0);
+    const struct qn_self_test *known = qn_tuning_test(tuning, &like);
+    const struct qn_self_test_of what = {task->op, like.variant, 0, qn_task_storage(task)};
+    char reason[QN_SELF_TEST_TEXT];
+    if (known)
+        return !*known->reason;
+    if (qn_self_test(device, &what, false, reason))
+        return qn_tuning_add_test(tuning, &like);
+    qn_trial_fail(device, tuning, task, variant, 0, reason);
+    return false;
+}
+
 bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                      int variant, int setting)
 {
     const struct qn_self_test like = test_of(task, variant, setting);
     const struct qn_self_test *known = qn_tuning_test(tuning, &like);
-    char reason[QN_SELF_TEST_TEXT];
-    if (known || setting > 0)
-        return !known || !*known->reason;
-    const struct qn_self_test_of what = {task->op, like.variant, setting, qn_task_storage(task)};
-    if (qn_self_test(device, &what, false, reason))
-        return qn_tuning_add_test(tuning, &like);
-    qn_trial_fail(device, tuning, task, variant, setting, reason);
-    return false;
+    return default_passed(device, tuning, task, variant) && (!known || !*known->reason);
 }
 
 bool qn_trial_stands(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
