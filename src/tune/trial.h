@@ -12,9 +12,9 @@
 unsigned qn_trial_candidates(const struct qn_problem *problem, const struct qn_task *task,
                              const struct qn_facts *facts, bool all);
 
-/* Whether the variant passes its self-test and has not been found wrong at that setting. The test is
- * run at most once and its outcome noted; only the default setting is tested against the reference,
- * the others are compared with its results. */
+/* Whether the variant passes its self-test and has not been found wrong at that setting. The test
+ * is run at most once and its outcome noted; only the default setting is tested against the
+ * reference, the others are compared with its results. */
 bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                      int variant, int setting);
 /* Whether it passes every case of the harness, after another disagreed with it. */
