@@ -56,7 +56,7 @@ static qn_status activation_gradient(struct qn_emit *emit, const struct qn_call 
                                     .parameter = attr->slope});
 }
 
-QN_MATMUL_VARIANTS(forward)
+QN_MATMUL_OWN_VARIANTS(forward)
 QN_MATMUL_VARIANTS(qn_dense_input_gradient)
 QN_MATMUL_VARIANTS(qn_dense_weight_gradient)
 
@@ -73,7 +73,7 @@ const struct qn_op qn_op_linear_activation = {
              .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
              .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}, {.ref = QN_IN(2)}},
              .write = {{.ref = QN_OUT(0)}},
-             .variant = QN_MATMUL_LIST(forward)},
+             .variant = QN_MATMUL_OWN_LIST(forward)},
             {.name = "activation gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}, {.ref = QN_OUT(0)}},

@@ -78,20 +78,27 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *matmul);
 
 /* The variants of a group that is one product: QN_MATMUL_VARIANTS defines their functions from
- * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. */
-#define QN_MATMUL_VARIANTS(product)                                                                \
+ * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. Those that are
+ * ours alone, for products that CLBlast never computes, have OWN in their names. */
+#define QN_MATMUL_OWN_VARIANTS(product)                                                            \
     QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
     QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
-    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)                                               \
     QN_MATMUL_UNITS_VARIANT(product)
+#define QN_MATMUL_VARIANTS(product)                                                                \
+    QN_MATMUL_OWN_VARIANTS(product)                                                                \
+    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)
+/* clang-format off */
+#define QN_MATMUL_OWN_LIST(product)                                                                \
+    {QN_MATMUL_OWN(product)}
 #define QN_MATMUL_LIST(product)                                                                    \
-    {                                                                                              \
-        {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},   \
-            {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                   \
-            {"units", product##_units_fits, product##_units_cost, product##_units_emit,            \
-             qn_matmul_units_settings},                                                            \
-            {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit},            \
-    }
+    {QN_MATMUL_OWN(product),                                                                       \
+     {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit}}
+#define QN_MATMUL_OWN(product)                                                                     \
+    {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},       \
+    {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                           \
+    {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
+     qn_matmul_units_settings}
+/* clang-format on */
 #define QN_MATMUL_VARIANT(product, name, way)                                                      \
     static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
     {                                                                                              \

@@ -106,6 +106,9 @@ static void copy(struct qn_recording *recording, const struct qn_operand *from,
     qn_launch_option(&launch, "TALL", 1);
     qn_launch_type(&launch, "A", from);
     qn_launch_type(&launch, "C", to);
+    qn_launch_type(&launch, "RESIDUAL", &(struct qn_operand){0});
+    qn_launch_option(&launch, "HAS_RESIDUAL", 0);
+    qn_launch_option(&launch, "ACTIVATION", 0);
     assert_int_equal(qn_emit_launch(qn_recording_emit(recording, "copy"), &launch), QN_OK);
 }
 
