@@ -12,7 +12,7 @@ import tempfile
 
 STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
 PUBLIC = {'check', 'data', 'device', 'graph', 'io', 'log', 'model', 'ops', 'plan', 'quern',
-          'status', 'tensor', 'train'}
+          'status', 'tensor', 'train', 'tune'}
 OUTSIDE = """project('outside', 'c', default_options: ['c_std=c11'])
 quern = dependency('quern', fallback: 'quern')
 executable('outside', 'main.c', dependencies: quern)
