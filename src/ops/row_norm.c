@@ -16,7 +16,8 @@ void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows)
 {
     const struct qn_operand *x = &call->in[0];
     qn_shape_set(&call->out[0], call->storage, x->shape.rank, x->shape.dim);
-    qn_shape_set(&call->saved[0], QN_F32, kept + 1, rows);
+    qn_shape_set(&call->saved[0], QN_F32, kept, rows);
+    call->saved[0].shape.rank = kept + 1;
     call->saved[0].shape.dim[kept] = 2;
     qn_shape_set(&call->saved[1], QN_F32, kept, rows);
 }
