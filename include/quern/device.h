@@ -50,7 +50,7 @@ typedef struct qn_facts {
 } qn_facts;
 
 /* The numbers among the facts, for whoever writes and reads them: X(name, type) with FLAG (bool),
- * INTEGER (int), WHOLE (int64_t) or REAL (double). */
+ * INTEGER (int), BITS (int, may be 0), WHOLE (int64_t) or REAL (double). */
 #define QN_FACTS_LIST(X)                                                                           \
     X(cpu, FLAG)                                                                                   \
     X(vector_width, INTEGER)                                                                       \
@@ -60,7 +60,7 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE)                                                                         \
     X(max_alloc_bytes, WHOLE)                                                                      \
     X(alignment, WHOLE)                                                                            \
-    X(matrix_units, INTEGER)                                                                       \
+    X(matrix_units, BITS)                                                                          \
     X(blas, FLAG)                                                                                  \
     X(flops, REAL)                                                                                 \
     X(bytes_per_second, REAL)                                                                      \

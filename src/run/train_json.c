@@ -15,7 +15,7 @@
 
 /* --- tables: one line per number --- */
 
-enum kind { WHOLE, REAL, FLAG, INTEGER };
+enum kind { WHOLE, REAL, FLAG, INTEGER, BITS = INTEGER };
 
 struct field {
     const char *name;

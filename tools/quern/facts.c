@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { KIND_FLAG, KIND_INTEGER, KIND_WHOLE, KIND_REAL };
+enum kind { KIND_FLAG, KIND_INTEGER, KIND_BITS, KIND_WHOLE, KIND_REAL };
 
 #define FIELD(name, kind) {#name, KIND_##kind, offsetof(qn_facts, name)},
 static const struct {
@@ -26,6 +26,7 @@ static cJSON *add_field(cJSON *object, int i, const void *at)
     case KIND_FLAG:
         return cJSON_AddBoolToObject(object, fields[i].name, *(const bool *)at);
     case KIND_INTEGER:
+    case KIND_BITS:
         return cJSON_AddNumberToObject(object, fields[i].name, *(const int *)at);
     case KIND_WHOLE:
         return cJSON_AddNumberToObject(object, fields[i].name, (double)*(const int64_t *)at);
@@ -46,13 +47,13 @@ cJSON *facts_json(const qn_facts *facts)
     return NULL;
 }
 
-/* Whether a number may be written to a field: all but the switches are above 0. */
+/* Whether a number may be written to a field: all but switches and bits are above 0. */
 static bool usable(enum kind kind, double number)
 {
     if (kind == KIND_REAL)
         return number > 0 && isfinite(number);
-    return number >= 1 && number == floor(number) &&
-           number < (kind == KIND_INTEGER ? 0x1p31 : 0x1p53);
+    return number >= (kind == KIND_BITS ? 0 : 1) && number == floor(number) &&
+           number < (kind == KIND_WHOLE ? 0x1p53 : 0x1p31);
 }
 
 static bool read_field(const cJSON *item, enum kind kind, void *to)
@@ -63,7 +64,7 @@ static bool read_field(const cJSON *item, enum kind kind, void *to)
     }
     if (kind == KIND_FLAG || !cJSON_IsNumber(item) || !usable(kind, item->valuedouble))
         return false;
-    if (kind == KIND_INTEGER)
+    if (kind == KIND_INTEGER || kind == KIND_BITS)
         *(int *)to = (int)item->valuedouble;
     else if (kind == KIND_WHOLE)
         *(int64_t *)to = (int64_t)item->valuedouble;
