@@ -23,4 +23,29 @@ void qn_dense_bias_cost_gpu(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_dense_bias_cpu(struct qn_emit *emit, const struct qn_call *call);
 qn_status qn_dense_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
 
+/* The gradient groups of x, w and b, from the operand `dz`; QN_DENSE_VARIANTS defines what they
+ * launch. */
+#define QN_DENSE_VARIANTS                                                                          \
+    QN_MATMUL_VARIANTS(qn_dense_input_gradient)                                                    \
+    QN_MATMUL_VARIANTS(qn_dense_weight_gradient)
+/* clang-format off */
+#define QN_DENSE_GRADIENTS(dz)                                                                     \
+    {.name = "input gradient",                                                                     \
+     .phase = QN_PHASE_BACKWARD,                                                                   \
+     .read = {{.ref = dz}, {.ref = QN_IN(1)}},                                                     \
+     .write = {{.ref = QN_DIN(0)}},                                                                \
+     .variant = QN_MATMUL_LIST(qn_dense_input_gradient)},                                          \
+    {.name = "weight gradient",                                                                    \
+     .phase = QN_PHASE_BACKWARD,                                                                   \
+     .read = {{.ref = dz}, {.ref = QN_IN(0)}},                                                     \
+     .write = {{.ref = QN_DIN(1)}},                                                                \
+     .variant = QN_MATMUL_LIST(qn_dense_weight_gradient)},                                         \
+    {.name = "bias gradient",                                                                      \
+     .phase = QN_PHASE_BACKWARD,                                                                   \
+     .read = {{.ref = dz}},                                                                        \
+     .write = {{.ref = QN_DIN(2)}},                                                                \
+     .variant = {{"cpu", qn_fits_cpu, qn_dense_bias_cost_cpu, qn_dense_bias_cpu},                  \
+                 {"gpu", qn_fits_row_group, qn_dense_bias_cost_gpu, qn_dense_bias_gpu}}}
+/* clang-format on */
+
 #endif

@@ -59,4 +59,51 @@ qn_status qn_elementwise_scale(struct qn_emit *emit, const struct qn_call *call,
 void qn_elementwise_forward_cost(const struct qn_call *call, struct qn_cost *cost);
 void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *cost);
 
+/* The groups of y = f(x): `forward` and `backward` launch them, and the gradient reads dy and the
+ * struct qn_read that comes last. */
+/* clang-format off */
+#define QN_UNARY_GROUPS(forward, backward, ...)                                                    \
+    {{.name = "forward",                                                                           \
+      .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                     \
+      .read = {{.ref = QN_IN(0)}},                                                                 \
+      .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},                                         \
+      .variant = {{"any", NULL, qn_elementwise_forward_cost, forward}}},                           \
+     {.name = "input gradient",                                                                    \
+      .phase = QN_PHASE_BACKWARD,                                                                  \
+      .read = {{.ref = QN_DOUT(0)}, __VA_ARGS__},                                                  \
+      .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)}},                                       \
+      .variant = {{"any", NULL, qn_elementwise_backward_cost, backward}}}}
+/* clang-format on */
+
+/* All of the operator `name` without attributes: kernels NAME_forward and NAME_gradient of
+ * unary.cl, and qn_NAME. `value` is the operand that the read names. */
+#define QN_UNARY_OPERATOR(name_, value_, ...)                                                      \
+    static qn_status forward(struct qn_emit *emit, const struct qn_call *call)                     \
+    {                                                                                              \
+        return qn_elementwise_unary(emit, call,                                                    \
+                                    &(struct qn_unary){.kernel = #name_ "_forward",                \
+                                                       .x = &call->in[0],                          \
+                                                       .y = &call->out[0]});                       \
+    }                                                                                              \
+    static qn_status backward(struct qn_emit *emit, const struct qn_call *call)                    \
+    {                                                                                              \
+        return qn_elementwise_gradient(emit, call,                                                 \
+                                       &(struct qn_unary_gradient){.kernel = #name_ "_gradient",   \
+                                                                   .dy = &call->dout[0],           \
+                                                                   .value = (value_),              \
+                                                                   .dx = &call->din[0],            \
+                                                                   .beta = call->beta_in[0]});     \
+    }                                                                                              \
+    const struct qn_op qn_op_##name_ = {.name = #name_,                                            \
+                                        .n_in = 1,                                                 \
+                                        .n_required = 1,                                           \
+                                        .n_out = 1,                                                \
+                                        .shape = qn_elementwise_shape,                             \
+                                        .groups =                                                  \
+                                            QN_UNARY_GROUPS(forward, backward, __VA_ARGS__)};      \
+    qn_tensor qn_##name_(qn_graph *graph, qn_tensor x)                                             \
+    {                                                                                              \
+        return qn_op_apply(graph, &qn_op_##name_, &x, NULL);                                       \
+    }
+
 #endif

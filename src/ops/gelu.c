@@ -21,10 +21,11 @@ static qn_status shape(struct qn_shape_call *call)
 
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
-    return qn_elementwise_unary(emit, call,
-                                &(struct qn_unary){.kernel = is_exact(call) ? "gelu" : "gelu_tanh",
-                                                   .x = &call->in[0],
-                                                   .y = &call->out[0]});
+    return qn_elementwise_unary(
+        emit, call,
+        &(struct qn_unary){.kernel = is_exact(call) ? "gelu_forward" : "gelu_tanh_forward",
+                           .x = &call->in[0],
+                           .y = &call->out[0]});
 }
 
 static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
@@ -46,19 +47,7 @@ const struct qn_op qn_op_gelu = {
     .n_required = 1,
     .n_out = 1,
     .shape = shape,
-    .groups =
-        {
-            {.name = "forward",
-             .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-             .read = {{.ref = QN_IN(0)}},
-             .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
-             .variant = {{"any", NULL, qn_elementwise_forward_cost, forward}}},
-            {.name = "input gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0)}},
-             .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)}},
-             .variant = {{"any", NULL, qn_elementwise_backward_cost, backward}}},
-        },
+    .groups = QN_UNARY_GROUPS(forward, backward, {.ref = QN_IN(0)}),
 };
 
 qn_tensor qn_gelu(qn_graph *graph, qn_tensor x, qn_gelu_form form)

@@ -18,7 +18,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_leaky_relu_attr *attr = call->attr;
     return qn_elementwise_unary(emit, call,
-                                &(struct qn_unary){.kernel = "leaky_relu",
+                                &(struct qn_unary){.kernel = "leaky_relu_forward",
                                                    .x = &call->in[0],
                                                    .y = &call->out[0],
                                                    .parameter = attr->slope});
@@ -45,19 +45,7 @@ const struct qn_op qn_op_leaky_relu = {
     .n_required = 1,
     .n_out = 1,
     .shape = shape,
-    .groups =
-        {
-            {.name = "forward",
-             .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-             .read = {{.ref = QN_IN(0)}},
-             .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
-             .variant = {{"any", NULL, qn_elementwise_forward_cost, forward}}},
-            {.name = "input gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0), .or_ = QN_OUT(0)}},
-             .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)}},
-             .variant = {{"any", NULL, qn_elementwise_backward_cost, backward}}},
-        },
+    .groups = QN_UNARY_GROUPS(forward, backward, {.ref = QN_IN(0), .or_ = QN_OUT(0)}),
 };
 
 qn_tensor qn_leaky_relu(qn_graph *graph, qn_tensor x, double slope)

@@ -39,8 +39,7 @@ static qn_status residual_gradient(struct qn_emit *emit, const struct qn_call *c
 }
 
 QN_MATMUL_VARIANTS(forward)
-QN_MATMUL_VARIANTS(qn_dense_input_gradient)
-QN_MATMUL_VARIANTS(qn_dense_weight_gradient)
+QN_DENSE_VARIANTS
 
 /* y does not take the place of the residual, which may be x itself. */
 const struct qn_op qn_op_linear = {
@@ -56,22 +55,7 @@ const struct qn_op qn_op_linear = {
              .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}, {.ref = QN_IN(2)}, {.ref = QN_IN(3)}},
              .write = {{.ref = QN_OUT(0)}},
              .variant = QN_MATMUL_LIST(forward)},
-            {.name = "input gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(1)}},
-             .write = {{.ref = QN_DIN(0)}},
-             .variant = QN_MATMUL_LIST(qn_dense_input_gradient)},
-            {.name = "weight gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0)}},
-             .write = {{.ref = QN_DIN(1)}},
-             .variant = QN_MATMUL_LIST(qn_dense_weight_gradient)},
-            {.name = "bias gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}},
-             .write = {{.ref = QN_DIN(2)}},
-             .variant = {{"cpu", qn_fits_cpu, qn_dense_bias_cost_cpu, qn_dense_bias_cpu},
-                         {"gpu", qn_fits_row_group, qn_dense_bias_cost_gpu, qn_dense_bias_gpu}}},
+            QN_DENSE_GRADIENTS(QN_DOUT(0)),
             {.name = "residual gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}},

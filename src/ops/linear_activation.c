@@ -57,8 +57,7 @@ static qn_status activation_gradient(struct qn_emit *emit, const struct qn_call 
 }
 
 QN_MATMUL_OWN_VARIANTS(forward)
-QN_MATMUL_VARIANTS(qn_dense_input_gradient)
-QN_MATMUL_VARIANTS(qn_dense_weight_gradient)
+QN_DENSE_VARIANTS
 
 const struct qn_op qn_op_linear_activation = {
     .name = "linear_activation",
@@ -79,22 +78,7 @@ const struct qn_op qn_op_linear_activation = {
              .read = {{.ref = QN_DOUT(0)}, {.ref = QN_OUT(0)}},
              .write = {{.ref = QN_TEMP(0), .in_place = QN_DOUT(0)}},
              .variant = {{"any", NULL, activation_cost, activation_gradient}}},
-            {.name = "input gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_TEMP(0)}, {.ref = QN_IN(1)}},
-             .write = {{.ref = QN_DIN(0)}},
-             .variant = QN_MATMUL_LIST(qn_dense_input_gradient)},
-            {.name = "weight gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_TEMP(0)}, {.ref = QN_IN(0)}},
-             .write = {{.ref = QN_DIN(1)}},
-             .variant = QN_MATMUL_LIST(qn_dense_weight_gradient)},
-            {.name = "bias gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_TEMP(0)}},
-             .write = {{.ref = QN_DIN(2)}},
-             .variant = {{"cpu", qn_fits_cpu, qn_dense_bias_cost_cpu, qn_dense_bias_cpu},
-                         {"gpu", qn_fits_row_group, qn_dense_bias_cost_gpu, qn_dense_bias_gpu}}},
+            QN_DENSE_GRADIENTS(QN_TEMP(0)),
         },
 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char key[] = "format 1\nprogram relu\n", other[] = "format 1\nprogram gelu\n";
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static int setup(void **state)
 {
@@ -170,7 +170,7 @@ static void refuses_links(void **state)
 static void makes_its_folder_private(void **state)
 {
     (void)state;
-    char path[128];
+    char path[FOLDER_BYTES + sizeof "/a/b"];
     struct stat info;
     snprintf(path, sizeof path, "%s/a/b", folder);
     int cache = qn_cache_open(path, NULL);

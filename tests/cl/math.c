@@ -64,9 +64,9 @@ static const struct {
     bool slope;
     double bound;
 } table[] = {
-    {"gelu", gelu, false, 5e-7},
-    {"gelu_tanh", gelu_tanh, false, 1.2e-5},
-    {"silu", silu, false, 4e-7},
+    {"gelu_forward", gelu, false, 5e-7},
+    {"gelu_tanh_forward", gelu_tanh, false, 1.2e-5},
+    {"silu_forward", silu, false, 4e-7},
     {"gelu_gradient", gelu_slope, true, 3e-7},
     {"gelu_tanh_gradient", gelu_tanh_slope, true, 5e-7},
     {"silu_gradient", silu_slope, true, 3e-7},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static struct kept kept;
-static char kernels[64], cache[64];
+static char kernels[FOLDER_BYTES], cache[FOLDER_BYTES];
 
 static int setup(void **state)
 {

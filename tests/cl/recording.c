@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct kept kept;
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static const char kernels[] =
     "#include \"type.clh\"\n"

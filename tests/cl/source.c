@@ -30,7 +30,7 @@ static void reads_what_was_embedded(void **state)
 static void inlines_once(void **state)
 {
     (void)state;
-    char dir[64];
+    char dir[FOLDER_BYTES];
     struct qn_source source;
     make_folder(dir);
     write_text(dir, "a.cl", "one\n  # include \"b.clh\"\ntwo\n#include \"b.clh\"\nthree");
@@ -47,7 +47,7 @@ static void stays_in_its_folder(void **state)
     (void)state;
     static struct kept kept;
     const qn_log log = kept_log(&kept);
-    char dir[64];
+    char dir[FOLDER_BYTES];
     struct qn_source source;
     make_folder(dir);
     write_text(dir, "a.cl", "#include \"../b.clh\"\n");

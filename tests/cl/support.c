@@ -3,11 +3,9 @@
 
 #include "cl/source.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void keep(void *user, qn_log_level level, const char *text)
 {
@@ -30,23 +28,6 @@ qn_device *open_device(struct kept *kept)
     if (qn_device_open(&device, &params) != QN_OK)
         fail_msg("%s", kept->text);
     return device;
-}
-
-void make_folder(char path[64])
-{
-    const char *base = getenv("TMPDIR");
-    snprintf(path, 64, "%s/quern-test-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
-    assert_non_null(mkdtemp(path));
-}
-
-void remove_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder));)
-        unlinkat(dirfd(folder), entry->d_name, 0);
-    closedir(folder);
-    rmdir(path);
 }
 
 void write_text(const char *dir, const char *name, const char *text)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include <quern/device.h>
 
 struct kept {
@@ -23,9 +24,6 @@ qn_log kept_log(struct kept *kept);
 /* Opens a device without a disk cache, or fails the test. */
 qn_device *open_device(struct kept *kept);
 
-/* A new empty folder and its removal with all that lies in it. */
-void make_folder(char path[64]);
-void remove_folder(const char *path);
 /* Writes dir/name. */
 void write_text(const char *dir, const char *name, const char *text);
 /* Puts the kernels that cl/ itself needs into a folder of kernels. */

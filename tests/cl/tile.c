@@ -224,7 +224,7 @@ static void trial_tells_right_from_wrong(void **state)
         assert_true(qn_device_try_tile(device, shapes[i].unit, false));
     qn_device_close(&device);
 
-    char path[64];
+    char path[FOLDER_BYTES];
     make_folder(path);
     add_own_kernels(path);
     write_text(path, "tile.cl",

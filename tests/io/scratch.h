@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/path.h"
 #include "io/tree.h"
+#include "support/folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 #include <cmocka.h>
 
 struct scratch {
-    char folder[256];
+    char folder[FOLDER_BYTES];
     char path[512]; /* of scratch_path */
     char heard[4096];
     int lines;
@@ -41,11 +42,8 @@ static inline void scratch_hear(void *user, qn_log_level level, const char *text
 static inline int scratch_open(void **state)
 {
     struct scratch *scratch = calloc(1, sizeof *scratch);
-    const char *root = getenv("TMPDIR");
     assert_non_null(scratch);
-    snprintf(scratch->folder, sizeof scratch->folder, "%s/quern-test-XXXXXX",
-             root ? root : P_tmpdir);
-    assert_non_null(mkdtemp(scratch->folder));
+    make_folder(scratch->folder);
     scratch->log = (struct qn_log){scratch_hear, scratch, QN_LOG_DEBUG};
     *state = scratch;
     return 0;

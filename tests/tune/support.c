@@ -20,26 +20,6 @@ static void keep_warning(void *user, qn_log_level level, const char *message)
 
 /* --- folders --- */
 
-static void make_folder(char path[64])
-{
-    strcpy(path, "/tmp/quern-test-XXXXXX");
-    assert_non_null(mkdtemp(path));
-}
-
-static void remove_folder(const char *path)
-{
-    char name[512];
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (entry->d_name[0] != '.' && unlink(name) != 0)
-            remove_folder(name);
-    }
-    if (folder)
-        closedir(folder);
-    rmdir(path);
-}
-
 static void copy_file(const char *from, const char *to, const char *first_line)
 {
     char bytes[4096];

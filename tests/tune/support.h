@@ -13,12 +13,13 @@
 
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include <quern/quern.h>
 
 /* A device with a cache folder of its own, and what it logged as warnings. */
 struct bench_device {
     qn_device *device;
-    char cache[64], kernels[64]; /* folders; kernels "": those of the library */
+    char cache[FOLDER_BYTES], kernels[FOLDER_BYTES]; /* folders; kernels "": those of the library */
     char warnings[4096];
     int n_warnings;
 };

@@ -88,7 +88,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(make_plan(s, checkpoint, a));
     TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], true, s->failure));
     TRY(metrics_plan(&training->metrics, s));
-    if (!training->quiet)
+    if (!s->quiet)
         training_announce(s);
     TRY(session_trainer(s));
     TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, s->trainer));
@@ -109,10 +109,7 @@ static int open_and_go_on(struct session *s, struct training *training, const st
 
 static int resume(struct session *s, const struct arguments *a)
 {
-    struct training training = {.session = s,
-                                .quiet = a->value[OPTION_QUIET] != NULL,
-                                .metrics = {.descriptor = -1},
-                                .lock = -1};
+    struct training training = {.session = s, .metrics = {.descriptor = -1}, .lock = -1};
     char source[PATH_MAX];
     TRY(find_source(a->operand, source, s->failure));
     TRY(choose_out(&training, a, source, s->failure));
@@ -129,6 +126,7 @@ static int run(const struct arguments *a, struct failure *failure)
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
+    session->quiet = a->value[OPTION_QUIET] != NULL;
     training_catch_signals();
     int code = resume(session, a);
     free(session);

@@ -20,7 +20,7 @@ struct session {
     qn_graph *graph;
     qn_device *device;
     char *tuning; /* what is known of the device's kernels; NULL: not looked for */
-    bool quiet;
+    bool quiet;   /* errors alone are printed */
     qn_plan *plan;
     qn_trainer *trainer;
     int64_t smallest_budget; /* when no plan fits */

@@ -25,7 +25,7 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(session_graph(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
-    if (!training->quiet)
+    if (!s->quiet)
         training_announce(s);
     TRY(session_trainer(s));
     return training_run(training);
@@ -38,11 +38,8 @@ static int run(const struct arguments *a, struct failure *failure)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
     session->quiet = a->value[OPTION_QUIET] != NULL;
-    struct training training = {.session = session,
-                                .out = a->value[OPTION_OUT],
-                                .quiet = a->value[OPTION_QUIET] != NULL,
-                                .metrics = {.descriptor = -1},
-                                .lock = -1};
+    struct training training = {
+        .session = session, .out = a->value[OPTION_OUT], .metrics = {.descriptor = -1}, .lock = -1};
     training_catch_signals();
     int code = train(session, &training, a);
     training_close(&training);

@@ -311,7 +311,7 @@ int training_run(struct training *training)
         .best = s->settings.best_accuracy,
     };
     loop.schedule.total = settings_total(&s->settings.train, samples);
-    loop.progress = (struct progress){.quiet = training->quiet,
+    loop.progress = (struct progress){.quiet = s->quiet,
                                       .terminal = isatty(STDOUT_FILENO) == 1,
                                       .total = loop.schedule.total,
                                       .samples_per_epoch = samples,

@@ -12,8 +12,7 @@
 struct training {
     struct session *session;
     struct metrics metrics;
-    const char *out; /* folder of checkpoints; NULL: none */
-    bool quiet;
+    const char *out;  /* folder of checkpoints; NULL: none */
     int64_t position; /* of the data at the start */
     bool saved;       /* the start is a checkpoint of `out` already */
     int lock;         /* descriptor that keeps others out of `out`; -1 */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "ops/conv2d_product.h"
+
+static const struct qn_conv2d_tile cpu_tiles[] = {
+    {4, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {8, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
+    {16, {8, 3}, {12, 1}, {12, 2}, {8, 3}},
+};
+
+int64_t qn_conv2d_size(const struct qn_conv2d_attr *attr, int axis, int64_t size, int64_t taps)
+{
+    int64_t span = size + 2 * (int64_t)attr->padding[axis] - attr->dilation[axis] * (taps - 1) - 1;
+    return span < 0 ? 0 : span / attr->stride[axis] + 1;
+}
+
+struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
+    struct qn_conv2d_product p = {.attr = attr,
+                                  .batch = x[0],
+                                  .groups = attr->groups,
+                                  .depth = w[1],
+                                  .channels = w[0] / attr->groups};
+    for (int i = 0; i < 2; i++) {
+        p.source[i] = x[2 + i];
+        p.kernel[i] = w[2 + i];
+        p.plane[i] = qn_conv2d_size(attr, i, p.source[i], p.kernel[i]);
+    }
+    return p;
+}
+
+struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call)
+{
+    const struct qn_conv2d_product f = qn_conv2d_forward(call);
+    struct qn_conv2d_product p = f;
+    p.depth = f.channels;
+    p.channels = f.depth;
+    for (int i = 0; i < 2; i++) {
+        p.source[i] = f.plane[i];
+        p.plane[i] = f.source[i];
+    }
+    return p;
+}
+
+int64_t qn_conv2d_terms(const struct qn_conv2d_product *p)
+{
+    return p->depth * p->kernel[0] * p->kernel[1];
+}
+
+int64_t qn_conv2d_pixels(const struct qn_conv2d_product *p)
+{
+    return p->batch * p->plane[0] * p->plane[1];
+}
+
+const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
+{
+    const struct qn_conv2d_tile *tile = cpu_tiles;
+    while (tile->vector < facts->vector_width && tile->vector < 16)
+        tile++;
+    return tile;
+}
+
+int64_t qn_conv2d_gpu_tile(int64_t size)
+{
+    return size > QN_CONV2D_SIDE ? QN_CONV2D_GPU_TILE : 1;
+}
+
+void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    cost->flops = 2.0 * (double)qn_conv2d_pixels(&p) * (double)(p.groups * p.channels) *
+                  (double)qn_conv2d_terms(&p);
+    cost->bytes = qn_group_bytes(call, group);
+    cost->launches = 1;
+}
+
+void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg)
+{
+    int i = 0;
+    while (launch->args[i].kind != QN_ARG_END)
+        i++;
+    launch->args[i] = arg;
+}
+
+void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product *p)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    const int64_t values[] = {p->batch,      p->groups,     p->depth,       p->channels,
+                              p->source[0],  p->source[1],  p->plane[0],    p->plane[1],
+                              p->kernel[0],  p->kernel[1],  a->stride[0],   a->stride[1],
+                              a->padding[0], a->padding[1], a->dilation[0], a->dilation[1]};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        qn_conv2d_argument(launch, (struct qn_arg)QN_INT(values[i]));
+}

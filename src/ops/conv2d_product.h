@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the ways of a convolution share: the products that it is made of, the register tiles of the
+ * CPU shape, and launches with their geometry. No operator.
+ */
+#ifndef QN_OPS_CONV2D_PRODUCT_H
+#define QN_OPS_CONV2D_PRODUCT_H
+
+#include "op/conv2d.h"
+#include "ops/common.h"
+
+/* Groups of the operator. */
+enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS };
+
+/* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. CPU shape: the
+ * work-groups for each compute unit that tiles and splits aim at. */
+enum { QN_CONV2D_SIDE = 16, QN_CONV2D_GPU_TILE = 4, QN_CONV2D_GROUPS_PER_UNIT = 4 };
+
+/* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
+ * the weights, walks along. Channels are those of one of the `groups`. */
+struct qn_conv2d_product {
+    const struct qn_conv2d_attr *attr;
+    int64_t batch, groups, depth, channels;
+    int64_t source[2], plane[2], kernel[2];
+};
+
+/* Rows or columns of the result: along `axis`, of so many elements and taps; 0: there are none. */
+int64_t qn_conv2d_size(const struct qn_conv2d_attr *attr, int axis, int64_t size, int64_t taps);
+/* The product that makes the result, and the one that makes the gradient of the image. */
+struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call);
+struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call);
+int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
+int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
+
+/* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
+ * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a
+ * line of operands fit the registers that such devices have. */
+struct qn_register_tile {
+    int rows, vectors;
+};
+struct qn_conv2d_tile {
+    int vector;
+    struct qn_register_tile image, narrow, wide, winograd;
+};
+const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts);
+/* Elements of the result, along one edge, of a work-item of the GPU shape. */
+int64_t qn_conv2d_gpu_tile(int64_t size);
+
+/* Flops and bytes of a group, in one launch. */
+void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost);
+/* Appends an argument, or the sixteen of the geometry. */
+void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
+void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product *product);
+
+/* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. */
+bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);
+void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost);
+void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call);
+
+/* conv2d_weight.c: the gradient of the weights, in the shape of CPUs or of GPUs. */
+void qn_conv2d_weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost);
+void qn_conv2d_weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_conv2d_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
+
+#endif

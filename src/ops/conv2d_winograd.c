@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Winograd's F(2x2, 3x3) on CPUs: the weights are transformed into scratch, as many channels at a
+ * time as it holds, and a second launch makes those channels.
+ */
+#include "ops/conv2d_product.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+
+/* Most channels to make x tiles of 2 x 2 pixels, of which
+ * so many channels of the source are transformed at a time. Transformed weights lie in scratch, for
+ * as many channels at a time as fit, by multiples of those of every block. Below the least number
+ * of channels on either side the transforms cost more than they save. */
+struct winograd_block {
+    int channels, tiles, depth;
+};
+static const struct winograd_block winograd_blocks[] = {{64, 48, 64}, {8, 24, 8}};
+enum { WINOGRAD_BLOCKS = sizeof winograd_blocks / sizeof *winograd_blocks };
+enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16, WINOGRAD_ROWS = 64, LEAST_WINOGRAD = 16 };
+static const int64_t winograd_scratch = INT64_C(4) << 20;
+
+/* Channels that Winograd's way makes in one launch. */
+static int64_t winograd_rows(const struct qn_conv2d_product *p)
+{
+    const int64_t most = winograd_scratch / (int64_t)sizeof(float) / WINOGRAD_POINTS / p->depth;
+    const int64_t rows =
+        most < WINOGRAD_ROWS ? WINOGRAD_ROWS : most / WINOGRAD_ROWS * WINOGRAD_ROWS;
+    return p->channels < rows ? p->channels : rows;
+}
+
+static void winograd_cost(const struct qn_call *call, bool gradient, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p =
+        gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
+    const int64_t rows = winograd_rows(&p);
+    qn_conv2d_cost(call, gradient ? QN_CONV2D_INPUT : QN_CONV2D_FORWARD, cost);
+    cost->launches = 2 * (int)qn_div_up(p.channels, rows);
+    cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p.depth *
+                    (int64_t)sizeof(float);
+    cost->bytes += 2.0 * (double)cost->scratch * (double)p.channels / (double)rows;
+}
+
+void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, false, cost);
+}
+
+void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    winograd_cost(call, true, cost);
+}
+
+static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t vector)
+{
+    const int64_t row = (int64_t)block->tiles * (block->channels + block->depth + 1) + 2 * vector;
+    return WINOGRAD_POINTS * row * (int64_t)sizeof(float);
+}
+
+/* NULL if there is none for the device. */
+static const struct winograd_block *winograd_block_of(const struct qn_facts *facts)
+{
+    const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(facts);
+    for (int i = 0; i < WINOGRAD_BLOCKS; i++)
+        if (winograd_local_bytes(&winograd_blocks[i], tile->vector) <= facts->local_bytes &&
+            winograd_blocks[i].tiles % (tile->vector * tile->winograd.vectors) == 0)
+            return &winograd_blocks[i];
+    return NULL;
+}
+
+bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
+{
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    if (!qn_fits_cpu(call, why))
+        return false;
+    *why = "made for 3 x 3 taps, stride and dilation 1, one group";
+    for (int i = 0; i < 2; i++)
+        if (p.kernel[i] != 3 || p.attr->stride[i] != 1 || p.attr->dilation[i] != 1)
+            return false;
+    if (p.groups > 1)
+        return false;
+    *why = "too few channels";
+    if (p.depth < LEAST_WINOGRAD || p.channels < LEAST_WINOGRAD)
+        return false;
+    *why = "the device has too little local memory";
+    return winograd_block_of(call->facts) != NULL;
+}
+
+/* --- launches --- */
+
+/* Both kernels get all options, so that they are one program. */
+static void add_winograd_options(struct qn_launch *launch, const struct qn_call *call,
+                                 bool gradient)
+{
+    const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
+    const struct winograd_block *block = winograd_block_of(call->facts);
+    qn_launch_type(launch, "S", gradient ? &call->dout[0] : &call->in[0]);
+    qn_launch_type(launch, "W", &call->in[1]);
+    qn_launch_type(launch, "B", &call->in[2]);
+    qn_launch_type(launch, "D", gradient ? &call->din[0] : &call->out[0]);
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", block->tiles / tile->vector);
+    qn_launch_option(launch, "QN_NR", tile->winograd.vectors);
+    qn_launch_option(launch, "QN_MR", tile->winograd.rows);
+    qn_launch_option(launch, "QN_BLOCK", block->channels);
+    qn_launch_option(launch, "QN_DEPTH", block->depth);
+    qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
+}
+
+/* Transforms the weights of `rows` channels from `row0` on. */
+static qn_status emit_winograd_weights(struct qn_emit *emit, const struct qn_call *call,
+                                       const struct qn_conv2d_product *p, bool gradient,
+                                       int64_t row0, int64_t rows)
+{
+    const int64_t vector = qn_conv2d_tile_of(call->facts)->vector, taps = 9;
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd_weights",
+        .args = {QN_BUF(&call->in[1]), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows),
+                 QN_INT(p->depth), QN_LONG(gradient ? taps : taps * p->depth),
+                 QN_LONG(gradient ? taps * p->channels : taps), QN_INT(gradient)},
+        .global = {qn_div_up(rows, vector), qn_div_up(p->depth, WINOGRAD_EACH)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *call,
+                                    const struct qn_conv2d_product *p, bool gradient, int64_t row0,
+                                    int64_t rows)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    const struct winograd_block *block = winograd_block_of(call->facts);
+    const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    struct qn_launch launch = {
+        .program = "conv2d_winograd_cpu",
+        .kernel = "conv2d_winograd",
+        .args = {QN_BUF(gradient ? &call->dout[0] : &call->in[0]), QN_BUF(&call->scratch),
+                 QN_BUF(&call->in[2]), QN_BUF(gradient ? &call->din[0] : &call->out[0]),
+                 QN_INT(!gradient && qn_present(&call->in[2])),
+                 QN_FLOAT(gradient ? call->beta_in[0] : 0), QN_INT(p->batch), QN_INT(p->depth),
+                 QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
+                 QN_INT(p->plane[0]), QN_INT(p->plane[1]),
+                 QN_INT(gradient ? 2 - a->padding[0] : a->padding[0]),
+                 QN_INT(gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0), QN_INT(rows)},
+        .global = {qn_div_up(tiles, block->tiles), qn_div_up(rows, block->channels)}};
+    add_winograd_options(&launch, call, gradient);
+    return qn_emit_launch(emit, &launch);
+}
+
+static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call, bool gradient)
+{
+    const struct qn_conv2d_product p =
+        gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
+    const int64_t most = winograd_rows(&p);
+    for (int64_t row0 = 0; row0 < p.channels; row0 += most) {
+        const int64_t rows = p.channels - row0 < most ? p.channels - row0 : most;
+        QN_TRY(emit_winograd_weights(emit, call, &p, gradient, row0, rows));
+        QN_TRY(emit_winograd_rows(emit, call, &p, gradient, row0, rows));
+    }
+    return QN_OK;
+}
+
+qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, false);
+}
+
+qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_winograd(emit, call, true);
+}
