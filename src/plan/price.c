@@ -127,7 +127,8 @@ static bool fits(const struct qn_variant *variant, struct qn_call *call, int set
     return !variant->fits || variant->fits(call, &why);
 }
 
-/* What tuning chose for the task, or for the same one at the nearest batch. */
+/* What tuning chose for the task, or for the same one at the nearest batch; not what failed its
+ * self-test since. */
 static bool tuned(const struct qn_lowering *how, const struct qn_problem *problem,
                   const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
 {
@@ -140,7 +141,8 @@ static bool tuned(const struct qn_lowering *how, const struct qn_problem *proble
         if (strcmp(variant->name, entry->variant) != 0)
             continue;
         *chosen = (struct candidate){v, qn_setting_index(variant, entry->setting)};
-        return chosen->setting >= 0 && fits(variant, call, chosen->setting);
+        return chosen->setting >= 0 && fits(variant, call, chosen->setting) &&
+               !failed_its_test(how->tuning, task, variant, chosen->setting);
     }
     return false;
 }

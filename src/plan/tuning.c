@@ -36,16 +36,24 @@ static bool own(struct qn_arena *arena, const char **fields[], int count)
     return true;
 }
 
+static struct qn_tuned *choice_at(const struct qn_tuning *t, const char *task, int64_t batch)
+{
+    for (int i = 0; i < t->n_choices; i++)
+        if (t->choices[i].batch == batch && strcmp(t->choices[i].task, task) == 0)
+            return &t->choices[i];
+    return NULL;
+}
+
 bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
 {
-    struct qn_tuned copy = *choice;
+    struct qn_tuned copy = *choice, *earlier = choice_at(t, choice->task, choice->batch);
     const char **fields[] = {&copy.task, &copy.variant, &copy.setting};
     struct qn_tuned *list =
         grown(&t->arena, t->choices, t->n_choices, &t->choice_capacity, sizeof copy);
     if (!list || !own(&t->arena, fields, 3))
         return false;
-    list[t->n_choices++] = copy;
     t->choices = list;
+    *(earlier ? choice_at(t, copy.task, copy.batch) : &list[t->n_choices++]) = copy;
     return true;
 }
 
@@ -179,7 +187,7 @@ static void add_choice(struct qn_text *text, const struct qn_tuned *choice)
     }
     qn_text_add(text, ", \"seconds\": ");
     qn_text_number(text, 4, choice->seconds);
-    qn_text_add(text, "}");
+    qn_text_add(text, "%s}", choice->thorough ? ", \"thorough\": true" : "");
 }
 
 static void add_test(struct qn_text *text, const struct qn_self_test *test)
@@ -266,6 +274,7 @@ static qn_status read_choice(const struct reading *r, const cJSON *from)
     QN_TRY(read_number(r, from, "batch", 0, most_batch, &batch));
     QN_TRY(read_number(r, from, "seconds", 0, 1e9, &choice.seconds));
     choice.batch = (int64_t)batch;
+    choice.thorough = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "thorough"));
     return qn_tuning_add_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;
 }
 

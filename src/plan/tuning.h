@@ -18,6 +18,7 @@ struct qn_tuned {
     const char *variant;
     const char *setting; /* "": the variant has none */
     double seconds;      /* of one run; 0: not timed, the default was taken */
+    bool thorough;       /* every variant was a candidate, not the likely ones alone */
 };
 
 /* One variant of an operator on operands of one storage type. */
@@ -45,8 +46,9 @@ qn_status qn_tuning_parse(struct qn_tuning *tuning, const char *text, const stru
 char *qn_tuning_text(const struct qn_tuning *tuning);
 void qn_tuning_free(struct qn_tuning *tuning);
 
-/* Copies. False when out of memory. */
+/* Copies; takes the place of an entry of the same task and batch. False when out of memory. */
 bool qn_tuning_add_choice(struct qn_tuning *tuning, const struct qn_tuned *choice);
+/* Copies. False when out of memory. */
 bool qn_tuning_add_test(struct qn_tuning *tuning, const struct qn_self_test *test);
 
 /* The entry of the task whose batch is nearest by ratio, of equals the smaller; NULL: none. */

@@ -96,7 +96,8 @@ static bool note(struct tuner *t, const struct qn_tune_task *task, int variant, 
                                     .batch = task->problem->batch,
                                     .variant = v->name,
                                     .setting = qn_setting_name(v, setting),
-                                    .seconds = seconds};
+                                    .seconds = seconds,
+                                    .thorough = t->params.all};
     return qn_tuning_add_choice(&t->tuning, &choice);
 }
 
@@ -114,11 +115,17 @@ static qn_status compete(struct tuner *t, const struct qn_tune_task *task, unsig
     return note(t, task, c.best.variant, c.best.setting, c.best.seconds) ? QN_OK : QN_ERR_MEMORY;
 }
 
-/* Whether the task has been tuned at this very batch. */
-static bool is_known(const struct tuner *t, const struct qn_tune_task *task)
+/* What tuning found for the task at this very batch; NULL: nothing. */
+static const struct qn_tuned *known(const struct tuner *t, const struct qn_tune_task *task)
 {
     const struct qn_tuned *entry = qn_tuning_find(&t->tuning, task->key, task->problem->batch);
-    return entry && entry->batch == task->problem->batch && (entry->seconds > 0 || !t->params.all);
+    return entry && entry->batch == task->problem->batch ? entry : NULL;
+}
+
+/* Whether a search would find no more: it would be as short as the one before. */
+static bool is_settled(const struct tuner *t, const struct qn_tuned *entry)
+{
+    return entry && (!t->params.all || (entry->thorough && entry->seconds > 0));
 }
 
 static bool has_choice(const struct qn_tune_task *task, unsigned candidates)
@@ -134,12 +141,14 @@ static qn_status tune_task(struct tuner *t, const struct qn_tune_task *task)
 {
     const unsigned candidates =
         qn_trial_candidates(task->problem, task->task, qn_device_facts(t->device), t->params.all);
-    if (is_known(t, task) || !has_choice(task, candidates))
+    const struct qn_tuned *entry = known(t, task);
+    if (is_settled(t, entry) || !has_choice(task, candidates))
         return QN_OK;
     t->timed++;
     if (!is_over(t))
         return compete(t, task, candidates);
-    return note(t, task, task->task->variant, task->task->setting, 0) ? QN_OK : QN_ERR_MEMORY;
+    return entry || note(t, task, task->task->variant, task->task->setting, 0) ? QN_OK
+                                                                               : QN_ERR_MEMORY;
 }
 
 static void tell(const struct tuner *t, int done)

@@ -25,7 +25,7 @@ static void reads_back_what_it_writes(void **state)
 {
     (void)state;
     struct qn_tuning table = {0}, read = {0};
-    const struct qn_tuned choice = {"linear/forward \"x\"", 16, "cpu", "8x2", 0.25e-3};
+    const struct qn_tuned choice = {"linear/forward \"x\"", 16, "cpu", "8x2", 0.25e-3, true};
     const struct qn_self_test test = {"linear", "gpu", "", "f16", "case: in 0: 1, wanted 2"};
     assert_true(qn_tuning_add_choice(&table, &choice));
     assert_true(qn_tuning_add_test(&table, &test));
@@ -37,6 +37,7 @@ static void reads_back_what_it_writes(void **state)
     assert_string_equal(read.choices[0].setting, "8x2");
     assert_int_equal(read.choices[0].batch, 16);
     assert_true(read.choices[0].seconds == choice.seconds);
+    assert_true(read.choices[0].thorough);
     assert_string_equal(qn_tuning_test(&read, &test)->reason, test.reason);
     const struct qn_self_test other = {"linear", "gpu", "", "f32", ""};
     assert_null(qn_tuning_test(&read, &other));
@@ -52,12 +53,24 @@ static void holds_many(void **state)
     char name[32];
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "task %d", i);
-        assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){name, i, "cpu", "", 1}));
+        assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){name, i, "cpu", "", 1, false}));
     }
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "task %d", i);
         assert_int_equal(qn_tuning_find(&table, name, 7)->batch, i);
     }
+    qn_tuning_free(&table);
+}
+
+static void a_later_choice_replaces_an_earlier_one(void **state)
+{
+    (void)state;
+    struct qn_tuning table = {0};
+    assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){"task", 4, "cpu", "", 1, false}));
+    assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){"task", 8, "cpu", "", 1, false}));
+    assert_true(qn_tuning_add_choice(&table, &(struct qn_tuned){"task", 4, "gpu", "", 2, true}));
+    assert_int_equal(table.n_choices, 2);
+    assert_string_equal(qn_tuning_find(&table, "task", 4)->variant, "gpu");
     qn_tuning_free(&table);
 }
 
@@ -70,8 +83,8 @@ static void the_nearest_batch_counts(void **state)
         int64_t batch, nearest;
     } cases[] = {{1, 4}, {4, 4}, {7, 4}, {8, 4}, {9, 16}, {32, 16}, {33, 64}, {1000, 64}};
     for (int i = 0; i < 3; i++)
-        assert_true(
-            qn_tuning_add_choice(&table, &(struct qn_tuned){"task", batches[i], "cpu", "", 1}));
+        assert_true(qn_tuning_add_choice(
+            &table, &(struct qn_tuned){"task", batches[i], "cpu", "", 1, false}));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(qn_tuning_find(&table, "task", cases[i].batch)->batch, cases[i].nearest);
     assert_null(qn_tuning_find(&table, "another", 4));
@@ -105,27 +118,32 @@ static void refuses_what_it_cannot_read(void **state)
     }
 }
 
-/* A table that names `variant` for the forward pass of linear layers with these types. */
-static void write_choice(char text[1024], const char *variant, const char *setting)
+/* A table that names `variant` for the forward pass of linear layers with these types, and says
+ * that CLBlast failed its self-test for this reason. */
+static void write_choice(char text[1024], const char *variant, const char *setting,
+                         const char *failure)
 {
     snprintf(text, 1024,
-             "{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"linear/forward "
+             "{\"quern_tuning\": 1, \"self_tests\": [{\"op\": \"linear\", \"variant\": "
+             "\"clblast\", \"setting\": \"\", \"storage\": \"f32\", \"reason\": \"%s\"}], "
+             "\"choices\": [{\"task\": \"linear/forward "
              "in0=f32[*,40] in1=f32[24,40] out0=f32[*,24]\", \"batch\": 2, \"variant\": \"%s\", "
              "\"setting\": \"%s\", \"seconds\": 0.001}]}",
-             variant, setting);
+             failure, variant, setting);
 }
 
 static void a_plan_takes_what_was_tuned(void **state)
 {
     (void)state;
     static const struct {
-        const char *variant, *setting, *wish, *taken; /* NULL: the default */
+        const char *variant, *setting, *failure, *wish, *taken; /* NULL: the default */
     } cases[] = {
-        {"clblast", "", NULL, "clblast"},
-        {"gpu", "", NULL, "gpu"},
-        {"other", "", NULL, NULL},
-        {"gpu", "no such setting", NULL, NULL},
-        {"gpu", "", "linear=clblast", "clblast"},
+        {"clblast", "", "", NULL, "clblast"},
+        {"clblast", "", "in 0: 1, wanted 2", NULL, NULL},
+        {"gpu", "", "", NULL, "gpu"},
+        {"other", "", "", NULL, NULL},
+        {"gpu", "no such setting", "", NULL, NULL},
+        {"gpu", "", "", "linear=clblast", "clblast"},
     };
     struct bench_device d;
     bench_device_open(&d, NULL, NULL);
@@ -134,7 +152,7 @@ static void a_plan_takes_what_was_tuned(void **state)
     qn_plan *plain = layer_plan(&d, &layer);
     layer_variant(plain, before);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_choice(text, cases[i].variant, cases[i].setting);
+        write_choice(text, cases[i].variant, cases[i].setting, cases[i].failure);
         layer.tuning = text;
         layer.variants = cases[i].wish;
         qn_plan *plan = layer_plan(&d, &layer);
@@ -153,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_back_what_it_writes),
         cmocka_unit_test(holds_many),
+        cmocka_unit_test(a_later_choice_replaces_an_earlier_one),
         cmocka_unit_test(the_nearest_batch_counts),
         cmocka_unit_test(refuses_what_it_cannot_read),
         cmocka_unit_test(a_plan_takes_what_was_tuned),

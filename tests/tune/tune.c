@@ -21,15 +21,21 @@ static const char *shape_of(const struct bench_device *d)
     return qn_device_facts(d->device)->cpu ? "cpu" : "gpu";
 }
 
-static char *tune(struct bench_device *d, const struct layer *layer, double seconds, int *timed)
+static char *tune_some(struct bench_device *d, const struct layer *layer,
+                       const qn_tune_params *params, int *timed)
 {
-    const qn_tune_params params = {.known = layer->tuning, .seconds = seconds, .all = true};
     char *text = NULL;
     qn_plan *plan = layer_plan(d, layer);
-    assert_int_equal(qn_tune(d->device, plan, &params, &text, timed), QN_OK);
+    assert_int_equal(qn_tune(d->device, plan, params, &text, timed), QN_OK);
     assert_non_null(text);
     qn_plan_destroy(&plan);
     return text;
+}
+
+static char *tune(struct bench_device *d, const struct layer *layer, double seconds, int *timed)
+{
+    const qn_tune_params params = {.known = layer->tuning, .seconds = seconds, .all = true};
+    return tune_some(d, layer, &params, timed);
 }
 
 /* The variant that a plan takes with this tuning. */
@@ -61,6 +67,39 @@ static void finds_what_is_new_alone(void **state)
     assert_int_equal(d.n_warnings, 0);
     free(first);
     free(second);
+    bench_device_close(&d);
+}
+
+static int count(const char *text, const char *word)
+{
+    int times = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        times++;
+    return times;
+}
+
+/* A long search tries what a quick one left out, and its outcome takes the place of the other's. */
+static void a_long_search_begins_anew(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    struct layer layer = small;
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    char *quick = tune_some(&d, &layer, &(qn_tune_params){.all = false}, &timed);
+    layer.tuning = quick;
+    char *known = tune_some(&d, &layer, &(qn_tune_params){.known = quick}, &timed);
+    assert_int_equal(timed, 0);
+    char *full = tune(&d, &layer, 0, &timed);
+    assert_true(timed > 0);
+    assert_int_equal(count(full, "\"linear/forward "), 1);
+    layer.tuning = full;
+    char *again = tune_some(&d, &layer, &(qn_tune_params){.known = full}, &timed);
+    assert_int_equal(timed, 0);
+    free(quick);
+    free(known);
+    free(full);
+    free(again);
     bench_device_close(&d);
 }
 
@@ -217,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_is_new_alone),
+        cmocka_unit_test(a_long_search_begins_anew),
         cmocka_unit_test(without_time_takes_the_defaults),
         cmocka_unit_test(a_miscompiled_variant_is_never_taken),
         cmocka_unit_test(a_variant_that_is_wrong_at_one_size_is_found_by_the_others),
