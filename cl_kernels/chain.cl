@@ -4,9 +4,9 @@
  * backward pass computes them again from the inputs.
  *
  * The program is in the options: step k of 0 .. QN_LAST does operation QN_OPk (op/chain.h) to
- * values QN_Ak and QN_Bk, with the constant ck. Values 0 .. 4 are elements of the inputs,
- * QN_INPUTS of them, 5 is that of the bias, which has one element a column, 8 + k the result of
- * step k.
+ * values QN_Ak and QN_Bk, with the constant ck. Values 0 .. 4 are elements of the inputs, 5 is that
+ * of the bias, which has one element a column, 8 + k the result of step k. Bit i of QN_GIVEN: input
+ * i is there; what follows from others has no meaning and is not used.
  *
  * Outputs may lie in the place of inputs of their type. */
 #include "lib/activation.clh"
@@ -82,19 +82,11 @@
     bias += bias_at
 
 /* All values at element `at`, in column k. */
+#define GIVEN(i, value) (QN_GIVEN & 1 << (i)) ? (value) : (floatv)(0.0f)
 #define COMPUTE                                                                                    \
-    floatv v[VALUES];                                                                              \
-    v[0] = QN_GET(I0, i0, at);                                                                     \
-    if (QN_INPUTS > 1)                                                                             \
-        v[1] = QN_GET(I1, i1, at);                                                                 \
-    if (QN_INPUTS > 2)                                                                             \
-        v[2] = QN_GET(I2, i2, at);                                                                 \
-    if (QN_INPUTS > 3)                                                                             \
-        v[3] = QN_GET(I3, i3, at);                                                                 \
-    if (QN_INPUTS > 4)                                                                             \
-        v[4] = QN_GET(I4, i4, at);                                                                 \
-    if (QN_BIAS)                                                                                   \
-        v[5] = QN_GET(BIAS, bias, k);                                                              \
+    floatv v[VALUES] = {GIVEN(0, QN_GET(I0, i0, at)), GIVEN(1, QN_GET(I1, i1, at)),                \
+                        GIVEN(2, QN_GET(I2, i2, at)), GIVEN(3, QN_GET(I3, i3, at)),                \
+                        GIVEN(4, QN_GET(I4, i4, at)), GIVEN(5, QN_GET(BIAS, bias, k))};            \
     UP_TO(STEPS_, QN_LAST)
 
 #ifndef QN_GRADIENT
@@ -117,17 +109,18 @@ forward(INPUTS, __global TYPE(Y) * y, ulong y_at, ulong rows, ulong n, CONSTANTS
 /* Adding to -0 changes no bit. */
 #define NOTHING ((floatv)(-0.0f))
 
-/* dx of each input that has one; the sums of the bias's gradient over each block of rows go to
- * part (blocks, n). */
+/* dx of each input that has one; with QN_SUMS the sums of the bias's gradient over each block of
+ * rows go to part (blocks, n). With QN_RESULT the last value is read from y. */
 __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-backward(INPUTS, __global const TYPE(DY) * dy, ulong dy_at, __global TYPE(D0) * d0, ulong d0_at,
-         __global TYPE(D1) * d1, ulong d1_at, __global TYPE(D2) * d2, ulong d2_at,
-         __global TYPE(D3) * d3, ulong d3_at, __global TYPE(D4) * d4, ulong d4_at,
-         __global float *part, ulong part_at, ulong rows, ulong n, CONSTANTS, float beta0,
-         float beta1, float beta2, float beta3, float beta4)
+backward(INPUTS, __global const TYPE(Y) * y, ulong y_at, __global const TYPE(DY) * dy, ulong dy_at,
+         __global TYPE(D0) * d0, ulong d0_at, __global TYPE(D1) * d1, ulong d1_at,
+         __global TYPE(D2) * d2, ulong d2_at, __global TYPE(D3) * d3, ulong d3_at,
+         __global TYPE(D4) * d4, ulong d4_at, __global float *part, ulong part_at, ulong rows,
+         ulong n, CONSTANTS, float beta0, float beta1, float beta2, float beta3, float beta4)
 {
     QN_STRIP;
     GO_TO_INPUTS;
+    y += y_at;
     dy += dy_at;
     d0 += d0_at;
     d1 += d1_at;
@@ -136,20 +129,22 @@ backward(INPUTS, __global const TYPE(DY) * dy, ulong dy_at, __global TYPE(D0) * 
     d4 += d4_at;
     part += part_at;
     for (ulong block = get_global_id(1); block < blocks; block += get_global_size(1)) {
-        floatv sums[QN_BIAS ? QN_SPAN : 1];
-        for (ulong k = first; QN_BIAS && k < last; k += step)
+        floatv sums[QN_SUMS ? QN_SPAN : 1];
+        for (ulong k = first; QN_SUMS && k < last; k += step)
             sums[(k - first) / QN_V] = (floatv)(0.0f);
         for (ulong row = block * QN_BLOCK; row < min(rows, (block + 1) * QN_BLOCK); row++)
             for (ulong k = first; k < last; k += step) {
                 const ulong at = row * n + k;
                 COMPUTE
+                if (QN_RESULT)
+                    v[FIRST_STEP + QN_LAST] = QN_GET(Y, y, at);
                 floatv d[VALUES];
 #pragma unroll
                 for (int i = 0; i < VALUES; i++)
                     d[i] = NOTHING;
                 d[FIRST_STEP + QN_LAST] = QN_GET(DY, dy, at);
                 UP_TO(UNDO_STEPS_, QN_LAST)
-                if (QN_BIAS)
+                if (QN_SUMS)
                     sums[(k - first) / QN_V] += d[5];
                 if (QN_D0)
                     QN_ADD(D0, d0, at, beta0, d[0]);
@@ -162,7 +157,7 @@ backward(INPUTS, __global const TYPE(DY) * dy, ulong dy_at, __global TYPE(D0) * 
                 if (QN_D4)
                     QN_ADD(D4, d4, at, beta4, d[4]);
             }
-        for (ulong k = first; QN_BIAS && k < last; k += step)
+        for (ulong k = first; QN_SUMS && k < last; k += step)
             QN_PUT(PART, part, block * n + k, sums[(k - first) / QN_V]);
     }
 }

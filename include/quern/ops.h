@@ -110,7 +110,9 @@ QN_API qn_tensor qn_multiply(qn_graph *graph, qn_tensor a, qn_tensor b);
 /* Adds bias (c) along dimension 1 of x (b, c, ...). */
 QN_API qn_tensor qn_bias(qn_graph *graph, qn_tensor x, qn_tensor bias);
 /* A chain of such operators as one: a kernel forward and one backward, with all values between them
- * in registers and nothing kept but the inputs. Values 0 to 4 are in[0] to in[4], of one shape; the
+ * in registers and only those inputs kept that gradients need (none for the ReLU of a sum). A plan
+ * makes chains by itself where one operator alone reads another's result and no more is kept: this
+ * function is for those that know better. Values 0 to 4 are in[0] to in[4], of one shape; the
  * first that is none ends them. Value QN_CHAIN_BIAS is in[5] (c), which lies along the last
  * dimension of the others, or none. Value QN_CHAIN_STEP + k is the result of step k; the last one
  * is that of the chain. GELU of x plus a bias: in {x, [5] = bias}, steps

@@ -68,7 +68,8 @@ static qn_dtype precision_of(struct qn_bed *bed, int slot)
     for (const struct qn_group *g = bed->subject->check->op->groups; g->name; g++)
         for (int r = 0; r < QN_MAX_READS && (g->phase & QN_PHASE_BACKWARD); r++) {
             struct qn_ref ref = g->read[r].ref;
-            if (ref.kind != QN_REF_OUT && ref.kind != QN_REF_SAVED && ref.kind != QN_REF_TEMP)
+            if (!qn_group_reads(g, bed->call.attr, r) ||
+                (ref.kind != QN_REF_OUT && ref.kind != QN_REF_SAVED && ref.kind != QN_REF_TEMP))
                 continue;
             qn_dtype type = operand_of(bed, qn_slot_of(ref))->dtype;
             if (type == QN_BF16 || (type == QN_F16 && coarsest == QN_F32))

@@ -68,7 +68,10 @@ void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group
     const struct qn_group *g = group_of(bed, group);
     memset(use, 0, QN_SLOTS * sizeof *use);
     for (int r = 0; r < QN_MAX_READS && g->read[r].ref.kind != QN_REF_NONE; r++)
-        use_read(bed, &g->read[r], pass->group == group && pass->alternative == r, use);
+        if (qn_group_reads(g, bed->call.attr, r))
+            use_read(bed, &g->read[r], pass->group == group && pass->alternative == r, use);
+        else
+            use[qn_slot_of(g->read[r].ref)] |= QN_USE_ABSENT;
     for (int w = 0; w < QN_MAX_WRITES && g->write[w].ref.kind != QN_REF_NONE; w++)
         if (is_present(bed, g->write[w].ref))
             use[qn_slot_of(g->write[w].ref)] |=

@@ -275,17 +275,6 @@ static bool inputs_usable(qn_graph *graph, const struct qn_op *op, const qn_tens
     return true;
 }
 
-/* Runs the shape rule of a node for a batch of 1 or 2, from symbolic inputs. */
-static qn_status shape_at(const qn_graph *graph, const struct qn_node *node, int64_t batch,
-                          struct qn_shape_call *call)
-{
-    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage, .batch = batch};
-    for (int i = 0; i < node->op->n_in; i++)
-        if (node->in[i])
-            qn_operand_at(&graph->tensors[node->in[i]].symbolic, batch, &call->in[i]);
-    return node->op->shape(call);
-}
-
 /* The operand whose sizes are `one` at batch 1 and `two` at batch 2, as multiples of the batch. */
 static bool make_symbolic(const struct qn_operand *one, const struct qn_operand *two,
                           struct qn_operand *symbolic)
@@ -304,10 +293,10 @@ static bool make_symbolic(const struct qn_operand *one, const struct qn_operand 
 static bool infer_outputs(qn_graph *graph, const struct qn_node *node, struct qn_operand *outputs)
 {
     struct qn_shape_call one, two;
-    qn_status status = shape_at(graph, node, 1, &one);
+    qn_status status = qn_graph_node_shape(graph, node, 1, &one);
     const struct qn_shape_call *failed = &one;
     if (status == QN_OK) {
-        status = shape_at(graph, node, 2, &two);
+        status = qn_graph_node_shape(graph, node, 2, &two);
         failed = &two;
     }
     if (status != QN_OK) {

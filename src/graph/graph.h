@@ -64,6 +64,11 @@ struct qn_graph {
 /* A deep copy that shares nothing; NULL when out of memory. */
 qn_graph *qn_graph_clone(const qn_graph *graph);
 
+/* Makes chains of elementwise operators one node each, where that keeps no more memory: the last of
+ * a chain becomes the operator `chain`, the others stay as nodes that nobody reads. Numbers, names
+ * and results remain. False when out of memory. */
+bool qn_graph_fuse(qn_graph *graph);
+
 /* Shapes of every tensor and of every node's inner operands when the batch is `batch`. */
 struct qn_shapes {
     struct qn_operand *tensors;  /* by tensor number */
@@ -73,6 +78,10 @@ struct qn_shapes {
 /* Allocated from `arena`. QN_ERR_SHAPE logs node and reason to `log`. */
 qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena *arena,
                           const struct qn_log *log, struct qn_shapes *shapes);
+
+/* The shape rule of one operator at this batch, from the symbolic shapes of its inputs. */
+qn_status qn_graph_node_shape(const qn_graph *graph, const struct qn_node *node, int64_t batch,
+                              struct qn_shape_call *call);
 
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);

@@ -11,6 +11,16 @@ void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_o
             concrete->shape.dim[d] = qn_mul(-symbolic->shape.dim[d], batch);
 }
 
+qn_status qn_graph_node_shape(const qn_graph *graph, const struct qn_node *node, int64_t batch,
+                              struct qn_shape_call *call)
+{
+    *call = (struct qn_shape_call){.attr = node->attr, .storage = graph->storage, .batch = batch};
+    for (int i = 0; i < node->op->n_in; i++)
+        if (node->in[i])
+            qn_operand_at(&graph->tensors[node->in[i]].symbolic, batch, &call->in[i]);
+    return node->op->shape(call);
+}
+
 /* Every operand must be countable: sizes beyond 63 bits end here, not in a kernel. */
 static bool countable(const struct qn_operand *operands, int count)
 {

@@ -149,7 +149,9 @@ struct qn_group {
     unsigned phase;                       /* enum qn_phase, or-ed */
     struct qn_read read[QN_MAX_READS];    /* ended by the first that is none */
     struct qn_write write[QN_MAX_WRITES]; /* likewise; operands that are absent are skipped */
-    bool once;                            /* has an effect besides its writes: never recomputed */
+    /* Bit i: a node with these attributes does without read i. NULL: it needs all. */
+    unsigned (*spares)(const void *attr);
+    bool once; /* has an effect besides its writes: never recomputed */
     struct qn_variant variant[QN_MAX_VARIANTS]; /* in the order of preference; ended by no name */
 };
 
@@ -170,6 +172,8 @@ struct qn_state_info {
     float initial;
 };
 
+struct qn_chain_link;
+
 struct qn_op {
     const char *name;
     int attr_size;        /* of a struct without padding: plans hash its bytes */
@@ -180,6 +184,9 @@ struct qn_op {
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];
+    /* For operators on single elements: the step that this is in a chain of such (op/chain.h), its
+     * values left out; false: none with these operands. NULL: never. */
+    bool (*link)(const struct qn_shape_call *call, struct qn_chain_link *link);
     /* Input 0 must have the batch in dimension 0: the kernels ask which sample a row belongs to. */
     bool samples;
     /* Samples that must stay together (batch norm's group); NULL: 1. The micro-batch is a multiple
@@ -213,6 +220,11 @@ int64_t qn_operand_count(const struct qn_operand *operand);
 static inline bool qn_present(const struct qn_operand *operand)
 {
     return operand->dtype != QN_DTYPE_NONE;
+}
+/* Whether a node with these attributes needs read i of the group. */
+static inline bool qn_group_reads(const struct qn_group *group, const void *attr, int i)
+{
+    return !group->spares || !(group->spares(attr) >> i & 1u);
 }
 /* The operand that `ref` names in the call; never NULL for a ref that is not none. */
 struct qn_operand *qn_call_operand(struct qn_call *call, struct qn_ref ref);

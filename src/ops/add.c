@@ -46,11 +46,19 @@ static qn_status gradient_b(struct qn_emit *emit, const struct qn_call *call)
     return gradient(emit, call, 1);
 }
 
+static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
+{
+    (void)call;
+    link->op = QN_CHAIN_ADD;
+    return true;
+}
+
 const struct qn_op qn_op_add = {
     .name = "add",
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .link = link,
     .shape = qn_elementwise_shape2,
     .groups =
         {

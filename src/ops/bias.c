@@ -125,11 +125,19 @@ static qn_status bias_gradient_gpu(struct qn_emit *emit, const struct qn_call *c
     return bias_gradient(emit, call, false);
 }
 
+/* The bias of a chain lies along the last dimension. */
+static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
+{
+    link->op = QN_CHAIN_ADD;
+    return call->in[0].shape.rank == 2;
+}
+
 const struct qn_op qn_op_bias = {
     .name = "bias",
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .link = link,
     .shape = shape,
     .groups =
         {

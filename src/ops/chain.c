@@ -55,10 +55,55 @@ static qn_status check_inputs(struct qn_shape_call *call)
 static struct qn_strip strip_of(const struct qn_call *call, int64_t count, bool sums, bool cpu)
 {
     const struct qn_operand *bias = &call->in[QN_CHAIN_BIAS];
-    int64_t n = qn_present(bias) ? qn_operand_count(bias) : count;
+    const int64_t n = sums               ? call->temp[0].shape.dim[1]
+                      : qn_present(bias) ? qn_operand_count(bias)
+                                         : count;
     if (sums)
         return (struct qn_strip){count / n, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu};
     return (struct qn_strip){count / n, n, n < ENOUGH ? ENOUGH / n : 1, WIDE, cpu};
+}
+
+/* --- what the backward pass needs --- */
+
+/* The reads of its group: the gradient, the inputs, the result. */
+enum { READ_INPUT = 1, READ_RESULT = READ_INPUT + QN_CHAIN_INPUTS };
+
+/* Bit i: input i is needed. A gradient is worked out from the result of its step, from the
+ * arguments or from neither, and both come from the same inputs; but the last result is there. */
+static unsigned needed_inputs(const struct qn_chain_attr *attr, bool *result)
+{
+    static const enum {
+        FROM_NOTHING,
+        FROM_RESULT,
+        FROM_ARGUMENTS
+    } from[] = {
+        [QN_CHAIN_RELU] = FROM_RESULT,    [QN_CHAIN_LEAKY_RELU] = FROM_RESULT,
+        [QN_CHAIN_SIGMOID] = FROM_RESULT, [QN_CHAIN_TANH] = FROM_RESULT,
+        [QN_CHAIN_GELU] = FROM_ARGUMENTS, [QN_CHAIN_GELU_TANH] = FROM_ARGUMENTS,
+        [QN_CHAIN_SILU] = FROM_ARGUMENTS, [QN_CHAIN_SCALE] = FROM_NOTHING,
+        [QN_CHAIN_ADD] = FROM_NOTHING,    [QN_CHAIN_MULTIPLY] = FROM_ARGUMENTS,
+    };
+    unsigned inputs[QN_CHAIN_STEP + QN_CHAIN_STEPS] = {0}, needed = 0;
+    for (int i = 0; i < QN_CHAIN_INPUTS; i++)
+        inputs[i] = 1u << i;
+    *result = false;
+    for (int k = 0; k < attr->count; k++) {
+        const struct qn_chain_link *step = &attr->step[k];
+        unsigned *own = &inputs[QN_CHAIN_STEP + k];
+        *own = inputs[step->a] | (qn_chain_is_binary(step->op) ? inputs[step->b] : 0);
+        if (k == attr->count - 1 && from[step->op] == FROM_RESULT)
+            *result = *own & ~needed;
+        else if (from[step->op] != FROM_NOTHING)
+            needed |= *own;
+    }
+    return needed;
+}
+
+static unsigned spared_reads(const void *attr)
+{
+    bool result;
+    const unsigned needed = needed_inputs(attr, &result), all = (1u << QN_CHAIN_INPUTS) - 1;
+    return (~needed & all) << READ_INPUT | (result ? 0 : 1u << READ_RESULT);
 }
 
 static qn_status shape(struct qn_shape_call *call)
@@ -87,11 +132,10 @@ static void set_program(struct qn_launch *launch, const struct qn_call *call)
 {
     const struct qn_chain_attr *attr = call->attr;
     char name[16];
-    int inputs = 1;
-    while (inputs < QN_CHAIN_BIAS && qn_present(&call->in[inputs]))
-        inputs++;
-    qn_launch_option(launch, "QN_INPUTS", inputs);
-    qn_launch_option(launch, "QN_BIAS", qn_present(&call->in[QN_CHAIN_BIAS]));
+    int given = 0;
+    for (int i = 0; i < QN_CHAIN_INPUTS; i++)
+        given |= qn_present(&call->in[i]) << i;
+    qn_launch_option(launch, "QN_GIVEN", given);
     qn_launch_option(launch, "QN_LAST", attr->count - 1);
     for (int k = 0; k < attr->count; k++) {
         const struct qn_chain_link *step = &attr->step[k];
@@ -165,6 +209,7 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool
     struct qn_strip strip = strip_of(call, qn_operand_count(&call->dout[0]), sums, cpu);
     struct qn_launch launch = {.program = "chain", .kernel = "backward"};
     struct qn_arg *arg = add_inputs(launch.args, call);
+    *arg++ = (struct qn_arg)QN_BUF(&call->out[0]);
     *arg++ = (struct qn_arg)QN_BUF(&call->dout[0]);
     for (int i = 0; i < QN_CHAIN_BIAS; i++)
         *arg++ = (struct qn_arg)QN_BUF(&call->din[i]);
@@ -173,8 +218,11 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool
     for (int i = 0; i < QN_CHAIN_BIAS; i++)
         *arg++ = (struct qn_arg)QN_FLOAT(call->beta_in[i]);
     qn_launch_option(&launch, "QN_GRADIENT", 1);
+    qn_launch_option(&launch, "QN_RESULT", qn_present(&call->out[0]));
+    qn_launch_option(&launch, "QN_SUMS", sums);
     qn_strip_range(&launch, call->facts, &strip);
     set_program(&launch, call);
+    qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
     for (int i = 0; i < QN_CHAIN_BIAS; i++) {
         snprintf(name, sizeof name, "QN_D%d", i);
@@ -256,7 +304,9 @@ const struct qn_op qn_op_chain =
                           {.ref = QN_IN(2)},
                           {.ref = QN_IN(3)},
                           {.ref = QN_IN(4)},
-                          {.ref = QN_IN(5)}},
+                          {.ref = QN_IN(5)},
+                          {.ref = QN_OUT(0)}},
+                 .spares = spared_reads,
                  .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)},
                            {.ref = QN_DIN(1)},
                            {.ref = QN_DIN(2)},

@@ -6,6 +6,7 @@
 #ifndef QN_OPS_ELEMENTWISE_H
 #define QN_OPS_ELEMENTWISE_H
 
+#include "op/chain.h"
 #include "ops/common.h"
 
 enum { QN_ELEMENTWISE_LOCAL = 64 }; /* work-items of a work-group */
@@ -76,8 +77,15 @@ void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *co
 /* clang-format on */
 
 /* All of the operator `name` without attributes: kernels NAME_forward and NAME_gradient of
- * unary.cl, and qn_NAME. `value` is the operand that the read names. */
-#define QN_UNARY_OPERATOR(name_, value_, ...)                                                      \
+ * unary.cl, and qn_NAME. `step` is its enum qn_chain_op, `value` the operand that the read names.
+ */
+#define QN_UNARY_OPERATOR(name_, step_, value_, ...)                                               \
+    static bool link(const struct qn_shape_call *call, struct qn_chain_link *step)                 \
+    {                                                                                              \
+        (void)call;                                                                                \
+        step->op = (step_);                                                                        \
+        return true;                                                                               \
+    }                                                                                              \
     static qn_status forward(struct qn_emit *emit, const struct qn_call *call)                     \
     {                                                                                              \
         return qn_elementwise_unary(emit, call,                                                    \
@@ -99,6 +107,7 @@ void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *co
                                         .n_required = 1,                                           \
                                         .n_out = 1,                                                \
                                         .shape = qn_elementwise_shape,                             \
+                                        .link = link,                                              \
                                         .groups =                                                  \
                                             QN_UNARY_GROUPS(forward, backward, __VA_ARGS__)};      \
     qn_tensor qn_##name_(qn_graph *graph, qn_tensor x)                                             \

@@ -40,12 +40,20 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
                                                                .beta = call->beta_in[0]});
 }
 
+static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
+{
+    const struct qn_gelu_attr *attr = call->attr;
+    link->op = attr->form == QN_GELU_EXACT ? QN_CHAIN_GELU : QN_CHAIN_GELU_TANH;
+    return true;
+}
+
 const struct qn_op qn_op_gelu = {
     .name = "gelu",
     .attr_size = sizeof(struct qn_gelu_attr),
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .link = link,
     .shape = shape,
     .groups = QN_UNARY_GROUPS(forward, backward, {.ref = QN_IN(0)}),
 };

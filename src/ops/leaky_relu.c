@@ -38,12 +38,21 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
                                                                .beta = call->beta_in[0]});
 }
 
+static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
+{
+    const struct qn_leaky_relu_attr *attr = call->attr;
+    link->op = QN_CHAIN_LEAKY_RELU;
+    link->value = attr->slope;
+    return true;
+}
+
 const struct qn_op qn_op_leaky_relu = {
     .name = "leaky_relu",
     .attr_size = sizeof(struct qn_leaky_relu_attr),
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .link = link,
     .shape = shape,
     .groups = QN_UNARY_GROUPS(forward, backward, {.ref = QN_IN(0), .or_ = QN_OUT(0)}),
 };

@@ -35,12 +35,21 @@ static qn_status gradient(struct qn_emit *emit, const struct qn_call *call)
         &(struct qn_scaling){&call->dout[0], &call->din[0], attr->factor, call->beta_in[0]});
 }
 
+static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
+{
+    const struct qn_scale_attr *attr = call->attr;
+    link->op = QN_CHAIN_SCALE;
+    link->value = attr->factor;
+    return true;
+}
+
 const struct qn_op qn_op_scale = {
     .name = "scale",
     .attr_size = sizeof(struct qn_scale_attr),
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .link = link,
     .shape = shape,
     .groups =
         {

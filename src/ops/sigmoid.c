@@ -3,4 +3,4 @@
 
 #include <quern/ops.h>
 
-QN_UNARY_OPERATOR(sigmoid, &call->out[0], {.ref = QN_OUT(0)})
+QN_UNARY_OPERATOR(sigmoid, QN_CHAIN_SIGMOID, &call->out[0], {.ref = QN_OUT(0)})

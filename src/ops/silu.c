@@ -3,4 +3,4 @@
 
 #include <quern/ops.h>
 
-QN_UNARY_OPERATOR(silu, &call->in[0], {.ref = QN_IN(0)})
+QN_UNARY_OPERATOR(silu, QN_CHAIN_SILU, &call->in[0], {.ref = QN_IN(0)})

@@ -3,4 +3,4 @@
 
 #include <quern/ops.h>
 
-QN_UNARY_OPERATOR(tanh, &call->out[0], {.ref = QN_OUT(0)})
+QN_UNARY_OPERATOR(tanh, QN_CHAIN_TANH, &call->out[0], {.ref = QN_OUT(0)})

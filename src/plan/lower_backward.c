@@ -110,7 +110,9 @@ static void note_backward_reads(struct lowering *l)
         for (int g = 0; g < needed.count; g++)
             for (int i = 0; i < QN_MAX_READS && needed.group[g]->read[i].ref.kind; i++) {
                 const struct qn_read *read = &needed.group[g]->read[i];
-                int value = read->or_.kind ? -1 : qn_lower_value_of(l, n, read->ref);
+                bool sure =
+                    !read->or_.kind && qn_group_reads(needed.group[g], l->graph->nodes[n].attr, i);
+                int value = sure ? qn_lower_value_of(l, n, read->ref) : -1;
                 if (value >= 0)
                     l->backward_read[value] = true;
             }

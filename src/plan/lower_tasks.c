@@ -44,6 +44,8 @@ static struct qn_ref resolve(struct lowering *l, int n, const struct qn_read *re
 static void add_reads(struct lowering *l, struct qn_task *task)
 {
     for (int i = 0; i < QN_MAX_READS && task->group->read[i].ref.kind; i++) {
+        if (!qn_group_reads(task->group, task->attr, i))
+            continue;
         struct qn_ref ref = resolve(l, task->node, &task->group->read[i]);
         int value = qn_lower_value_of(l, task->node, ref);
         if (value >= 0)
@@ -96,6 +98,7 @@ static void upload_inputs(struct lowering *l, int n, const struct qn_group *grou
                             : 0;
         int source = root ? (int)l->graph->tensors[root].node : -1;
         if (source < 0 || l->graph->nodes[source].kind != QN_NODE_INPUT ||
+            !qn_group_reads(group, node->attr, i) ||
             l->problem->producer[qn_lower_forward_value(l, root)] >= 0)
             continue;
         int value = qn_lower_forward_value(l, root);

@@ -308,7 +308,7 @@ qn_status qn_plan_create(qn_plan **out, const qn_graph *graph, const qn_facts *f
     if (!plan->params.budget)
         plan->params.budget = filled.global_bytes / 4 * 3;
     plan->graph = qn_graph_clone(graph);
-    qn_status status = plan->graph && copy_texts(plan)
+    qn_status status = plan->graph && qn_graph_fuse(plan->graph) && copy_texts(plan)
                            ? make(plan, smallest)
                            : qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
     if (status != QN_OK)

@@ -40,14 +40,17 @@ static void fill_shapes(const struct qn_problem *problem, const struct qn_node *
             call->din[i] = shapes->in[i];
 }
 
-/* Of a read with an alternative only the chosen operand is there; add_reads put it in the task. */
-static void drop_alternatives(const struct qn_group *group, struct qn_call *call)
+/* What is not surely read is there only if add_reads put it in the task: the chosen one of two
+ * alternatives, what these attributes need. */
+static void drop_unread(const struct qn_group *group, struct qn_call *call)
 {
-    for (int i = 0; i < QN_MAX_READS && group->read[i].ref.kind; i++)
-        if (group->read[i].or_.kind) {
-            *qn_call_operand(call, group->read[i].ref) = (struct qn_operand){0};
-            *qn_call_operand(call, group->read[i].or_) = (struct qn_operand){0};
-        }
+    for (int i = 0; i < QN_MAX_READS && group->read[i].ref.kind; i++) {
+        const struct qn_read *read = &group->read[i];
+        if (read->or_.kind || !qn_group_reads(group, call->attr, i))
+            *qn_call_operand(call, read->ref) = (struct qn_operand){0};
+        if (read->or_.kind)
+            *qn_call_operand(call, read->or_) = (struct qn_operand){0};
+    }
 }
 
 void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
@@ -63,7 +66,7 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
     call->control = problem->values[problem->persist->control].operand;
     if (task->node >= 0 && task->kind == QN_TASK_GROUP) {
         fill_shapes(problem, &problem->persist->graph->nodes[task->node], task->node, call);
-        drop_alternatives(task->group, call);
+        drop_unread(task->group, call);
     }
     for (int i = 0; i < task->n_reads; i++)
         *qn_call_operand(call, task->reads[i].ref) = task->reads[i].operand;

@@ -299,8 +299,8 @@ static void keep_line(void *user, qn_log_level level, const char *text)
     lines->count++;
 }
 
-/* One linear layer and a chain of `length` sigmoids, whose outputs must all be kept. */
-static qn_graph *sigmoids(struct lines *lines, int length)
+/* One linear layer and `length` softmaxes, whose outputs must all be kept. */
+static qn_graph *softmaxes(struct lines *lines, int length)
 {
     qn_graph *graph;
     const qn_graph_params params = {.log = {keep_line, lines, QN_LOG_ERROR}};
@@ -309,7 +309,7 @@ static qn_graph *sigmoids(struct lines *lines, int length)
     qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){64, 64}, NULL);
     x = qn_linear(graph, x, w, (qn_tensor){0});
     for (int i = 0; i < length; i++)
-        x = qn_sigmoid(graph, x);
+        x = qn_softmax(graph, x);
     qn_loss(graph, x, "mean", NULL);
     assert_int_equal(qn_graph_status(graph), QN_OK);
     return graph;
@@ -333,7 +333,7 @@ static void refusals_have_one_line(void **state)
     struct lines lines;
     struct qn_facts facts = test_facts();
     qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .recompute = QN_RECOMPUTE_NONE};
-    qn_graph *graph = sigmoids(&lines, 300);
+    qn_graph *graph = softmaxes(&lines, 300);
     facts.max_alloc_bytes = 64 << 10;
     params.micro_batch = 256;
     assert_refused(graph, &lines, &facts, &params, QN_ERR_BUDGET,
@@ -354,7 +354,7 @@ static void facts_have_defaults(void **state)
 {
     (void)state;
     struct lines lines;
-    qn_graph *graph = sigmoids(&lines, 3);
+    qn_graph *graph = softmaxes(&lines, 3);
     const qn_plan_params params = {.batch = {64}};
     struct qn_facts defaults;
     qn_facts_default(&defaults, true);
@@ -380,7 +380,7 @@ static void arguments_are_checked(void **state)
 {
     (void)state;
     struct lines lines;
-    qn_graph *graph = sigmoids(&lines, 3);
+    qn_graph *graph = softmaxes(&lines, 3);
     const qn_plan_params good = {.batch = {64}};
     const qn_facts facts[] = {{.alignment = -512},       {.alignment = 6},
                               {.vector_width = -1},      {.max_alloc_bytes = INT64_MAX},
@@ -408,7 +408,7 @@ static void huge_sizes_do_not_wrap(void **state)
     struct lines lines;
     const qn_facts facts = {.cpu = true, .max_alloc_bytes = INT64_C(1) << 40};
     qn_plan_params params = {.batch = {INT64_MAX}, .budget = 64 * MIB};
-    qn_graph *graph = sigmoids(&lines, 3);
+    qn_graph *graph = softmaxes(&lines, 3);
     qn_plan *plan;
     assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_OK);
     assert_true(plan->info.micro_batch < INT64_MAX / 1000);
@@ -417,7 +417,7 @@ static void huge_sizes_do_not_wrap(void **state)
     const int64_t sizes[] = {(INT64_C(1) << 61) - 2, INT64_C(1) << 31};
     for (int i = 0; i < 2; i++) {
         qn_graph_destroy(&graph);
-        graph = sigmoids(&lines, 3);
+        graph = softmaxes(&lines, 3);
         qn_tensor large = qn_parameter(graph, "large", 1, &sizes[i], NULL);
         qn_loss(graph,
                 qn_scale(graph,

@@ -59,10 +59,11 @@ static void reference(const struct qn_reference *r)
 static double flops(const struct qn_call *call, const char *group)
 {
     const struct qn_chain_attr *attr = call->attr;
-    const double all = (double)attr->count * (double)qn_operand_count(&call->in[0]);
     if (strcmp(group, "bias gradient") == 0)
         return (double)qn_operand_count(&call->temp[0]);
-    return strcmp(group, "forward") == 0 ? all : 3 * all;
+    if (strcmp(group, "forward") == 0)
+        return (double)attr->count * (double)qn_operand_count(&call->out[0]);
+    return 3 * (double)attr->count * (double)qn_operand_count(&call->dout[0]);
 }
 
 #define STEPS(n, ...)                                                                              \
@@ -114,7 +115,8 @@ static double flops(const struct qn_call *call, const char *group)
 #define ADD_RELU STEPS(2, {QN_CHAIN_ADD, 0, 1, 0}, {QN_CHAIN_RELU, S(0), 0, 0})
 
 /* Every operation; whole vectors and what is left beside them, one strip and several; one block of
- * rows and several; values that are read twice. */
+ * rows and several; values that are read twice; gradients from all inputs, from some, from the
+ * result. */
 static const struct qn_check_case cases[] = {
     {"bias + GELU", .in = BIASED(X(5, 19), ROW(19)), .attr = BIAS_GELU, .small = true},
     {"bias + GELU, tokens", .in = BIASED(X(3, 50, 32), ROW(32)), .attr = BIAS_GELU},
@@ -129,6 +131,10 @@ static const struct qn_check_case cases[] = {
      .attr = STEPS(2, {QN_CHAIN_ADD, 1, 0, 0}, {QN_CHAIN_LEAKY_RELU, S(0), 0, 0.125f})},
     {"a gate", .in = TWO(X(6, 37), X(6, 37)),
      .attr = STEPS(2, {QN_CHAIN_SILU, 0, 0, 0}, {QN_CHAIN_MULTIPLY, S(0), 1, 0}), .small = true},
+    {"one input and the result", .in = TWO(FRACTION(6, 37), FRACTION(6, 37)),
+     .attr = STEPS(3, {QN_CHAIN_GELU, 0, 0, 0}, {QN_CHAIN_ADD, S(0), 1, 0},
+                   {QN_CHAIN_SIGMOID, S(1), 0, 0}),
+     .small = true},
     {"a square", .in = ONE(X(5, 7)), .attr = STEPS(1, {QN_CHAIN_MULTIPLY, 0, 0, 0})},
     {"a step read twice", .in = ONE(X(5, 7)),
      .attr = STEPS(3, {QN_CHAIN_TANH, 0, 0, 0}, {QN_CHAIN_SIGMOID, S(0), 0, 0},
