@@ -118,6 +118,28 @@ QN_API char *qn_plan_variants_json(const qn_plan *plan);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);
 
+/* --- placement alone --- */
+
+/* A buffer of a lifetime table: `size` bytes during the half-open interval [lower, upper) of times
+ * from 0 on. */
+typedef struct qn_lifetime {
+    int64_t lower, upper, size;
+    int64_t offset; /* what qn_place finds */
+} qn_lifetime;
+
+typedef struct qn_place_params {
+    int64_t capacity; /* bytes; 0: as many as live at the same time, the least there can be */
+    int64_t nodes;    /* of the search, before it gives up; 0: 2^28, which takes minutes */
+    qn_log log;
+} qn_place_params;
+
+/* Gives each of `count` buffers an offset within the capacity so that no two that live together
+ * overlap, by an exact search; `params` may be NULL. *bound (may be NULL): the most bytes that live
+ * at the same time. The same arguments give the same offsets. QN_ERR_BUDGET: there are no such
+ * offsets, or the search gave up; the log says which. Thread-safety: Safe. */
+QN_API qn_status qn_place(qn_lifetime *buffers, int count, const qn_place_params *params,
+                          int64_t *bound);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,9 @@
  * Placement: offsets for storages whose lifetimes are known. Greedy best fit in several orders, the
  * smallest result wins (greedy by size: Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020; several orders, as XLA's heap simulator keeps the best of some).
+ * What gaps it leaves are for the exact search of pack.c.
  */
+#include "plan/pack.h"
 #include "plan/program.h"
 
 #include <stdlib.h>
@@ -142,8 +144,59 @@ static bool place_all(struct placer *p, int count)
     return true;
 }
 
-qn_status qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
-                   struct qn_placement *placement)
+/* --- the exact search, pool by pool --- */
+
+/* Of the search for one height, and of the heights tried: as low as the live bytes first. */
+enum { NODES = 20000, HEIGHTS = 4 };
+
+static int list_pool(const struct qn_storage *storages, int count, int pool, qn_lifetime *boxes,
+                     int *index)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (storages[i].bytes > 0 && storages[i].pool == pool) {
+            boxes[n] = (qn_lifetime){storages[i].start, storages[i].end + 1, storages[i].bytes, 0};
+            index[n++] = i;
+        }
+    return n;
+}
+
+static void tighten_pool(struct qn_storage *storages, int count, int pool, int64_t *bytes,
+                         qn_lifetime *boxes, int *index)
+{
+    struct qn_arena arena = {0};
+    const int n = list_pool(storages, count, pool, boxes, index);
+    const int64_t bound = qn_pack_bound(boxes, n, &arena), unit = 512;
+    const int64_t gap = bound < 0 ? 0 : *bytes - bound;
+    for (int h = 0; gap > 0 && h < HEIGHTS; h++) {
+        const int64_t height = bound + gap * h / HEIGHTS / unit * unit;
+        if (qn_pack(boxes, n, height, NODES, &arena) != QN_PACKED)
+            continue;
+        for (int i = 0; i < n; i++)
+            storages[index[i]].offset = boxes[i].offset;
+        *bytes = height;
+        break;
+    }
+    qn_arena_free(&arena);
+}
+
+static bool tighten(struct qn_storage *storages, int count, struct qn_arena *arena,
+                    struct qn_placement *placement)
+{
+    qn_lifetime *boxes = qn_arena_new(arena, qn_lifetime, (size_t)count + 1);
+    int *index = qn_arena_new(arena, int, (size_t)count + 1);
+    if (!boxes || !index)
+        return false;
+    placement->total = 0;
+    for (int pool = 0; pool < placement->n_pools; pool++) {
+        tighten_pool(storages, count, pool, &placement->pool_bytes[pool], boxes, index);
+        placement->total += placement->pool_bytes[pool];
+    }
+    return true;
+}
+
+qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
+                            struct qn_arena *arena, struct qn_placement *placement)
 {
     struct placer p = {.storages = storages, .capacity = capacity};
     struct key *keys = qn_arena_new(arena, struct key, (size_t)count + 1);
@@ -164,5 +217,5 @@ qn_status qn_place(struct qn_storage *storages, int count, int64_t capacity, str
         return QN_ERR_BUDGET;
     sort_by(storages, count, best, keys, p.order);
     place_all(&p, count);
-    return QN_OK;
+    return tighten(storages, count, arena, placement) ? QN_OK : QN_ERR_MEMORY;
 }

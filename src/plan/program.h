@@ -89,9 +89,10 @@ struct qn_placement {
 };
 
 /* Gives every storage a pool and an offset, no two that are alive together overlapping; pools are
- * at most `capacity` bytes. Of several greedy orders the best. QN_ERR_BUDGET: more than
- * QN_MAX_POOLS pools would be needed; QN_ERR_MEMORY: out of host memory. */
-qn_status qn_place(struct qn_storage *storages, int count, int64_t capacity, struct qn_arena *arena,
-                   struct qn_placement *placement);
+ * at most `capacity` bytes. Of several greedy orders the best, and where that leaves gaps a short
+ * exact search in each pool. QN_ERR_BUDGET: more than QN_MAX_POOLS pools would be needed;
+ * QN_ERR_MEMORY: out of host memory. */
+qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
+                            struct qn_arena *arena, struct qn_placement *placement);
 
 #endif

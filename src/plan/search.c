@@ -179,8 +179,8 @@ static qn_status measure(const struct option *o, const struct qn_candidate *cand
                          struct qn_placement *placement, int64_t *bytes)
 {
     QN_TRY(build_program(o, candidate, arena, program));
-    qn_status status = qn_place(program->storages, program->n_storages,
-                                o->how.facts->max_alloc_bytes, arena, placement);
+    qn_status status = qn_place_storages(program->storages, program->n_storages,
+                                         o->how.facts->max_alloc_bytes, arena, placement);
     if (status == QN_ERR_MEMORY)
         return qn_fail(o->how.log, status, "plan: out of host memory");
     *bytes = status == QN_OK ? placement->total + program->blas_temp : INT64_MAX;

@@ -75,6 +75,9 @@ COMMAND_LINE = [
     ('tune', 2, r'tune: needs a RECIPE'),
     ('tune r.ini --seconds soon', 2, r'--seconds: .soon. is not a number'),
     ('tune r.ini --seconds -1', 2, r'--seconds: is below 0'),
+    ('place', 2, r'place: needs a FILE\.csv'),
+    ('place nowhere.csv', 1, r'nowhere\.csv: No such file'),
+    ('place nowhere.csv --capacity many', 2, r'--capacity: .many. is not a size'),
     ('bench --only nonesuch', 2, r'--only: no benchmark is named nonesuch'),
     ('bench --batch 7', 2, r'--batch: goes with a RECIPE'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
@@ -112,6 +115,30 @@ def check_data(bench):
     labels.unlink()
     check(bench, 'train r.ini', 1, r't10k-labels-idx1-ubyte: missing')
     labels.write_bytes(names)
+
+
+TABLES = [
+    ('a,0,2,3\nb,1,2,4\n', 3, r'no offsets fit 6 bytes; 7 live at the same time'),
+    ('a,0,2\n', 1, r't\.csv: line 2: size: is missing'),
+    ('a,0,2,3\nb,1,1,3\n', 1, r't\.csv: line 3: upper: is not above lower'),
+    ('a,0,2,-3\n', 1, r't\.csv: line 2: size: is too small'),
+    ('a,0,x,3\n', 1, r't\.csv: line 2: upper: is not a whole number'),
+    ('a,0,2,3,4\n', 1, r't\.csv: line 2: 4: one column too many'),
+    ('a,0,2,9000000000000000000\nb,0,2,9000000000000000000\n', 1, r't\.csv: line 3: size: the sizes so far have no sum'),
+]
+
+
+def check_tables(bench):
+    """Lifetime tables of quern place."""
+    table = bench.folder / 't.csv'
+    for rows, code, pattern in TABLES:
+        table.write_text('id,lower,upper,size\n' + rows)
+        check(bench, 'place t.csv --capacity 6', code, pattern)
+    table.write_text('id,lower,upper\n')
+    check(bench, 'place t.csv', 1, r"t\.csv: line 1: is not 'id,lower,upper,size'")
+    table.write_text('id,lower,upper,size\nb,1,2,4\na,0,2,3\n')
+    bench.expect(bench.good('place', 't.csv') ==
+                 'id,lower,upper,size,offset\nb,1,2,4,3\na,0,2,3,0\n', 'place: another table')
 
 
 def check_checkpoint(bench):
@@ -165,6 +192,7 @@ def main():
             check(bench, 'resume run', 1, r'run/\S+: made on .*this is .*; --replan makes a new one',
                   POCL_MAX_WORK_GROUP_SIZE='16')
         check_data(bench)
+        check_tables(bench)
         check_checkpoint(bench)
         check_files_kept(bench)
         if len(sys.argv) > 2:

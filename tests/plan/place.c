@@ -78,11 +78,12 @@ static void random_lifetimes(void **state)
         struct qn_placement placement;
         fill(storages, seed);
         int64_t bound = live_bound(storages, COUNT, LENGTH);
-        assert_int_equal(qn_place(storages, COUNT, INT64_C(1) << 40, &arena, &placement), QN_OK);
+        assert_int_equal(qn_place_storages(storages, COUNT, INT64_C(1) << 40, &arena, &placement),
+                         QN_OK);
         check(storages, COUNT, &placement, INT64_C(1) << 40);
         assert_true(placement.total >= bound);
         assert_true(placement.total <= bound / 10 * 11); /* the worst has 1.084 */
-        assert_int_equal(qn_place(storages, COUNT, bound / 4, &arena, &placement), QN_OK);
+        assert_int_equal(qn_place_storages(storages, COUNT, bound / 4, &arena, &placement), QN_OK);
         check(storages, COUNT, &placement, bound / 4);
         qn_arena_free(&arena);
     }
@@ -123,7 +124,7 @@ static void lifetimes_of_training(void **state)
         int length, count = read_table(tables[i].name, storages, &length);
         int64_t bound = live_bound(storages, count, length);
         assert_int_equal(count, tables[i].count);
-        assert_int_equal(qn_place(storages, count, bound * 2, &arena, &placement), QN_OK);
+        assert_int_equal(qn_place_storages(storages, count, bound * 2, &arena, &placement), QN_OK);
         check(storages, count, &placement, bound * 2);
         print_message("  %s: %.3f of the bound\n", tables[i].name,
                       (double)placement.total / (double)bound);
@@ -138,8 +139,8 @@ static void what_no_pool_holds(void **state)
     struct qn_arena arena = {0};
     struct qn_placement placement;
     struct qn_storage storage = {.bytes = 1024, .start = 0, .end = 1};
-    assert_int_equal(qn_place(&storage, 1, 512, &arena, &placement), QN_ERR_BUDGET);
-    assert_int_equal(qn_place(&storage, 1, 1024, &arena, &placement), QN_OK);
+    assert_int_equal(qn_place_storages(&storage, 1, 512, &arena, &placement), QN_ERR_BUDGET);
+    assert_int_equal(qn_place_storages(&storage, 1, 1024, &arena, &placement), QN_OK);
     assert_int_equal(placement.total, 1024);
     qn_arena_free(&arena);
 }
@@ -153,10 +154,11 @@ static void as_many_pools_as_there_may_be(void **state)
     struct qn_storage storages[QN_MAX_POOLS + 1];
     for (int i = 0; i <= QN_MAX_POOLS; i++)
         storages[i] = (struct qn_storage){.bytes = 1024, .end = 1};
-    assert_int_equal(qn_place(storages, QN_MAX_POOLS, 1024, &arena, &placement), QN_OK);
+    assert_int_equal(qn_place_storages(storages, QN_MAX_POOLS, 1024, &arena, &placement), QN_OK);
     assert_int_equal(placement.n_pools, QN_MAX_POOLS);
     assert_true(QN_MAX_POOLS > 200);
-    assert_int_equal(qn_place(storages, QN_MAX_POOLS + 1, 1024, &arena, &placement), QN_ERR_BUDGET);
+    assert_int_equal(qn_place_storages(storages, QN_MAX_POOLS + 1, 1024, &arena, &placement),
+                     QN_ERR_BUDGET);
     qn_arena_free(&arena);
 }
 

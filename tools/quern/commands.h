@@ -15,7 +15,8 @@
     X(plan)                                                                                        \
     X(check)                                                                                       \
     X(bench)                                                                                       \
-    X(tune)
+    X(tune)                                                                                        \
+    X(place)
 
 #define COMMAND_DECLARE(name) extern const struct command command_##name;
 COMMAND_LIST(COMMAND_DECLARE)

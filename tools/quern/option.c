@@ -44,6 +44,9 @@ static const struct {
     [OPTION_ONLY] = {"--only", "TEXT", NULL, "only works with this in operator and name"},
     [OPTION_ALL] = {"--all", NULL, NULL,
                     "every kernel that can run, not those alone that a plan takes"},
+    [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL,
+                         "bytes to fit into; else as many as live at the same time"},
+    [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
 };
 
 /* --- reading --- */

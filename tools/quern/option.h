@@ -35,6 +35,8 @@ enum option {
     OPTION_SECONDS,
     OPTION_ONLY,
     OPTION_ALL,
+    OPTION_CAPACITY,
+    OPTION_TABLE,
     OPTION_COUNT,
 };
 
