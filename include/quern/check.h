@@ -36,7 +36,8 @@ typedef void (*qn_check_fn)(void *user, const qn_check_record *record);
 typedef struct qn_check_params {
     const char *filter; /* operators separated by commas, "add,relu"; "relu/rows" is one case of
                            one; NULL: all */
-    bool small;         /* only the cases marked as tiny, for very slow devices */
+    bool small;         /* only tiny cases, and nothing twice that a repetition could not tell
+                           from the first time: for very slow devices */
     bool stop;          /* at the first failure */
     bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     int64_t far;        /* above 0: one tiny case of each operator in f32, whose operands lie so

@@ -43,6 +43,7 @@ struct qn_subject {
     const struct qn_check_case *item;
     qn_dtype storage;
     bool store_parameters; /* parameters are in the storage type too */
+    bool brief;            /* no pass that launches only what another one did */
     uint64_t seed;
     int64_t far;             /* bytes before its operands in device memory */
     struct qn_call call;     /* types and shapes; not there: neither needed nor wanted */
@@ -53,7 +54,7 @@ struct qn_subject {
     struct qn_arena arena;
 };
 
-/* Fills in everything from the first six fields. False: the verdict says why; the subject must be
+/* Fills in everything from the first seven fields. False: the verdict says why; the subject must be
  * closed in either case. */
 bool qn_subject_open(struct qn_subject *subject, struct qn_verdict *verdict);
 void qn_subject_close(struct qn_subject *subject);
