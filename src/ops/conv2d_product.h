@@ -48,9 +48,25 @@ int64_t qn_conv2d_gpu_tile(int64_t size);
 
 /* Flops and bytes of a group, in one launch. */
 void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost);
-/* Appends an argument, or the sixteen of the geometry. */
+/* Launches with operands, types and the sixteen numbers of the geometry: of what makes the result,
+ * or the gradient of the image; and of what makes the gradient of the weights, into `made`. */
+struct qn_launch qn_conv2d_image_launch(const struct qn_call *call,
+                                        const struct qn_conv2d_product *product, bool gradient);
+struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
+                                         const struct qn_conv2d_product *product,
+                                         const struct qn_operand *made, float beta);
+/* Appends an argument. */
 void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
-void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product *product);
+
+/* conv2d_depthwise.c: by groups of one input channel. */
+bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);
+bool qn_conv2d_depthwise_fits_gpu(const struct qn_call *call, const char **why);
+qn_status qn_conv2d_depthwise_forward_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. */
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);

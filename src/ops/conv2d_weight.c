@@ -132,15 +132,11 @@ static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, b
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
     const struct split s = split_of(call, cpu);
     const struct qn_operand *made = s.parts > 1 ? &call->scratch : &call->din[1];
-    struct qn_launch launch = {.kernel = "conv2d_weight",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(made),
-                                        QN_FLOAT(s.parts > 1 ? 0 : call->beta_in[1])},
-                               .global = {0, 0, s.parts}};
-    qn_conv2d_geometry(&launch, &p);
+    struct qn_launch launch =
+        qn_conv2d_weight_launch(call, &p, made, s.parts > 1 ? 0 : call->beta_in[1]);
+    launch.kernel = "conv2d_weight";
+    launch.global[2] = s.parts;
     qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(s.part_pixels));
-    qn_launch_type(&launch, "S", &call->in[0]);
-    qn_launch_type(&launch, "D", &call->dout[0]);
-    qn_launch_type(&launch, "W", made);
     if (cpu)
         shape_weight_cpu(&launch, call, &p, &s);
     else
