@@ -216,6 +216,7 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     qn_launch_option(launch, "QN_BLOCK", image->channels / rows * rows);
     qn_launch_option(launch, "QN_DEPTH", image->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p, gradient));
 }
 
 static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,

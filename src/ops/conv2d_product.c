@@ -53,6 +53,12 @@ int64_t qn_conv2d_pixels(const struct qn_conv2d_product *p)
     return p->batch * p->plane[0] * p->plane[1];
 }
 
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *p, bool gradient)
+{
+    const bool padded = p->attr->padding[0] > 0 || p->attr->padding[1] > 0;
+    return !padded && (!gradient || p->kernel[0] * p->kernel[1] == 1);
+}
+
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
 {
     const struct qn_conv2d_tile *tile = cpu_tiles;

@@ -31,6 +31,8 @@ struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call);
 struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call);
 int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
 int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
+/* Whether no tap ever meets the padding. */
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *product, bool gradient);
 
 /* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
  * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a

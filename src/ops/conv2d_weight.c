@@ -14,7 +14,7 @@
 struct weight_block {
     int channels, terms;
 };
-static const struct weight_block weight_blocks[] = {{128, 144}, {32, 48}};
+static const struct weight_block weight_blocks[] = {{256, 288}, {128, 144}, {32, 48}};
 enum { WEIGHT_BLOCKS = sizeof weight_blocks / sizeof *weight_blocks, BLOCK_PIXELS = 64 };
 
 /* Pixels that a part has at least. */
@@ -114,6 +114,7 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_NR", narrow ? tile->narrow.vectors : tile->wide.vectors);
     qn_launch_option(launch, "QN_DEPTH", block->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p, false));
 }
 
 static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,

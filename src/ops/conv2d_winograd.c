@@ -105,6 +105,7 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
     qn_launch_option(launch, "QN_BLOCK", block->channels);
     qn_launch_option(launch, "QN_DEPTH", block->depth);
     qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_INSIDE", 0);
     qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
 }
 
