@@ -70,12 +70,19 @@ qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_ca
 qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
 qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
 
-/* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. */
+/* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. Whether the window and the channels are
+ * such that Winograd's way is worth it; whether it fits. */
+bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why);
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);
 void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost);
 void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call);
 qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call);
+
+/* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2), on CPUs. */
+bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why);
+void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_weight.c: the gradient of the weights, in the shape of CPUs or of GPUs. */
 void qn_conv2d_weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost);
