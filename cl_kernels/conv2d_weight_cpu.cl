@@ -10,6 +10,7 @@
  * QN_MR and QN_V divide QN_DEPTH, and QN_NR QN_WIDE.
  */
 #include "lib/conv2d_cpu.clh"
+#include "lib/conv2d_block.clh"
 
 #define COLUMNS (QN_V * QN_WIDE)
 
@@ -94,26 +95,6 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
             sum[i * QN_WIDE + j] += a[i * QN_NR + j];
 }
 
-/* Adds QN_V terms of a vector of channels to the weights, from `at` on, `step` elements a channel.
- */
-static inline void store_block(__global TYPE(W) * w, ulong at, ulong step,
-                               __local const floatv *sum, int channels, int terms, float beta)
-{
-    floatv row[QN_V];
-#pragma unroll
-    for (int i = 0; i < QN_V; i++)
-        row[i] = sum[i * QN_WIDE];
-    qn_transpose(row);
-    for (int i = 0; i < channels; i++, at += step) {
-        if (terms == QN_V) {
-            ACCV(W, w, at, beta, row[i]);
-            continue;
-        }
-        for (int j = 0; j < terms; j++)
-            ACC(W, w, at + j, beta, ((const float *)(row + i))[j]);
-    }
-}
-
 /* Work-groups: (blocks of terms, block of channels x group, parts). Part p of the pixels goes to a
  * copy of the weights, p copies behind w. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -166,6 +147,6 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     w += (get_group_id(2) * (ulong)groups * channels + channel0) * terms + term0;
     for (int j = 0; j < columns; j += QN_V)
         for (int i = 0; i < here; i += QN_V)
-            store_block(w, (ulong)j * terms + i, terms, sum + i * QN_WIDE + j / QN_V,
-                        min(QN_V, columns - j), min(QN_V, here - i), beta);
+            conv_store_block(w, (ulong)j * terms + i, terms, sum + i * QN_WIDE + j / QN_V, QN_WIDE,
+                             min(QN_V, columns - j), min(QN_V, here - i), beta);
 }

@@ -9,10 +9,7 @@
  * G takes halves and B and A only add, so the error is that of the plain sum times a small number.
  * The gradient of the image is the same thing with the taps turned round.
  */
-#include "lib/conv2d_cpu.clh"
-
-#define POINTS 16
-#define TAPS 9
+#include "lib/conv2d_winograd.clh"
 
 /* G g G' of the taps g of QN_V pairs of channels. */
 static inline void transform_taps(floatv *u, const floatv *g)
@@ -58,83 +55,6 @@ conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *
         transform_taps(point, (const floatv *)tap);
         for (int p = 0; p < POINTS; p++)
             QN_PASTE(vstore, QN_V)(point[p], 0, u + ((ulong)p * depth + c) * QN_V);
-    }
-}
-
-/* Vectors from one point to the next in the panel: an odd number, so that the points of a vector of
- * tiles do not all go to the same lines of a cache. */
-#define PANEL_STEP (QN_DEPTH * QN_NV + 1)
-
-/* Floats from one point to the next in the stage: packing writes whole vectors, past the last tile
- * too. */
-#define STAGE_ROW (QN_ROW + QN_V)
-
-/* The four columns of one row of the source that QN_V neighbouring tiles meet, from `at` on; x is
- * their first column. */
-static inline void pack_row(__local float *to, __global const TYPE(S) * s, long at, uintv x,
-                            int lanes, conv_source source)
-{
-    const bool whole = at >= 0 && (ulong)at + 3 + 2 * QN_V <= source.size;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const intv inside = x + (uint)i < (uint)source.sw;
-        if (whole) {
-            conv_store(to + i * STAGE_ROW,
-                       select((floatv)(0.0f), conv_load(s, (ulong)at + i), inside));
-            continue;
-        }
-        const int *there = (const int *)&inside;
-        for (int j = 0; j < lanes; j++)
-            to[i * STAGE_ROW + j] = there[j] ? LD(S, s, (ulong)(at + i + 2 * j)) : 0.0f;
-    }
-}
-
-/* What all tiles meet in one channel: a row a point. */
-static inline void pack_source(__local float *stage, __global const TYPE(S) * s,
-                               const conv_pixels *tile, int channel, conv_source source)
-{
-    for (int r = 0; r < tile->runs; r++) {
-        const conv_run run = tile->run[r];
-        const int y = tile->y[run.lane];
-        for (int i = 0; i < run.lanes; i += QN_V) {
-            const uintv x =
-                QN_PASTE(as_uint, QN_V)(QN_PASTE(vload, QN_V)(0, tile->x + run.lane + i));
-            const long at = run.at + (long)channel * source.sh * source.sw + 2 * i;
-            for (int row = 0; row < 4; row++) {
-                __local float *to = stage + 4 * row * STAGE_ROW + run.lane + i;
-                if ((uint)(y + row) < (uint)source.sh)
-                    pack_row(to, s, at + (long)row * source.sw, x, min(QN_V, run.lanes - i),
-                             source);
-                else
-                    for (int p = 0; p < 4; p++)
-                        conv_store(to + p * STAGE_ROW, (floatv)(0.0f));
-            }
-        }
-    }
-}
-
-/* B' s B of one vector of tiles. */
-static inline void transform_source(__local floatv *panel, __local const float *stage)
-{
-    floatv half_way[POINTS];
-#pragma unroll
-    for (int x = 0; x < 4; x++) {
-        floatv s[4];
-#pragma unroll
-        for (int y = 0; y < 4; y++)
-            s[y] = QN_PASTE(vload, QN_V)(0, stage + (4 * y + x) * STAGE_ROW);
-        half_way[x] = s[0] - s[2];
-        half_way[4 + x] = s[1] + s[2];
-        half_way[8 + x] = s[2] - s[1];
-        half_way[12 + x] = s[1] - s[3];
-    }
-#pragma unroll
-    for (int y = 0; y < 4; y++) {
-        const floatv *s = half_way + 4 * y;
-        panel[(4 * y) * PANEL_STEP] = s[0] - s[2];
-        panel[(4 * y + 1) * PANEL_STEP] = s[1] + s[2];
-        panel[(4 * y + 2) * PANEL_STEP] = s[2] - s[1];
-        panel[(4 * y + 3) * PANEL_STEP] = s[1] - s[3];
     }
 }
 
@@ -255,7 +175,7 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u,
     for (int c = 0; c < depth; c += QN_DEPTH) {
         const int terms = min(QN_DEPTH, depth - c);
         for (int i = 0; i < terms; i++) {
-            pack_source(stage, s, &tile, c + i, source);
+            pack_window(stage, STAGE_ROW, s, &tile, c + i, 4, source);
             for (int j = 0; j < QN_NV; j++)
                 transform_source(panel + i * QN_NV + j, stage + j * QN_V);
         }

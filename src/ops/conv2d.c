@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Convolution as an implicit matrix product: patches are packed inside the kernels, so each group
- * is one launch for the whole micro-batch. CPUs do 3 x 3 taps of stride 1 in Winograd's way.
+ * is one launch for the whole micro-batch. CPUs do 3 x 3 taps of stride 1 in Winograd's way. Groups
+ * of one input channel have kernels of their own.
  */
 #include "base/log.h"
 #include "base/shape.h"
@@ -108,6 +109,11 @@ static void input_cost(const struct qn_call *call, struct qn_cost *cost)
     qn_conv2d_cost(call, QN_CONV2D_INPUT, cost);
 }
 
+static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    qn_conv2d_cost(call, QN_CONV2D_WEIGHT, cost);
+}
+
 static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
@@ -210,6 +216,7 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     qn_launch_option(launch, "QN_BLOCK", image->channels / rows * rows);
     qn_launch_option(launch, "QN_DEPTH", image->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p, gradient));
 }
 
 static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,
@@ -231,18 +238,8 @@ static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call, bo
 {
     const struct qn_conv2d_product p =
         gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
-    const struct qn_operand *source = gradient ? &call->dout[0] : &call->in[0];
-    const struct qn_operand *made = gradient ? &call->din[0] : &call->out[0];
-    struct qn_launch launch = {.kernel = "conv2d_image",
-                               .args = {QN_BUF(source), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                                        QN_BUF(made), QN_INT(!gradient && qn_present(&call->in[2])),
-                                        QN_FLOAT(gradient ? call->beta_in[0] : 0)}};
-    qn_conv2d_geometry(&launch, &p);
-    qn_launch_option(&launch, "QN_GRADIENT", gradient);
-    qn_launch_type(&launch, "S", source);
-    qn_launch_type(&launch, "W", &call->in[1]);
-    qn_launch_type(&launch, "B", &call->in[2]);
-    qn_launch_type(&launch, "D", made);
+    struct qn_launch launch = qn_conv2d_image_launch(call, &p, gradient);
+    launch.kernel = "conv2d_image";
     if (cpu)
         shape_image_cpu(&launch, call, &p, gradient);
     else
@@ -298,47 +295,59 @@ static qn_status bias_gpu(struct qn_emit *emit, const struct qn_call *call)
     return emit_bias(emit, call, false);
 }
 
-const struct qn_op qn_op_conv2d = {
-    .name = "conv2d",
-    .attr_size = sizeof(struct qn_conv2d_attr),
-    .n_in = 3,
-    .n_required = 2,
-    .n_out = 1,
-    .shape = shape,
-    .groups = {
-        [QN_CONV2D_FORWARD] = {.name = "forward",
-                               .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-                               .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
-                               .write = {{QN_OUT(0)}},
-                               .variant = {{"winograd", qn_conv2d_winograd_fits,
-                                            qn_conv2d_winograd_forward_cost,
-                                            qn_conv2d_winograd_forward},
-                                           {"cpu", fits_cpu, forward_cost, forward_cpu,
-                                            image_settings},
-                                           {"gpu", fits_gpu, forward_cost, forward_gpu}}},
-        [QN_CONV2D_INPUT] = {.name = "input gradient",
-                             .phase = QN_PHASE_BACKWARD,
-                             .read = {{QN_DOUT(0)}, {QN_IN(1)}},
-                             .write = {{QN_DIN(0)}},
-                             .variant = {{"winograd", qn_conv2d_winograd_fits,
-                                          qn_conv2d_winograd_input_cost, qn_conv2d_winograd_input},
-                                         {"cpu", fits_cpu, input_cost, input_cpu, image_settings},
-                                         {"gpu", fits_gpu, input_cost, input_gpu}}},
-        [QN_CONV2D_WEIGHT] = {.name = "weight gradient",
+const struct qn_op qn_op_conv2d =
+    {.name = "conv2d",
+     .attr_size = sizeof(struct qn_conv2d_attr),
+     .n_in = 3,
+     .n_required = 2,
+     .n_out = 1,
+     .shape = shape,
+     .groups = {
+         [QN_CONV2D_FORWARD] =
+             {.name = "forward",
+              .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
+              .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
+              .write = {{QN_OUT(0)}},
+              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, forward_cost,
+                           qn_conv2d_depthwise_forward_cpu},
+                          {"winograd", qn_conv2d_winograd_fits, qn_conv2d_winograd_forward_cost,
+                           qn_conv2d_winograd_forward},
+                          {"cpu", fits_cpu, forward_cost, forward_cpu, image_settings},
+                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, forward_cost,
+                           qn_conv2d_depthwise_forward_gpu},
+                          {"gpu", fits_gpu, forward_cost, forward_gpu}}},
+         [QN_CONV2D_INPUT] = {.name = "input gradient",
                               .phase = QN_PHASE_BACKWARD,
-                              .read = {{QN_DOUT(0)}, {QN_IN(0)}},
-                              .write = {{QN_DIN(1)}},
-                              .variant = {{"cpu", fits_cpu, qn_conv2d_weight_cost_cpu,
-                                           qn_conv2d_weight_cpu},
-                                          {"gpu", fits_gpu, qn_conv2d_weight_cost_gpu,
-                                           qn_conv2d_weight_gpu}}},
-        [QN_CONV2D_BIAS] = {.name = "bias gradient",
-                            .phase = QN_PHASE_BACKWARD,
-                            .read = {{QN_DOUT(0)}},
-                            .write = {{QN_DIN(2)}},
-                            .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_cpu},
-                                        {"gpu", qn_fits_row_group, bias_cost, bias_gpu}}},
-    }};
+                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
+                              .write = {{QN_DIN(0)}},
+                              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, input_cost,
+                                           qn_conv2d_depthwise_input_cpu},
+                                          {"winograd", qn_conv2d_winograd_fits,
+                                           qn_conv2d_winograd_input_cost, qn_conv2d_winograd_input},
+                                          {"cpu", fits_cpu, input_cost, input_cpu, image_settings},
+                                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
+                                           input_cost, qn_conv2d_depthwise_input_gpu},
+                                          {"gpu", fits_gpu, input_cost, input_gpu}}},
+         [QN_CONV2D_WEIGHT] =
+             {.name = "weight gradient",
+              .phase = QN_PHASE_BACKWARD,
+              .read = {{QN_DOUT(0)}, {QN_IN(0)}},
+              .write = {{QN_DIN(1)}},
+              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, weight_cost,
+                           qn_conv2d_depthwise_weight_cpu},
+                          {"winograd", qn_conv2d_winograd_weight_fits,
+                           qn_conv2d_winograd_weight_cost, qn_conv2d_winograd_weight},
+                          {"cpu", fits_cpu, qn_conv2d_weight_cost_cpu, qn_conv2d_weight_cpu},
+                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, weight_cost,
+                           qn_conv2d_depthwise_weight_gpu},
+                          {"gpu", fits_gpu, qn_conv2d_weight_cost_gpu, qn_conv2d_weight_gpu}}},
+         [QN_CONV2D_BIAS] = {.name = "bias gradient",
+                             .phase = QN_PHASE_BACKWARD,
+                             .read = {{QN_DOUT(0)}},
+                             .write = {{QN_DIN(2)}},
+                             .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_cpu},
+                                         {"gpu", qn_fits_row_group, bias_cost, bias_gpu}}},
+     }};
 
 qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                     const qn_conv2d_params *params)

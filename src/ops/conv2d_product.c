@@ -53,6 +53,12 @@ int64_t qn_conv2d_pixels(const struct qn_conv2d_product *p)
     return p->batch * p->plane[0] * p->plane[1];
 }
 
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *p, bool gradient)
+{
+    const bool padded = p->attr->padding[0] > 0 || p->attr->padding[1] > 0;
+    return !padded && (!gradient || p->kernel[0] * p->kernel[1] == 1);
+}
+
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
 {
     const struct qn_conv2d_tile *tile = cpu_tiles;
@@ -83,7 +89,7 @@ void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg)
     launch->args[i] = arg;
 }
 
-void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product *p)
+static void add_geometry(struct qn_launch *launch, const struct qn_conv2d_product *p)
 {
     const struct qn_conv2d_attr *a = p->attr;
     const int64_t values[] = {p->batch,      p->groups,     p->depth,       p->channels,
@@ -92,4 +98,34 @@ void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product
                               a->padding[0], a->padding[1], a->dilation[0], a->dilation[1]};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         qn_conv2d_argument(launch, (struct qn_arg)QN_INT(values[i]));
+}
+
+struct qn_launch qn_conv2d_image_launch(const struct qn_call *call,
+                                        const struct qn_conv2d_product *p, bool gradient)
+{
+    const struct qn_operand *source = gradient ? &call->dout[0] : &call->in[0];
+    const struct qn_operand *made = gradient ? &call->din[0] : &call->out[0];
+    struct qn_launch launch = {.args = {QN_BUF(source), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
+                                        QN_BUF(made), QN_INT(!gradient && qn_present(&call->in[2])),
+                                        QN_FLOAT(gradient ? call->beta_in[0] : 0)}};
+    add_geometry(&launch, p);
+    qn_launch_option(&launch, "QN_GRADIENT", gradient);
+    qn_launch_type(&launch, "S", source);
+    qn_launch_type(&launch, "W", &call->in[1]);
+    qn_launch_type(&launch, "B", &call->in[2]);
+    qn_launch_type(&launch, "D", made);
+    return launch;
+}
+
+struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
+                                         const struct qn_conv2d_product *p,
+                                         const struct qn_operand *made, float beta)
+{
+    struct qn_launch launch = {
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(made), QN_FLOAT(beta)}};
+    add_geometry(&launch, p);
+    qn_launch_type(&launch, "S", &call->in[0]);
+    qn_launch_type(&launch, "D", &call->dout[0]);
+    qn_launch_type(&launch, "W", made);
+    return launch;
 }

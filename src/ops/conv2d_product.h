@@ -31,6 +31,8 @@ struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call);
 struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call);
 int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
 int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
+/* Whether no tap ever meets the padding. */
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *product, bool gradient);
 
 /* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
  * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a
@@ -48,16 +50,39 @@ int64_t qn_conv2d_gpu_tile(int64_t size);
 
 /* Flops and bytes of a group, in one launch. */
 void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost);
-/* Appends an argument, or the sixteen of the geometry. */
+/* Launches with operands, types and the sixteen numbers of the geometry: of what makes the result,
+ * or the gradient of the image; and of what makes the gradient of the weights, into `made`. */
+struct qn_launch qn_conv2d_image_launch(const struct qn_call *call,
+                                        const struct qn_conv2d_product *product, bool gradient);
+struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
+                                         const struct qn_conv2d_product *product,
+                                         const struct qn_operand *made, float beta);
+/* Appends an argument. */
 void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
-void qn_conv2d_geometry(struct qn_launch *launch, const struct qn_conv2d_product *product);
 
-/* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. */
+/* conv2d_depthwise.c: by groups of one input channel. */
+bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);
+bool qn_conv2d_depthwise_fits_gpu(const struct qn_call *call, const char **why);
+qn_status qn_conv2d_depthwise_forward_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
+
+/* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. Whether the window and the channels are
+ * such that Winograd's way is worth it; whether it fits. */
+bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why);
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);
 void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost);
 void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call);
 qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call);
+
+/* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2), on CPUs. */
+bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why);
+void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_weight.c: the gradient of the weights, in the shape of CPUs or of GPUs. */
 void qn_conv2d_weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost);

@@ -14,7 +14,7 @@
 struct weight_block {
     int channels, terms;
 };
-static const struct weight_block weight_blocks[] = {{128, 144}, {32, 48}};
+static const struct weight_block weight_blocks[] = {{256, 288}, {128, 144}, {32, 48}};
 enum { WEIGHT_BLOCKS = sizeof weight_blocks / sizeof *weight_blocks, BLOCK_PIXELS = 64 };
 
 /* Pixels that a part has at least. */
@@ -114,6 +114,7 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_NR", narrow ? tile->narrow.vectors : tile->wide.vectors);
     qn_launch_option(launch, "QN_DEPTH", block->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p, false));
 }
 
 static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,
@@ -132,15 +133,11 @@ static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, b
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
     const struct split s = split_of(call, cpu);
     const struct qn_operand *made = s.parts > 1 ? &call->scratch : &call->din[1];
-    struct qn_launch launch = {.kernel = "conv2d_weight",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(made),
-                                        QN_FLOAT(s.parts > 1 ? 0 : call->beta_in[1])},
-                               .global = {0, 0, s.parts}};
-    qn_conv2d_geometry(&launch, &p);
+    struct qn_launch launch =
+        qn_conv2d_weight_launch(call, &p, made, s.parts > 1 ? 0 : call->beta_in[1]);
+    launch.kernel = "conv2d_weight";
+    launch.global[2] = s.parts;
     qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(s.part_pixels));
-    qn_launch_type(&launch, "S", &call->in[0]);
-    qn_launch_type(&launch, "D", &call->dout[0]);
-    qn_launch_type(&launch, "W", made);
     if (cpu)
         shape_weight_cpu(&launch, call, &p, &s);
     else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Winograd's F(2x2, 3x3) on CPUs: the weights are transformed into scratch, as many channels at a
- * time as it holds, and a second launch makes those channels.
+ * Winograd's F(2x2, 3x3) on CPUs, for the result and the gradient of the image: the weights are
+ * transformed into scratch, as many channels at a time as it holds, and a second launch makes those
+ * channels.
  */
 #include "ops/conv2d_product.h"
 
@@ -68,7 +69,7 @@ static const struct winograd_block *winograd_block_of(const struct qn_facts *fac
     return NULL;
 }
 
-bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
+bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
     if (!qn_fits_cpu(call, why))
@@ -80,7 +81,12 @@ bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
     if (p.groups > 1)
         return false;
     *why = "too few channels";
-    if (p.depth < LEAST_WINOGRAD || p.channels < LEAST_WINOGRAD)
+    return p.depth >= LEAST_WINOGRAD && p.channels >= LEAST_WINOGRAD;
+}
+
+bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
+{
+    if (!qn_conv2d_winograd_is_for(call, why))
         return false;
     *why = "the device has too little local memory";
     return winograd_block_of(call->facts) != NULL;
@@ -105,6 +111,7 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
     qn_launch_option(launch, "QN_BLOCK", block->channels);
     qn_launch_option(launch, "QN_DEPTH", block->depth);
     qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_INSIDE", 0);
     qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
 }
 

@@ -157,7 +157,8 @@ def matmul(options):
 
 
 def conv2d(options):
-    print('Convolutions, batch 8 (demonstration: 64), forward and both gradients, f32')
+    print('Convolutions, batch 8 (demonstration: 64), forward and both gradients, f32; depthwise ones '
+          'are reported, and not in the mean')
     ours, torch, work = Side('Quern'), Side('PyTorch'), {}
     for _ in range(options.rounds):
         _, timed = run_quern(options, 'conv2d', ours)
@@ -179,7 +180,8 @@ def conv2d(options):
             layers[name] = theirs / mine
     for name, ratio in layers.items():
         print(f'  {name:48} forward + both gradients: {ratio:.2f}')
-    return {'conv2d': conclude('Convolutions beside PyTorch', layers.values(), 0.85, 1.1)}
+    of_gate = [ratio for name, ratio in layers.items() if not name.startswith('depthwise')]
+    return {'conv2d': conclude('Convolutions beside PyTorch', of_gate, 0.85, 1.1)}
 
 
 def attention(options):

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The gradient of the weights of convolutions of 3 x 3 taps with stride and dilation 1 by
+ * Winograd's F(3 x 3, 2 x 2), in the CPU shape. For each pair of channels 2 x 2 neighbours d of the
+ * gradient of the result (a tile) meet 4 x 4 elements s of the image, in 16 multiplications for the
+ * plain 36:
+ *
+ *     gradient = A' [(G d G') . (B' s B)] A     summed over tiles inside the brackets
+ *
+ * A work-item makes QN_DEPTH input channels of QN_WIDE vectors of output channels from one part of
+ * the tiles, QN_ROW of them at a time. QN_MR divides QN_DEPTH, and QN_NR QN_WIDE. Both operands are
+ * of the type of S.
+ */
+#include "lib/conv2d_winograd.clh"
+#include "lib/conv2d_block.clh"
+
+#define COLUMNS (QN_V * QN_WIDE)
+
+/* Vectors from one point to the next of the transformed gradient: an odd number, too. */
+#define GRADIENT_STEP (QN_ROW * QN_WIDE + 1)
+
+/* G d G' of one tile and a vector of channels. */
+static inline void transform_gradient(__local floatv *to, const floatv *d)
+{
+    floatv half_way[8];
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+        half_way[x] = d[x];
+        half_way[2 + x] = 0.5f * (d[x] + d[2 + x]);
+        half_way[4 + x] = 0.5f * (d[x] - d[2 + x]);
+        half_way[6 + x] = d[2 + x];
+    }
+#pragma unroll
+    for (int y = 0; y < 4; y++) {
+        const floatv left = half_way[2 * y], right = half_way[2 * y + 1];
+        to[(4 * y) * GRADIENT_STEP] = left;
+        to[(4 * y + 1) * GRADIENT_STEP] = 0.5f * (left + right);
+        to[(4 * y + 2) * GRADIENT_STEP] = 0.5f * (left - right);
+        to[(4 * y + 3) * GRADIENT_STEP] = right;
+    }
+}
+
+/* Packs and transforms QN_V channels from `channel` on, `channels` of which exist. */
+static inline void pack_gradient(__local floatv *gradient, __local float *stage,
+                                 __global const TYPE(S) * d, const conv_pixels *tile, int channel,
+                                 int channels, conv_source source)
+{
+    for (int i = 0; i < min(channels, QN_V); i++)
+        pack_window(stage + i * STAGE_ROW, QN_V * STAGE_ROW, d, tile, channel + i, 2, source);
+    for (int i = 0; i < 4 * QN_V; i++)
+        conv_clear(stage + i * STAGE_ROW + tile->lanes, QN_ROW - tile->lanes);
+    for (int n = 0; n < QN_ROW; n += QN_V) {
+        floatv turned[4][QN_V];
+        for (int p = 0; p < 4; p++) {
+#pragma unroll
+            for (int i = 0; i < QN_V; i++)
+                turned[p][i] = QN_PASTE(vload, QN_V)(0, stage + (p * QN_V + i) * STAGE_ROW + n);
+            qn_transpose(turned[p]);
+        }
+        for (int i = 0; i < QN_V; i++) {
+            const floatv d4[4] = {turned[0][i], turned[1][i], turned[2][i], turned[3][i]};
+            transform_gradient(gradient + (n + i) * QN_WIDE, d4);
+        }
+    }
+}
+
+/* sum += image * gradient of one point: QN_MR input channels x QN_NR vectors of output channels. */
+static inline void multiply(__local floatv *sum, __local const float *panel,
+                            __local const floatv *gradient)
+{
+    floatv a[QN_MR][QN_NR];
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            a[i][j] = (floatv)(0.0f);
+    for (int n = 0; n < QN_ROW; n++)
+#pragma unroll
+        for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+            for (int j = 0; j < QN_NR; j++)
+                a[i][j] = fma((floatv)(panel[i * QN_ROW + n]), gradient[n * QN_WIDE + j], a[i][j]);
+#pragma unroll
+    for (int i = 0; i < QN_MR; i++)
+#pragma unroll
+        for (int j = 0; j < QN_NR; j++)
+            sum[i * QN_WIDE + j] += a[i][j];
+}
+
+/* A' m A of one input channel and a vector of output channels: the nine taps. */
+static inline void transform_sum(__local floatv *tap, __local const floatv *m)
+{
+    const int step = QN_DEPTH * QN_WIDE;
+    floatv half_way[12];
+#pragma unroll
+    for (int x = 0; x < 4; x++) {
+        const floatv one = m[(4 + x) * step], two = m[(8 + x) * step];
+        half_way[x] = m[x * step] + one + two;
+        half_way[4 + x] = one - two;
+        half_way[8 + x] = one + two - m[(12 + x) * step];
+    }
+#pragma unroll
+    for (int y = 0; y < 3; y++) {
+        const floatv *s = half_way + 4 * y;
+        tap[3 * y] = s[0] + s[1] + s[2];
+        tap[3 * y + 1] = s[1] - s[2];
+        tap[3 * y + 2] = s[1] + s[2] - s[3];
+    }
+}
+
+/* Work-groups: (blocks of input channels, blocks of output channels, parts). Part p of the tiles
+ * goes to a copy of the weights, p copies behind w. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d, ulong d_at,
+              __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
+              int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
+              int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
+              ulong part_tiles)
+{
+    __local float stage[4 * QN_V * STAGE_ROW];
+    __local floatv panel[POINTS * PANEL_STEP];
+    __local floatv gradient[POINTS * GRADIENT_STEP];
+    __local floatv sum[POINTS * QN_DEPTH * QN_WIDE];
+    conv_pixels tile;
+    s += s_at;
+    d += d_at;
+    w += w_at;
+    const conv_axis v = {(dh + 1) / 2, 4, 0, 1, -padding_y, 2, 1, 0, 2};
+    const conv_axis h = {(dw + 1) / 2, 4, 0, 1, -padding_x, 2, 1, 0, 2};
+    const conv_axis down = {v.count, 2, 0, 1, 0, 2, 1, 0, 2};
+    const conv_axis across = {h.count, 2, 0, 1, 0, 2, 1, 0, 2};
+    const ulong image = (ulong)depth * sh * sw, plane = (ulong)channels * dh * dw;
+    const conv_source source = {batch * image, image, 0, sh, sw};
+    const conv_source result = {batch * plane, plane, 0, dh, dw};
+    const int row0 = get_group_id(0) * QN_DEPTH, rows = min(QN_DEPTH, depth - row0);
+    const int column0 = get_group_id(1) * COLUMNS, columns = min(COLUMNS, channels - column0);
+    const ulong start = get_group_id(2) * part_tiles;
+    const ulong end = min(start + part_tiles, (ulong)batch * v.count * h.count);
+    conv_clear(stage, 4 * QN_V * STAGE_ROW);
+    conv_clear((__local float *)panel, POINTS * PANEL_STEP * QN_V);
+    conv_clear((__local float *)gradient, POINTS * GRADIENT_STEP * QN_V);
+    conv_clear((__local float *)sum, POINTS * QN_DEPTH * QN_WIDE * QN_V);
+    for (ulong first = start; first < end; first += QN_ROW) {
+        const int lanes = (int)min((ulong)QN_ROW, end - first);
+        conv_find_pixels(&tile, first, lanes, down, across, result);
+        for (int j = 0; j * QN_V < columns; j++)
+            pack_gradient(gradient + j, stage, d, &tile, column0 + j * QN_V, columns - j * QN_V,
+                          result);
+        conv_find_pixels(&tile, first, lanes, v, h, source);
+        for (int i = 0; i < rows; i++) {
+            pack_window(stage, STAGE_ROW, s, &tile, row0 + i, 4, source);
+            for (int p = 0; p < POINTS; p++)
+                conv_clear(stage + p * STAGE_ROW + lanes, QN_ROW - lanes);
+            for (int j = 0; j < QN_NV; j++)
+                transform_source(panel + i * QN_NV + j, stage + j * QN_V);
+        }
+        for (int p = 0; p < POINTS; p++)
+            for (int i = 0; i < rows; i += QN_MR)
+                for (int j = 0; j * QN_V < columns; j += QN_NR)
+                    multiply(sum + (p * QN_DEPTH + i) * QN_WIDE + j,
+                             (__local const float *)(panel + p * PANEL_STEP + i * QN_NV),
+                             gradient + p * GRADIENT_STEP + j);
+    }
+    /* The panel is free: it takes the taps of one vector of output channels. */
+    const int terms = rows * TAPS;
+    w += ((get_group_id(2) * (ulong)channels + column0) * depth + row0) * TAPS;
+    for (int j = 0; j < columns; j += QN_V) {
+        for (int i = 0; i < rows; i++)
+            transform_sum(panel + i * TAPS, sum + i * QN_WIDE + j / QN_V);
+        for (int k = 0; k < terms; k += QN_V)
+            conv_store_block(w, (ulong)j * depth * TAPS + k, (ulong)depth * TAPS, panel + k, 1,
+                             min(QN_V, columns - j), min(QN_V, terms - k), beta);
+    }
+}
