@@ -37,7 +37,7 @@
 
 /* Packs elements l .. l + depth - 1 of the rows of a, with zeros for the rows that are not there
  * and for what is missing to a vector. */
-static inline void pack_a(__local float *pack, __global const TYPE(A) * a, int m, ulong k, ulong l,
+static inline void pack_a(__local float *pack, __global const TYPE(A) *a, int m, ulong k, ulong l,
                           int depth)
 {
     const int padded = (depth + QN_V - 1) / QN_V * QN_V;
@@ -51,7 +51,7 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) * a, int m
 }
 
 /* The first `count` of a vector's elements, then zeros. */
-static inline floatv load_some(__global const TYPE(B) * b, ulong at, int count)
+static inline floatv load_some(__global const TYPE(B) *b, ulong at, int count)
 {
     floatv v = (floatv)(0.0f);
     for (int e = 0; e < min(count, QN_V); e++)
@@ -65,7 +65,7 @@ static inline floatv load_some(__global const TYPE(B) * b, ulong at, int count)
 
 /* Adds the products of terms d .. d + count - 1, at most QN_V; the last column stands for those
  * past the end. */
-static inline void add_terms(floatv *acc, __local const float *pack, __global const TYPE(B) * b,
+static inline void add_terms(floatv *acc, __local const float *pack, __global const TYPE(B) *b,
                              ulong k, int columns, int d, int count)
 {
     floatv column[COLUMNS];
@@ -88,7 +88,7 @@ static inline void add_terms(floatv *acc, __local const float *pack, __global co
 
 /* Adds a block: b begins at its first column and term, its columns are `pitch` elements apart. */
 static inline void multiply(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) * b, ulong pitch, int columns, int depth)
+                            __global const TYPE(B) *b, ulong pitch, int columns, int depth)
 {
     for (int column = 0; column < columns; column += COLUMNS) {
         floatv acc[QN_V];
@@ -113,7 +113,7 @@ enum { TERMS = 8, VECTORS = 2, WIDE = VECTORS * QN_V };
 
 /* Adds the products of TERMS rows to VECTORS vectors of sums. */
 static inline void add_rows(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) * b, ulong pitch)
+                            __global const TYPE(B) *b, ulong pitch)
 {
     floatv row[TERMS][VECTORS];
 #pragma unroll
@@ -136,7 +136,7 @@ static inline void add_rows(__local float *sum, __local const float *pack,
 
 /* The same for one row and one vector, of which `columns` elements exist. */
 static inline void add_some(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) * b, int columns)
+                            __global const TYPE(B) *b, int columns)
 {
     const floatv row = load_some(b, 0, columns);
     for (int r = 0; r < ROWS; r++) {
@@ -148,7 +148,7 @@ static inline void add_some(__local float *sum, __local const float *pack,
 
 /* Adds a block: b begins at its first column and term, its rows are `pitch` elements apart. */
 static inline void multiply(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) * b, ulong pitch, int columns, int depth)
+                            __global const TYPE(B) *b, ulong pitch, int columns, int depth)
 {
     for (int l = 0; l < depth; l += TERMS) {
         int done = 0;
@@ -163,9 +163,9 @@ static inline void multiply(__local float *sum, __local const float *pack,
 #endif
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
-matmul_thin(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
-            __global const TYPE(BIAS) * bias, ulong bias_at,
-            __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
+matmul_thin(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
+            __global const TYPE(BIAS) *bias, ulong bias_at,
+            __global const TYPE(RESIDUAL) *residual, ulong residual_at, __global TYPE(C) *c,
             ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
     __local float pack[ROWS * DEPTH], sum[ROWS * TILE_N];
