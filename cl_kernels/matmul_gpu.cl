@@ -7,9 +7,9 @@
  * or a batch of such products, whose operands lie one after the other.
  *
  * A work-group of SIDE x SIDE work-items computes TILE x TILE elements of c, over its part of k, in
- * steps of DEPTH: it copies a strip of a and a strip of b to local memory, as f32 and with zeros
- * past the edges, then each work-item multiplies EACH rows by one vector of EACH columns, whose
- * sums stay in registers. Part p of k writes the p-th copy of c.
+ * steps of DEPTH: it copies a strip of a and a strip of b to local memory, one vector a work-item,
+ * as f32 and with zeros past the edges, then each work-item multiplies EACH rows by one vector of
+ * EACH columns, whose sums stay in registers. Part p of k writes the p-th copy of c.
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V is EACH;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
@@ -21,41 +21,67 @@
 #define SIDE 16
 #define EACH QN_V
 #define TILE (SIDE * EACH)
-#define DEPTH 16
+#define DEPTH SIDE /* a strip is one vector for each work-item */
 /* Floats from one l to the next in local memory; the odd vector spreads a column over the banks. */
 #define PITCH (TILE + EACH)
 
-/* Element w of a strip in the order in which the operand is stored, so that neighbouring work-items
- * read neighbouring addresses: its place along the tile's edge and its place along k. */
-#define EDGE(rows_along_k, w) ((rows_along_k) ? (w) / DEPTH : (w) % TILE)
-#define INNER(rows_along_k, w) ((rows_along_k) ? (w) % DEPTH : (w) / TILE)
-
-static inline void load_a(__local float *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
-                          ulong l, ulong end)
-{
-    const uint id = get_local_id(1) * SIDE + get_local_id(0);
-    for (uint w = id; w < TILE * DEPTH; w += SIDE * SIDE) {
-        const uint edge = EDGE(!A_T, w), inner = INNER(!A_T, w);
-        const ulong row = i + edge, at = l + inner;
-        float v = 0.0f;
-        if (row < m && at < end)
-            v = LD(A, a, A_T ? at * m + row : row * k + at);
-        to[inner * PITCH + edge] = v;
+/* EACH neighbours of an operand from element `at` on, of which `rest` exist, then zeros. Where all
+ * such places are multiples of EACH it is one load on devices that want vectors aligned. */
+#define DEFINE_LOAD(X)                                                                             \
+    static inline floatv load_##X(__global const TYPE(X) *p, ulong at, ulong rest, bool aligned)   \
+    {                                                                                              \
+        float v[EACH];                                                                             \
+        if (rest >= EACH)                                                                          \
+            return aligned ? LDA(X, p, at) : LDV(X, p, at);                                        \
+        for (ulong e = 0; e < EACH; e++)                                                           \
+            v[e] = e < rest ? LD(X, p, at + e) : 0.0f;                                             \
+        return QN_PASTE(vload, QN_V)(0, v);                                                        \
     }
+DEFINE_LOAD(A)
+DEFINE_LOAD(B)
+
+/* The vector of a strip that a work-item copies, in the order in which the operand is stored, so
+ * that neighbouring work-items read neighbouring addresses: its place along the tile's edge and its
+ * place along k. */
+#define EDGE(along_k, id) ((along_k) ? (id) / (DEPTH / EACH) : (id) % SIDE * EACH)
+#define INNER(along_k, id) ((along_k) ? (id) % (DEPTH / EACH) * EACH : (id) / SIDE)
+
+static inline void put(__local floatv *strip, uint edge, uint inner, bool along_k, floatv v)
+{
+    if (!along_k) {
+        strip[(inner * PITCH + edge) / EACH] = v;
+        return;
+    }
+    float element[EACH];
+    QN_PASTE(vstore, QN_V)(v, 0, element);
+    for (uint e = 0; e < EACH; e++)
+        ((__local float *)strip)[(inner + e) * PITCH + edge] = element[e];
 }
 
-static inline void load_b(__local float *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
-                          ulong l, ulong end)
+static inline void copy_a(__local floatv *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
+                          ulong l, ulong end, bool aligned)
 {
     const uint id = get_local_id(1) * SIDE + get_local_id(0);
-    for (uint w = id; w < TILE * DEPTH; w += SIDE * SIDE) {
-        const uint edge = EDGE(B_T, w), inner = INNER(B_T, w);
-        const ulong column = j + edge, at = l + inner;
-        float v = 0.0f;
-        if (column < n && at < end)
-            v = LD(B, b, B_T ? column * k + at : at * n + column);
-        to[inner * PITCH + edge] = v;
-    }
+    const uint edge = EDGE(!A_T, id), inner = INNER(!A_T, id);
+    const ulong row = i + edge, at = l + inner;
+    floatv v = (floatv)(0.0f);
+    if (row < m && at < end)
+        v = A_T ? load_A(a, at * m + row, m - row, aligned)
+                : load_A(a, row * k + at, end - at, aligned);
+    put(to, edge, inner, !A_T, v);
+}
+
+static inline void copy_b(__local floatv *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
+                          ulong l, ulong end, bool aligned)
+{
+    const uint id = get_local_id(1) * SIDE + get_local_id(0);
+    const uint edge = EDGE(B_T, id), inner = INNER(B_T, id);
+    const ulong column = j + edge, at = l + inner;
+    floatv v = (floatv)(0.0f);
+    if (column < n && at < end)
+        v = B_T ? load_B(b, column * k + at, end - at, aligned)
+                : load_B(b, at * n + column, n - column, aligned);
+    put(to, edge, inner, B_T, v);
 }
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
@@ -70,8 +96,12 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
     const ulong tiles_m = (m + TILE - 1) / TILE, batches = get_num_groups(0) / tiles_m;
     const ulong batch = get_group_id(0) / tiles_m;
     const epilogue how = {beta, slope};
-    a += a_at + batch * m * k;
-    b += b_at + batch * k * n;
+    a_at += batch * m * k;
+    b_at += batch * k * n;
+    const bool aligned_a = (a_at | (A_T ? m : k)) % EACH == 0;
+    const bool aligned_b = (b_at | (B_T ? k : n)) % EACH == 0;
+    a += a_at;
+    b += b_at;
     bias += bias_at;
     residual += residual_at + batch * m * n;
     c += c_at + (get_group_id(2) * batches + batch) * m * n;
@@ -85,8 +115,8 @@ matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulo
         sum[r] = (floatv)(0.0f);
     for (ulong l = begin; l < end; l += DEPTH) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_a((__local float *)strip_a, a, m, k, i, l, end);
-        load_b((__local float *)strip_b, b, n, k, j, l, end);
+        copy_a(strip_a, a, m, k, i, l, end, aligned_a);
+        copy_b(strip_b, b, n, k, j, l, end, aligned_b);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int d = 0; d < DEPTH; d++) {
             const __local float *factor = (const __local float *)strip_a + d * PITCH + y * EACH;

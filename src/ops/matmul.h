@@ -77,13 +77,22 @@ void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *ma
 qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *matmul);
 
+/* The way for CPUs where one operand has no more rows or columns than a vector has elements. */
+bool qn_matmul_thin_fits(const struct qn_call *call, const struct qn_matmul *matmul,
+                         const char **why);
+void qn_matmul_thin_cost(const struct qn_call *call, const struct qn_matmul *matmul,
+                         struct qn_cost *cost);
+qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_matmul *matmul);
+
 /* The variants of a group that is one product: QN_MATMUL_VARIANTS defines their functions from
  * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. Those that are
  * ours alone, for products that CLBlast never computes, have OWN in their names. */
 #define QN_MATMUL_OWN_VARIANTS(product)                                                            \
+    QN_MATMUL_OTHER_VARIANT(product, thin)                                                         \
     QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
     QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
-    QN_MATMUL_UNITS_VARIANT(product)
+    QN_MATMUL_OTHER_VARIANT(product, units)
 #define QN_MATMUL_VARIANTS(product)                                                                \
     QN_MATMUL_OWN_VARIANTS(product)                                                                \
     QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)
@@ -94,6 +103,7 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
     {QN_MATMUL_OWN(product),                                                                       \
      {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit}}
 #define QN_MATMUL_OWN(product)                                                                     \
+    {"thin", product##_thin_fits, product##_thin_cost, product##_thin_emit},                       \
     {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},       \
     {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                           \
     {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
@@ -117,21 +127,21 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
         matmul.setting = call->setting;                                                            \
         return qn_matmul_emit(emit, call, &matmul, way);                                           \
     }
-#define QN_MATMUL_UNITS_VARIANT(product)                                                           \
-    static bool product##_units_fits(const struct qn_call *call, const char **why)                 \
+#define QN_MATMUL_OTHER_VARIANT(product, name)                                                     \
+    static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_units_fits(call, &matmul, why);                                           \
+        return qn_matmul_##name##_fits(call, &matmul, why);                                        \
     }                                                                                              \
-    static void product##_units_cost(const struct qn_call *call, struct qn_cost *cost)             \
+    static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        qn_matmul_units_cost(call, &matmul, cost);                                                 \
+        qn_matmul_##name##_cost(call, &matmul, cost);                                              \
     }                                                                                              \
-    static qn_status product##_units_emit(struct qn_emit *emit, const struct qn_call *call)        \
+    static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_units_emit(emit, call, &matmul);                                          \
+        return qn_matmul_##name##_emit(emit, call, &matmul);                                       \
     }
 
 /* The same for column sums, in the shape of CPUs or of GPUs. */

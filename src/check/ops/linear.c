@@ -58,8 +58,8 @@ static double flops(const struct qn_call *call, const char *group)
         ROWS(m, k), WEIGHT(n, k), BIAS(n), ROWS(m, n)                                              \
     }
 
-/* Tiles of the kernels are 64 to 256 wide, register tiles 8 x 32, blocks of k 256 long; sums
- * over more than 1024 elements with few results are split. */
+/* Tiles of the kernels are 64 to 256 wide, register tiles 8 x 32, blocks of k 256 long, 384 for
+ * nine to sixteen rows; sums over more than 1024 elements with few results are split. */
 static const struct qn_check_case cases[] = {
     {"one element", PRODUCT(1, 1, 1)},
     {"odd sizes", PRODUCT(3, 5, 7), .small = true, .f32_only = true},
@@ -80,11 +80,15 @@ static const struct qn_check_case cases[] = {
     {"a long sum of terms", PRODUCT(5, 18, 2070)},
     {"a long sum of outputs", PRODUCT(6, 2061, 17)},
     {"a long sum of rows", PRODUCT(2111, 7, 19)},
+    {"few rows", PRODUCT(13, 600, 520)},
+    {"few outputs", PRODUCT(600, 13, 150)},
+    {"few terms", PRODUCT(150, 600, 13)},
     {"a residual", RESIDUAL(9, 21, 13), .small = true},
     {"a residual alone", {ROWS(8, 16), WEIGHT(16, 16), NONE, ROWS(8, 16)}},
     {"a residual, rank 3",
      {{.rank = 3, .dim = {2, 9, 12}}, WEIGHT(67, 12), BIAS(67), {.rank = 3, .dim = {2, 9, 67}}}},
     {"a residual after a long sum", RESIDUAL(5, 19, 2070)},
+    {"a residual, few outputs", RESIDUAL(37, 6, 20)},
     {0},
 };
 
