@@ -59,6 +59,7 @@ struct qn_check_case {
     const void *attr;    /* the operator's attribute struct */
     bool small;          /* also run where only tiny shapes are affordable (oclgrind) ... */
     bool f32_only;       /* ... and there in f32 alone: no other type has code of its own here */
+    const char *only;    /* ... and there with this variant alone: the case is for its sake */
     double difference;   /* step of the central differences; 0: 1e-5 */
     int rows_per_sample; /* dimension 0 of input 0 is so many times the batch; 0: 1 */
     /* The gradient of input 0 from that of output 0, where central differences do not tell it: at

@@ -211,6 +211,10 @@ static void check_variants(struct run *run, const struct qn_subject *subject,
     const struct qn_op *op = subject->check->op;
     int count = qn_variant_names(op, names);
     run->n_done = 0;
+    if (subject->brief && subject->item->only) {
+        names[0] = subject->item->only;
+        count = 1;
+    }
     for (int i = 0; i < count; i++)
         for (int s = 0; s < settings_of(subject, names[i]) && !is_over(run); s++)
             check_variant(run, subject, names[i], s, record);
