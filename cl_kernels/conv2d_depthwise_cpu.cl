@@ -35,9 +35,10 @@ static inline floatv add_taps(floatv sum, __local const float *from, const float
 static inline void close_up(__local float *rows, int count, int columns, int pitch)
 {
     for (int r = 1; r < count && columns < pitch; r++)
-        for (int x = 0; x < columns; x += QN_V)
-            QN_PASTE(vstore, QN_V)
-    (QN_PASTE(vload, QN_V)(0, rows + r * pitch + x), 0, rows + r * columns + x);
+        for (int x = 0; x < columns; x += QN_V) {
+            const floatv value = QN_PASTE(vload, QN_V)(0, rows + r * pitch + x);
+            QN_PASTE(vstore, QN_V)(value, 0, rows + r * columns + x);
+        }
 }
 
 static inline void store_rows(__global TYPE(D) * d, ulong at, __local const float *made, int count,
@@ -89,12 +90,13 @@ conv2d_depthwise(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) 
             const float bias = has_bias ? LD(B, b, (ulong)channel) : 0.0f;
             load_taps(tap, w, (ulong)(group * channels * depth + c + j) * TAPS);
             for (int r = 0; r < here; r++)
-                for (int x = 0; x < wide; x += QN_V) {
+                for (int x = 0; x < dw; x += QN_V) {
                     __local float *to = made + r * wide + x;
                     const floatv before = j ? QN_PASTE(vload, QN_V)(0, to) : (floatv)(bias);
                     const __local float *from = band + r * step_y * pitch + x * step_x;
-                    QN_PASTE(vstore, QN_V)
-                    (add_taps(before, from, tap, dilation_y * pitch, dilation_x, step_x), 0, to);
+                    const floatv sum =
+                        add_taps(before, from, tap, dilation_y * pitch, dilation_x, step_x);
+                    QN_PASTE(vstore, QN_V)(sum, 0, to);
                 }
             if (j < depth - 1)
                 continue;

@@ -23,24 +23,31 @@ static inline floatv load_lanes(__global const TYPE(D) * d, ulong at, int lanes,
     return QN_PASTE(vload, QN_V)(0, lane);
 }
 
+/* The result, `size` elements in rows of dw, and floats of the band from what one of its elements
+ * meets to what the one below or beside it does, and from one tap to the next. */
+typedef struct {
+    ulong size;
+    int dw, row_step, step, down, right;
+} band_result;
+
 /* total += what one band of the source, `rows` rows of the result, gives each tap. So long sums are
  * sums of short ones. */
 static inline void add_band(floatv *total, __local const float *band, __global const TYPE(D) * d,
-                            ulong at, int rows, int dw, ulong size, int row_step, int step,
-                            int down, int right)
+                            ulong at, int rows, band_result result)
 {
     floatv sum[TAPS];
 #pragma unroll
     for (int t = 0; t < TAPS; t++)
         sum[t] = (floatv)(0.0f);
-    for (int r = 0; r < rows; r++, at += dw, band += row_step)
-        for (int x = 0; x < dw; x += QN_V) {
-            const floatv gradient = load_lanes(d, at + x, dw - x, size);
+    for (int r = 0; r < rows; r++, at += result.dw, band += result.row_step)
+        for (int x = 0; x < result.dw; x += QN_V) {
+            const floatv gradient = load_lanes(d, at + x, result.dw - x, result.size);
+            __local const float *met = band + x * result.step;
 #pragma unroll
             for (int t = 0; t < TAPS; t++)
                 sum[t] = fma(gradient,
-                             band_load(band + x * step + t / QN_KW * down + t % QN_KW * right,
-                                       step),
+                             band_load(met + t / QN_KW * result.down + t % QN_KW * result.right,
+                                       result.step),
                              sum[t]);
         }
 #pragma unroll
@@ -63,7 +70,8 @@ conv2d_depthwise_weight(__global const TYPE(S) * s, ulong s_at, __global const T
     w += w_at;
     const int channel = get_global_id(0), group = channel / channels;
     const int reach = (QN_KH - 1) * dilation_y + 1;
-    const ulong size = (ulong)batch * groups * channels * dh * dw;
+    const band_result result = {(ulong)batch * groups * channels * dh * dw, dw, stride_y * pitch,
+                                stride_x, dilation_y * pitch, dilation_x};
     const band_source source = band_source_of((ulong)batch * groups * sh * sw, sh, sw, padding_y,
                                               padding_x, 1, 1, pitch);
     for (int t = 0; t < TAPS; t++)
@@ -74,7 +82,7 @@ conv2d_depthwise_weight(__global const TYPE(S) * s, ulong s_at, __global const T
             band_pack(band, s, ((ulong)n * groups + group) * sh * sw, row0 * stride_y,
                       (here - 1) * stride_y + reach, source);
             add_band(total, band, d, (((ulong)n * groups * channels + channel) * dh + row0) * dw,
-                     here, dw, size, stride_y * pitch, stride_x, dilation_y * pitch, dilation_x);
+                     here, result);
         }
     for (int t = 0; t < TAPS; t++)
         ACC(W, w, (ulong)channel * TAPS + t, beta, qn_hadd(total[t]));
