@@ -206,6 +206,8 @@ static const struct qn_check_case cases[] = {
     {"causal with more keys", SEPARATE(1, 33, 16, 67, 16), .attr = &causal},
     {"one query", SEPARATE(3, 1, 48, 131, 48), .attr = &three},
     {"one over a tile", PACKED(1, 65, 48), .attr = &two},
+    {"one over a tile of GPUs", SEPARATE(1, 33, 8, 33, 8), .attr = &one, .small = true,
+     .f32_only = true, .only = "gpu"},
     {"causal and one over a block", PACKED(1, 129, 24), .attr = &causal},
     {"one over a block", SEPARATE(1, 129, 8, 257, 8), .attr = &one},
     {"a scale", SEPARATE(1, 21, 32, 22, 32), .attr = &steep},
