@@ -38,7 +38,8 @@ QN_API qn_tensor qn_linear_activation(qn_graph *graph, qn_tensor x, qn_tensor we
 typedef struct qn_batch_matmul_params {
     bool transpose_a, transpose_b; /* the last two dimensions are stored the other way round */
 } qn_batch_matmul_params;
-/* (.., m, n) = a (.., m, k) * b (.., k, n), the dimensions before being the same. */
+/* (.., m, n) = a (.., m, k) * b (.., k, n), the dimensions before being the same; or b is one
+ * matrix for all products, and a is not transposed. */
 QN_API qn_tensor qn_batch_matmul(qn_graph *graph, qn_tensor a, qn_tensor b,
                                  const qn_batch_matmul_params *params);
 

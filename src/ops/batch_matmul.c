@@ -2,7 +2,8 @@
  *
  * y (.., m, n) = a (.., m, k) * b (.., k, n), where the dimensions before the last two are the same
  * and count the products. Either may be stored with its last two dimensions swapped; so is then its
- * gradient.
+ * gradient. One matrix b may serve all products: they are one then, with the rows of all, and so
+ * are the sums of the gradient of b.
  */
 #include "base/shape.h"
 #include "op/matmul.h"
@@ -15,6 +16,18 @@
 static int64_t size_of(const struct qn_operand *operand, int dimension)
 {
     return operand->shape.dim[operand->shape.rank - 2 + dimension];
+}
+
+static bool is_shared(const struct qn_operand *a, const struct qn_operand *b)
+{
+    return b->shape.rank == 2 && a->shape.rank > 2;
+}
+
+/* Rows of a matrix, or of all of them together. */
+static int64_t rows_of(const struct qn_operand *operand, bool together)
+{
+    const int first = together ? 0 : operand->shape.rank - 2;
+    return qn_shape_span(&operand->shape, first, operand->shape.rank - 1);
 }
 
 static bool same_batch(const struct qn_shape *a, const struct qn_shape *b)
@@ -30,9 +43,14 @@ static qn_status shape(struct qn_shape_call *call)
     const struct qn_batch_matmul_attr *attr = call->attr;
     const struct qn_operand *a = &call->in[0], *b = &call->in[1];
     const int rank = a->shape.rank;
-    if (!qn_is_float(a) || !qn_is_float(b) || rank < 2 || b->shape.rank != rank)
-        return qn_shape_error(call, "takes two tensors of float types and of one rank, at least 2");
-    if (!same_batch(&a->shape, &b->shape))
+    const bool shared = is_shared(a, b);
+    if (!qn_is_float(a) || !qn_is_float(b) || rank < 2 || (b->shape.rank != rank && !shared))
+        return qn_shape_error(call, "takes two tensors of float types and of one rank, at least 2, "
+                                    "or a matrix as the second");
+    if (shared && attr->transpose_a)
+        return qn_shape_error(call, "one matrix for all products takes rows that are stored as "
+                                    "rows, not transposed");
+    if (!shared && !same_batch(&a->shape, &b->shape))
         return qn_shape_error(call, "the dimensions before the last two differ");
     if (size_of(a, !attr->transpose_a) != size_of(b, attr->transpose_b))
         return qn_shape_error(call, "rows of %lld elements meet columns of %lld",
@@ -51,25 +69,26 @@ static qn_status shape(struct qn_shape_call *call)
 }
 
 /* What a (m, k) * b (k, n) -> c (m, n) needs beside its operands and the way they are stored. */
-static struct qn_matmul product_of(const struct qn_matmul *how)
+static struct qn_matmul product_of(const struct qn_call *call, const struct qn_matmul *how)
 {
+    const bool shared = is_shared(&call->in[0], &call->in[1]);
     const struct qn_shape *c = &how->c->shape;
     struct qn_matmul product = *how;
-    product.batch = qn_shape_span(c, 0, c->rank - 2);
-    product.m = size_of(how->c, 0);
+    product.batch = shared ? 1 : qn_shape_span(c, 0, c->rank - 2);
+    product.m = rows_of(how->c, shared);
     product.n = size_of(how->c, 1);
-    product.k = size_of(how->a, !how->trans_a);
+    product.k = how->trans_a ? rows_of(how->a, shared) : size_of(how->a, 1);
     return product;
 }
 
 static struct qn_matmul forward(const struct qn_call *call)
 {
     const struct qn_batch_matmul_attr *attr = call->attr;
-    return product_of(&(struct qn_matmul){.a = &call->in[0],
-                                          .b = &call->in[1],
-                                          .c = &call->out[0],
-                                          .trans_a = attr->transpose_a,
-                                          .trans_b = attr->transpose_b});
+    return product_of(call, &(struct qn_matmul){.a = &call->in[0],
+                                                .b = &call->in[1],
+                                                .c = &call->out[0],
+                                                .trans_a = attr->transpose_a,
+                                                .trans_b = attr->transpose_b});
 }
 
 /* dy * b^T, or b * dy^T where a is stored transposed. */
@@ -77,12 +96,12 @@ static struct qn_matmul gradient_of_a(const struct qn_call *call)
 {
     const struct qn_batch_matmul_attr *attr = call->attr;
     const struct qn_operand *dy = &call->dout[0], *b = &call->in[1];
-    return product_of(&(struct qn_matmul){.a = attr->transpose_a ? b : dy,
-                                          .b = attr->transpose_a ? dy : b,
-                                          .c = &call->din[0],
-                                          .trans_a = attr->transpose_a && attr->transpose_b,
-                                          .trans_b = attr->transpose_a || !attr->transpose_b,
-                                          .beta = call->beta_in[0]});
+    return product_of(call, &(struct qn_matmul){.a = attr->transpose_a ? b : dy,
+                                                .b = attr->transpose_a ? dy : b,
+                                                .c = &call->din[0],
+                                                .trans_a = attr->transpose_a && attr->transpose_b,
+                                                .trans_b = attr->transpose_a || !attr->transpose_b,
+                                                .beta = call->beta_in[0]});
 }
 
 /* a^T * dy, or dy^T * a where b is stored transposed. */
@@ -90,12 +109,12 @@ static struct qn_matmul gradient_of_b(const struct qn_call *call)
 {
     const struct qn_batch_matmul_attr *attr = call->attr;
     const struct qn_operand *dy = &call->dout[0], *a = &call->in[0];
-    return product_of(&(struct qn_matmul){.a = attr->transpose_b ? dy : a,
-                                          .b = attr->transpose_b ? a : dy,
-                                          .c = &call->din[1],
-                                          .trans_a = attr->transpose_b || !attr->transpose_a,
-                                          .trans_b = attr->transpose_b && attr->transpose_a,
-                                          .beta = call->beta_in[1]});
+    return product_of(call, &(struct qn_matmul){.a = attr->transpose_b ? dy : a,
+                                                .b = attr->transpose_b ? a : dy,
+                                                .c = &call->din[1],
+                                                .trans_a = attr->transpose_b || !attr->transpose_a,
+                                                .trans_b = attr->transpose_b && attr->transpose_a,
+                                                .beta = call->beta_in[1]});
 }
 
 QN_MATMUL_VARIANTS(forward)

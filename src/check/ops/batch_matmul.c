@@ -18,13 +18,14 @@ static void reference(const struct qn_reference *r)
     const struct qn_operand *a = &r->call->in[0], *y = &r->call->out[0];
     const int64_t m = size_of(y, 0), n = size_of(y, 1), k = size_of(a, !attr->transpose_a);
     const int64_t batch = qn_shape_span(&y->shape, 0, y->shape.rank - 2);
+    const int64_t next_b = r->call->in[1].shape.rank < y->shape.rank ? 0 : k * n;
     for (int64_t p = 0; p < batch; p++)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
                 double sum = 0;
                 for (int64_t l = 0; l < k; l++)
                     sum += r->in[0][p * m * k + (attr->transpose_a ? l * m + i : i * k + l)] *
-                           r->in[1][p * k * n + (attr->transpose_b ? j * k + l : l * n + j)];
+                           r->in[1][p * next_b + (attr->transpose_b ? j * k + l : l * n + j)];
                 r->out[0][(p * m + i) * n + j] = sum;
             }
 }
@@ -80,14 +81,23 @@ static const struct qn_check_case cases[] = {
     {"one over a tile", {MATRICES(2, 65, 33), MATRICES(2, 33, 129)}, .attr = &nn},
     {"one over a tile, both transposed", {MATRICES(2, 33, 65), MATRICES(2, 129, 33)}, .attr = &tt},
     {"several large tiles", {MATRICES(2, 300, 3), MATRICES(2, 3, 270)}, .attr = &nn},
+    {"one matrix for all", {MATRICES(3, 5, 7), MATRIX(7, 11)}, .attr = &nn, .small = true},
+    {"one matrix for all, transposed", {MATRICES(3, 5, 7), MATRIX(11, 7)}, .attr = &nt},
+    {"one matrix for all heads", {HEADS(2, 3, 9, 20), MATRIX(20, 18)}, .attr = &nn},
+    {"one parameter for all, a long sum of rows",
+     {MATRICES(9, 130, 21), {.role = QN_ROLE_PARAMETER, .rank = 2, .dim = {21, 6}}},
+     .attr = &nn},
     {"a long sum of terms", {MATRICES(2, 5, 1100), MATRICES(2, 1100, 6)}, .attr = &nn},
     {0},
 };
 
 static const struct qn_check_case refused[] = {
     {"a row", {{.rank = 1, .dim = {4}}, {.rank = 1, .dim = {4}}}, .attr = &nn},
-    {"two ranks", {MATRICES(2, 3, 4), MATRIX(4, 5)}, .attr = &nn},
+    {"two ranks", {HEADS(2, 2, 3, 4), MATRICES(2, 4, 5)}, .attr = &nn},
     {"two batches", {MATRICES(2, 3, 4), MATRICES(3, 4, 5)}, .attr = &nn},
+    {"a matrix for all as the first", {MATRIX(3, 4), MATRICES(2, 4, 5)}, .attr = &nn},
+    {"one matrix for all, the first transposed", {MATRICES(2, 4, 3), MATRIX(4, 5)}, .attr = &tn},
+    {"one matrix of another length", {MATRICES(2, 3, 4), MATRIX(5, 4)}, .attr = &nn},
     {"two lengths", {MATRIX(3, 4), MATRIX(3, 4)}, .attr = &nn},
     {"two lengths, b transposed", {MATRIX(3, 4), MATRIX(4, 3)}, .attr = &nt},
     {"integers",
