@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct layer small = {.batch = 8, .n = 24, .k = 40};
+static const struct layer small = {.batch = 24, .n = 24, .k = 40};
 /* Few results of long sums: the sums are split into parts, which no small case of the harness
  * has. */
-static const struct layer split = {.batch = 8, .n = 16, .k = 8192};
+static const struct layer split = {.batch = 24, .n = 24, .k = 8192};
 
 /* The first variant that fits the device. */
 static const char *shape_of(const struct bench_device *d)
@@ -137,7 +137,7 @@ static void a_miscompiled_variant_is_never_taken(void **state)
     assert_int_equal(d.n_warnings, 1);
     assert_non_null(strstr(d.warnings, "linear: variant "));
     /* at other sizes, which nobody timed, it is not taken either */
-    const struct layer other = {.batch = 8, .n = 32, .k = 48};
+    const struct layer other = {.batch = 32, .n = 32, .k = 48};
     assert_string_not_equal(taken(&d, &other, found, text), shape_of(&d));
     free(found);
     bench_device_close(&d);
