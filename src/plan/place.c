@@ -161,23 +161,24 @@ static int list_pool(const struct qn_storage *storages, int count, int pool, qn_
     return n;
 }
 
-static void tighten_pool(struct qn_storage *storages, int count, int pool, int64_t *bytes,
+/* False when out of memory. */
+static bool tighten_pool(struct qn_storage *storages, int count, int pool, int64_t *bytes,
                          qn_lifetime *boxes, int *index)
 {
     struct qn_arena arena = {0};
     const int n = list_pool(storages, count, pool, boxes, index);
-    const int64_t bound = qn_pack_bound(boxes, n, &arena), unit = 512;
-    const int64_t gap = bound < 0 ? 0 : *bytes - bound;
-    for (int h = 0; gap > 0 && h < HEIGHTS; h++) {
+    const int64_t bound = qn_pack_bound(boxes, n, &arena), gap = *bytes - bound, unit = 512;
+    enum qn_packing done = bound < 0 ? QN_PACK_NO_MEMORY : QN_PACK_GAVE_UP;
+    for (int h = 0; gap > 0 && done != QN_PACKED && done != QN_PACK_NO_MEMORY && h < HEIGHTS; h++) {
         const int64_t height = bound + gap * h / HEIGHTS / unit * unit;
-        if (qn_pack(boxes, n, height, NODES, &arena) != QN_PACKED)
-            continue;
-        for (int i = 0; i < n; i++)
+        done = qn_pack(boxes, n, height, NODES, &arena);
+        for (int i = 0; done == QN_PACKED && i < n; i++)
             storages[index[i]].offset = boxes[i].offset;
-        *bytes = height;
-        break;
+        if (done == QN_PACKED)
+            *bytes = height;
     }
     qn_arena_free(&arena);
+    return done != QN_PACK_NO_MEMORY;
 }
 
 static bool tighten(struct qn_storage *storages, int count, struct qn_arena *arena,
@@ -189,7 +190,8 @@ static bool tighten(struct qn_storage *storages, int count, struct qn_arena *are
         return false;
     placement->total = 0;
     for (int pool = 0; pool < placement->n_pools; pool++) {
-        tighten_pool(storages, count, pool, &placement->pool_bytes[pool], boxes, index);
+        if (!tighten_pool(storages, count, pool, &placement->pool_bytes[pool], boxes, index))
+            return false;
         placement->total += placement->pool_bytes[pool];
     }
     return true;
