@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "ops/conv2d_product.h"
 
+#include "base/log.h"
+#include "base/shape.h"
+#include "ops/matmul.h"
+
 static const struct qn_conv2d_tile cpu_tiles[] = {
     {4, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
     {8, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
@@ -128,4 +132,57 @@ struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
     qn_launch_type(&launch, "D", &call->dout[0]);
     qn_launch_type(&launch, "W", made);
     return launch;
+}
+
+/* --- the split of a long sum --- */
+
+static int64_t copy_bytes(const struct qn_call *call)
+{
+    return qn_shape_count(&call->in[1].shape) * (int64_t)sizeof(float);
+}
+
+struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum)
+{
+    const int64_t aim = (int64_t)QN_CONV2D_GROUPS_PER_UNIT * call->facts->compute_units;
+    const int64_t copies = sum->scratch / copy_bytes(call), most = sum->length / sum->least;
+    int64_t parts = qn_div_up(aim, sum->groups);
+    parts = parts < copies ? parts : copies;
+    parts = parts < most ? parts : most;
+    if (parts < 2)
+        return (struct qn_conv2d_split){1, sum->length};
+    const int64_t terms = qn_round_up(qn_div_up(sum->length, parts), sum->block);
+    return (struct qn_conv2d_split){qn_div_up(sum->length, terms), terms};
+}
+
+void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_split *split,
+                          struct qn_cost *cost)
+{
+    qn_conv2d_cost(call, QN_CONV2D_WEIGHT, cost);
+    if (split->parts == 1)
+        return;
+    cost->launches = 2;
+    cost->scratch = split->parts * copy_bytes(call);
+    cost->bytes += 2 * (double)cost->scratch;
+}
+
+struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
+                                        const struct qn_conv2d_product *p,
+                                        const struct qn_conv2d_split *split)
+{
+    const bool copies = split->parts > 1;
+    struct qn_launch launch = qn_conv2d_weight_launch(
+        call, p, copies ? &call->scratch : &call->din[1], copies ? 0 : call->beta_in[1]);
+    launch.kernel = "conv2d_weight";
+    launch.global[2] = split->parts;
+    qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(split->terms));
+    return launch;
+}
+
+qn_status qn_conv2d_split_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_launch *launch, const struct qn_conv2d_split *split)
+{
+    QN_TRY(qn_emit_launch(emit, launch));
+    return qn_add_parts(emit, call,
+                        &(struct qn_parts){split->parts, qn_shape_count(&call->in[1].shape),
+                                           &call->din[1], call->beta_in[1]});
 }

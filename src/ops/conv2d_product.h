@@ -60,6 +60,28 @@ struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
 /* Appends an argument. */
 void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
 
+/* The gradient of the weights is a long sum with few results. Where those would not keep the device
+ * busy the sum is split into parts, each with its own copy of the gradient in scratch, and a second
+ * launch adds the copies in order. Part of the numeric identity: from shapes and facts alone. */
+struct qn_conv2d_sum {
+    int64_t length;       /* terms: pixels, or tiles of them */
+    int64_t groups;       /* work-groups of one part */
+    int64_t least, block; /* terms that a part has at least, and a multiple of */
+    int64_t scratch;      /* most bytes of copies */
+};
+struct qn_conv2d_split {
+    int64_t parts, terms; /* terms of a part */
+};
+struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum);
+void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_split *split,
+                          struct qn_cost *cost);
+/* qn_conv2d_weight_launch for the parts, whose terms are one argument more; and both launches. */
+struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
+                                        const struct qn_conv2d_product *product,
+                                        const struct qn_conv2d_split *split);
+qn_status qn_conv2d_split_emit(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_launch *launch, const struct qn_conv2d_split *split);
+
 /* conv2d_depthwise.c: by groups of one input channel. */
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);
 bool qn_conv2d_depthwise_fits_gpu(const struct qn_call *call, const char **why);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights by Winograd's F(3x3, 2x2) on CPUs. Where its blocks would not keep
- * the device busy the tiles are split into parts, each with its own copy of the gradient in
- * scratch, and a second launch adds the copies in order.
+ * The gradient of the weights by Winograd's F(3x3, 2x2) on CPUs.
  */
 #include "ops/conv2d_product.h"
 
-#include "base/log.h"
 #include "base/shape.h"
-#include "ops/matmul.h"
 
 /* Channels on either side of a block, and tiles of 2 x 2 pixels that are transformed at a time. */
 enum { BLOCK_CHANNELS = 64, BLOCK_TILES = 16, POINTS = 16 };
@@ -16,32 +12,23 @@ enum { BLOCK_CHANNELS = 64, BLOCK_TILES = 16, POINTS = 16 };
 enum { PART_TILES = 64 };
 static const int64_t most_scratch = INT64_C(4) << 20;
 
-/* Part of the numeric identity: from shapes and facts alone. */
-struct split {
-    int64_t blocks[2], parts, part_tiles;
+struct blocks {
+    int64_t inputs, outputs; /* of channels */
+    struct qn_conv2d_split split;
 };
 
-static int64_t copy_bytes(const struct qn_call *call)
-{
-    return qn_shape_count(&call->in[1].shape) * (int64_t)sizeof(float);
-}
-
-static struct split split_of(const struct qn_call *call)
+static struct blocks blocks_of(const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    const int64_t tiles = p.batch * qn_div_up(p.plane[0], 2) * qn_div_up(p.plane[1], 2);
-    struct split s = {
-        {qn_div_up(p.depth, BLOCK_CHANNELS), qn_div_up(p.channels, BLOCK_CHANNELS)}, 1, tiles};
-    int64_t wanted = qn_div_up((int64_t)QN_CONV2D_GROUPS_PER_UNIT * call->facts->compute_units,
-                               s.blocks[0] * s.blocks[1]);
-    int64_t most = most_scratch / copy_bytes(call);
-    most = most < tiles / PART_TILES ? most : tiles / PART_TILES;
-    wanted = wanted < most ? wanted : most;
-    if (wanted < 2)
-        return s;
-    s.part_tiles = qn_round_up(qn_div_up(tiles, wanted), BLOCK_TILES);
-    s.parts = qn_div_up(tiles, s.part_tiles);
-    return s;
+    struct blocks b = {qn_div_up(p.depth, BLOCK_CHANNELS), qn_div_up(p.channels, BLOCK_CHANNELS)};
+    b.split =
+        qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = p.batch * qn_div_up(p.plane[0], 2) *
+                                                                qn_div_up(p.plane[1], 2),
+                                                      .groups = b.inputs * b.outputs,
+                                                      .least = PART_TILES,
+                                                      .block = BLOCK_TILES,
+                                                      .scratch = most_scratch});
+    return b;
 }
 
 static int64_t local_bytes(int64_t vector)
@@ -65,29 +52,19 @@ bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why
 
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    const struct split s = split_of(call);
-    qn_conv2d_cost(call, QN_CONV2D_WEIGHT, cost);
-    if (s.parts == 1)
-        return;
-    cost->launches = 2;
-    cost->scratch = s.parts * copy_bytes(call);
-    cost->bytes += 2 * (double)cost->scratch;
+    const struct blocks b = blocks_of(call);
+    qn_conv2d_split_cost(call, &b.split, cost);
 }
 
 qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    const struct split s = split_of(call);
-    const struct qn_operand *made = s.parts > 1 ? &call->scratch : &call->din[1];
+    const struct blocks b = blocks_of(call);
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
-    struct qn_launch launch =
-        qn_conv2d_weight_launch(call, &p, made, s.parts > 1 ? 0 : call->beta_in[1]);
+    struct qn_launch launch = qn_conv2d_split_launch(call, &p, &b.split);
     launch.program = "conv2d_winograd_weight_cpu";
-    launch.kernel = "conv2d_weight";
-    launch.global[0] = s.blocks[0];
-    launch.global[1] = s.blocks[1];
-    launch.global[2] = s.parts;
-    qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(s.part_tiles));
+    launch.global[0] = b.inputs;
+    launch.global[1] = b.outputs;
     qn_launch_option(&launch, "QN_V", vector);
     qn_launch_option(&launch, "QN_NV", BLOCK_TILES / vector);
     qn_launch_option(&launch, "QN_WIDE", BLOCK_CHANNELS / vector);
@@ -96,8 +73,5 @@ qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *
     qn_launch_option(&launch, "QN_DEPTH", BLOCK_CHANNELS);
     qn_launch_option(&launch, "QN_STEP", 2);
     qn_launch_option(&launch, "QN_INSIDE", 0);
-    QN_TRY(qn_emit_launch(emit, &launch));
-    return qn_add_parts(emit, call,
-                        &(struct qn_parts){s.parts, qn_shape_count(&call->in[1].shape),
-                                           &call->din[1], call->beta_in[1]});
+    return qn_conv2d_split_emit(emit, call, &launch, &b.split);
 }

@@ -126,27 +126,31 @@ static bool list_neighbours(struct packer *p, struct qn_arena *arena)
 
 static bool list_members(struct packer *p, struct qn_arena *arena)
 {
-    int total = 0;
+    struct section *sections = p->sections;
     for (int i = 0; i < p->count; i++)
-        total += p->end[i] - p->first[i];
-    p->members = qn_arena_new(arena, int, (size_t)total + 1);
-    if (!p->members)
-        return false;
-    int at = 0;
-    for (int s = 0; s < p->n_sections; s++) {
-        p->sections[s].members = at;
-        for (int i = 0; i < p->count; i++)
-            if (p->first[i] <= s && s < p->end[i])
-                p->members[at++] = i;
-    }
-    p->sections[p->n_sections].members = at;
-    return true;
+        for (int s = p->first[i]; s < p->end[i]; s++)
+            sections[s].members++;
+    for (int s = 1; s <= p->n_sections; s++)
+        sections[s].members += sections[s - 1].members;
+    p->members = qn_arena_new(arena, int, (size_t)sections[p->n_sections].members + 1);
+    for (int i = p->count - 1; p->members && i >= 0; i--)
+        for (int s = p->first[i]; s < p->end[i]; s++)
+            p->members[--sections[s].members] = i;
+    return p->members;
+}
+
+static void add_totals(struct packer *p)
+{
+    for (int i = 0; i < p->count; i++)
+        for (int s = p->first[i]; s < p->end[i]; s++)
+            p->sections[s].total += p->boxes[i].size;
 }
 
 static void set_bottom(struct packer *p)
 {
     for (int s = 0; s < p->n_sections; s++)
         p->sections[s].floor = p->sections[s].total = p->sections[s].spans = 0;
+    add_totals(p);
     p->n_open = 0;
     for (int i = 0; i < p->count; i++) {
         p->least[i] = 0;
@@ -155,30 +159,34 @@ static void set_bottom(struct packer *p)
             continue;
         p->open[p->n_open++] = i;
         p->offset[i] = -1;
-        for (int s = p->first[i]; s < p->end[i]; s++) {
-            p->sections[s].total += p->boxes[i].size;
+        for (int s = p->first[i]; s < p->end[i]; s++)
             p->sections[s].spans += s > p->first[i];
-        }
     }
     p->nodes = 0;
     p->n_changes = 0;
 }
 
-static bool prepare(struct packer *p, struct qn_arena *arena)
+/* As much as the bound needs. */
+static bool prepare_sections(struct packer *p, struct qn_arena *arena)
 {
     const size_t n = (size_t)p->count + 1;
     p->first = qn_arena_new(arena, int, n);
     p->end = qn_arena_new(arena, int, n);
+    p->sections = qn_arena_new(arena, struct section, n);
+    return p->first && p->end && p->sections && find_sections(p, arena);
+}
+
+static bool prepare(struct packer *p, struct qn_arena *arena)
+{
+    const size_t n = (size_t)p->count + 1;
     p->least = qn_arena_new(arena, int64_t, n);
     p->offset = qn_arena_new(arena, int64_t, n);
     p->list = qn_arena_new(arena, int, n);
     p->rank = qn_arena_new(arena, int64_t, n);
     p->ranked = qn_arena_new(arena, struct ranked, n);
     p->open = qn_arena_new(arena, int, n);
-    p->sections = qn_arena_new(arena, struct section, n);
-    return p->first && p->end && p->least && p->offset && p->list && p->rank && p->ranked &&
-           p->open && p->sections && find_sections(p, arena) && list_neighbours(p, arena) &&
-           list_members(p, arena);
+    return p->least && p->offset && p->list && p->rank && p->ranked && p->open &&
+           prepare_sections(p, arena) && list_neighbours(p, arena) && list_members(p, arena);
 }
 
 /* --- moves --- */
@@ -461,9 +469,9 @@ int64_t qn_pack_bound(const qn_lifetime *boxes, int count, struct qn_arena *aren
 {
     struct packer p = {.boxes = boxes, .count = count};
     int64_t bound = 0;
-    if (!prepare(&p, arena))
+    if (!prepare_sections(&p, arena))
         return -1;
-    set_bottom(&p);
+    add_totals(&p);
     for (int s = 0; s < p.n_sections; s++)
         bound = p.sections[s].total > bound ? p.sections[s].total : bound;
     return bound;
