@@ -123,6 +123,7 @@ static const struct qn_check_case cases[] = {
     {"weight alone", {IMAGES(6, 3, 17), ROW(3), NONE}, GROUP(3)},
     {"bias alone", {IMAGES(6, 3, 17), NONE, ROW(3)}, GROUP(6)},
     {"features", {IMAGES(37, 19), ROW(19), ROW(19)}, GROUP(16)},
+    {"one feature", {IMAGES(9, 1), ROW(1), ROW(1)}, GROUP(4)},
     {"rank 5", {IMAGES(4, 3, 2, 5, 3), ROW(3), ROW(3)}, GROUP(2)},
     {"far from 0", {FAR_IMAGES(8, 2, 31), ROW(2), ROW(2)}, GROUP(4)},
     {"more channels than a work-group", {IMAGES(5, 131, 3), ROW(131), ROW(131)}, GROUP(2)},
