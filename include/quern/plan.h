@@ -60,6 +60,14 @@ typedef enum qn_recompute_mode {
     QN_RECOMPUTE_CHOSEN, /* the nodes named by qn_recompute or `chosen` are recomputed */
 } qn_recompute_mode;
 
+/* How long the search for what to recompute takes; counted in moves, so that it gives the same on
+ * every machine. */
+typedef enum qn_plan_effort {
+    QN_EFFORT_DEFAULT,  /* less than a second for small networks, some for a thousand operators */
+    QN_EFFORT_INSTANT,  /* simple plans alone */
+    QN_EFFORT_THOROUGH, /* minutes */
+} qn_plan_effort;
+
 enum { QN_MAX_BATCH_SIZES = 16 };
 
 typedef struct qn_plan_params {
@@ -69,6 +77,7 @@ typedef struct qn_plan_params {
         batch[QN_MAX_BATCH_SIZES]; /* effective batch sizes that training will use, ended by 0 */
     int64_t micro_batch;           /* 0: chosen */
     qn_recompute_mode recompute;
+    qn_plan_effort effort;
     const char *chosen;   /* names of nodes, comma-separated, added to those of qn_recompute */
     const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
                              before all others; "linear=cpu:8x2" names a setting too; "" or NULL:

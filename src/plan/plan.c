@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 #include "base/text.h"
+#include "plan/improve.h"
 #include "plan/search.h"
 #include "plan/tuning.h"
 
@@ -85,6 +86,7 @@ static qn_status check_choices(const struct qn_log *log, const struct qn_plan_pa
 {
     QN_REQUIRE(log, params->budget >= 0);
     QN_REQUIRE(log, (int)params->recompute >= 0 && params->recompute <= QN_RECOMPUTE_CHOSEN);
+    QN_REQUIRE(log, (int)params->effort >= 0 && params->effort <= QN_EFFORT_THOROUGH);
     QN_REQUIRE(log, (int)params->optimizer.kind >= 0 && params->optimizer.kind <= QN_ADAMW);
     return QN_OK;
 }
@@ -247,10 +249,13 @@ static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, doub
 static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
                                   int64_t *smallest)
 {
-    const struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log, tuning};
+    struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log, tuning};
+    struct qn_lists lists;
     struct qn_choice choice;
     double keep_all;
     QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
+    QN_TRY(qn_lists_find(&how, &plan->persist, &lists));
+    how.lists = &lists;
     QN_TRY(qn_search(&how, &plan->persist, &choice));
     if (smallest)
         *smallest = choice.smallest == INT64_MAX ? 0 : choice.smallest;

@@ -98,6 +98,7 @@ struct qn_problem {
 };
 
 struct qn_tuning;
+struct qn_lists;
 
 struct qn_lowering {
     struct qn_arena *arena;
@@ -105,6 +106,7 @@ struct qn_lowering {
     const struct qn_plan_params *params;
     const struct qn_log *log;
     const struct qn_tuning *tuning; /* what params->tuning says; NULL: nothing */
+    const struct qn_lists *lists;   /* candidates of local search (improve.h); NULL: none */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
                         cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */

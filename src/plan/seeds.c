@@ -7,6 +7,7 @@
  * swept), and by how long what is made again is held.
  */
 #include "base/log.h"
+#include "plan/improve.h"
 #include "plan/program.h"
 #include "plan/seeds.h"
 
@@ -15,7 +16,10 @@
 
 enum { SWEEP = 32 };
 static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
-enum { N_WINDOWS = sizeof windows / sizeof *windows, MOST = SWEEP * (N_WINDOWS + 1) + 2 };
+enum {
+    N_WINDOWS = sizeof windows / sizeof *windows,
+    MOST = SWEEP * (N_WINDOWS + 1) + QN_MOST_LISTS + 2
+};
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
 static qn_status out_of_memory(const struct qn_lowering *how)
@@ -224,6 +228,23 @@ static qn_status seed_chosen(struct seeding *s)
     return add_candidate(s, QN_SEED_CHOSEN, 0);
 }
 
+/* --- found before --- */
+
+/* The lists were found at another batch size: tasks are the same, what they cost is not. */
+static qn_status seed_lists(struct seeding *s)
+{
+    const struct qn_lists *lists = s->how->lists;
+    for (int i = 0; lists && i < lists->count && lists->n_tasks == s->problem->n_tasks; i++) {
+        struct qn_candidate *candidate = &s->out->items[s->out->count++];
+        *candidate = (struct qn_candidate){.seed = QN_SEED_LISTS, .steps = lists->items[i]};
+        candidate->steps.seconds = 0;
+        for (int k = 0; k < candidate->steps.count; k++)
+            candidate->steps.seconds += s->problem->tasks[candidate->steps.task[k]].seconds;
+        QN_TRY(steps_peak(s->how, s->problem, &candidate->steps, &candidate->peak));
+    }
+    return QN_OK;
+}
+
 /* --- all together --- */
 
 static qn_status find_saved(struct seeding *s)
@@ -276,9 +297,10 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
                              struct qn_candidates *out)
 {
     static qn_status (*const seeds[])(struct seeding *) = {seed_keep_all, seed_cheap, seed_segments,
-                                                           seed_chosen};
+                                                           seed_chosen, seed_lists};
     static const unsigned allowed[] = {
-        [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP | 1u << QN_SEED_SEGMENTS,
+        [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP |
+                              1u << QN_SEED_SEGMENTS | 1u << QN_SEED_LISTS,
         [QN_RECOMPUTE_NONE] = 1u << QN_SEED_KEEP_ALL,
         [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
         [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,

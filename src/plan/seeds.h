@@ -8,7 +8,14 @@
 
 #include "plan/schedule.h"
 
-enum qn_seed { QN_SEED_KEEP_ALL, QN_SEED_CHEAP, QN_SEED_SEGMENTS, QN_SEED_CHOSEN, QN_SEED_COUNT };
+enum qn_seed {
+    QN_SEED_KEEP_ALL,
+    QN_SEED_CHEAP,
+    QN_SEED_SEGMENTS,
+    QN_SEED_CHOSEN,
+    QN_SEED_LISTS, /* found by local search before: how->lists */
+    QN_SEED_COUNT
+};
 
 struct qn_candidate {
     enum qn_seed seed;

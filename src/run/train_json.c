@@ -35,6 +35,7 @@ static const struct field plan_fields[] = {
     PLAN(budget, WHOLE),
     {"micro_batch", offsetof(struct qn_plan_params, micro_batch), WHOLE},
     PLAN(recompute, INTEGER),
+    PLAN(effort, INTEGER),
     {"optimizer", offsetof(struct qn_plan_params, optimizer.kind), INTEGER},
     {"momentum", offsetof(struct qn_plan_params, optimizer.momentum), REAL},
     {"nesterov", offsetof(struct qn_plan_params, optimizer.nesterov), FLAG},
@@ -265,6 +266,8 @@ static qn_status check_ranges(const struct reading *r)
     const struct qn_checkpoint_info *info = &r->checkpoint->info;
     if ((int)info->plan.recompute < 0 || info->plan.recompute > QN_RECOMPUTE_CHOSEN)
         return wrong(r, "recompute");
+    if ((int)info->plan.effort < 0 || info->plan.effort > QN_EFFORT_THOROUGH)
+        return wrong(r, "effort");
     if ((int)info->plan.optimizer.kind < 0 || info->plan.optimizer.kind > QN_ADAMW)
         return wrong(r, "optimizer");
     if (info->facts.alignment < 1 || info->facts.max_alloc_bytes < 1)

@@ -19,6 +19,8 @@ static const struct {
                             "samples that are on the device at a time"},
     [OPTION_RECOMPUTE] = {"--recompute", "MODE", "memory.recompute",
                           "activations made again: auto, none, all, or names of nodes"},
+    [OPTION_EFFORT] = {"--plan-effort", "MODE", "memory.effort",
+                       "of the search for what to recompute: default, instant, thorough"},
     [OPTION_STORAGE] = {"--storage", "TYPE", "memory.storage", "of activations: f32, f16, bf16"},
     [OPTION_STEPS] = {"--steps", "N", "train.steps", "updates in all"},
     [OPTION_EPOCHS] = {"--epochs", "N", "train.epochs", "epochs in all"},

@@ -204,6 +204,7 @@ static const char *read_storage(const struct key *key, const char *text, void *t
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
+static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
 static const char *const storages[] = {"f32", "f16", "bf16", NULL};
 
@@ -258,6 +259,8 @@ static const struct key keys[] = {
      .help = "samples at a time, or auto (auto)"},
     {"memory", "recompute", read_recompute, AT(memory), .words = recomputes,
      .help = "auto, none, all, or names of nodes (auto)"},
+    {"memory", "effort", read_word, AT(memory.effort), .words = efforts,
+     .help = "of the search for it: default, instant or thorough (default)"},
     {"memory", "storage", read_storage, AT(memory.storage), .words = storages,
      .help = "of activations: f32, f16 or bf16 (f32)"},
     {"memory", "variants", read_text, AT(memory.variants),
@@ -473,6 +476,7 @@ qn_plan_params settings_plan(const struct settings *s)
         .budget = s->memory.budget,
         .micro_batch = s->memory.micro_batch,
         .recompute = s->memory.recompute,
+        .effort = s->memory.effort,
         .chosen = s->memory.chosen,
         .variants = s->memory.variants,
         .optimizer = s->train.optimizer,

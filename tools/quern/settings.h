@@ -68,6 +68,7 @@ struct memory_settings {
     int64_t budget; /* 0: not given */
     int64_t micro_batch;
     qn_recompute_mode recompute;
+    qn_plan_effort effort;
     const char *chosen, *variants;
     qn_dtype storage;
     enum tune_mode tune;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/improve.h"
+
+#include "base/log.h"
+#include "plan/anneal.h"
+#include "plan/seeds.h"
+#include "plan/timeline.h"
+
+/* Targets between the smallest seed and keeping all, and below the smallest; moves for each task
+ * and target. */
+enum { STEPS = 8, BELOW = 2, LEAST_MOVES = 2000 };
+static const int64_t moves_per_task[] = {
+    [QN_EFFORT_DEFAULT] = 60, [QN_EFFORT_INSTANT] = 0, [QN_EFFORT_THOROUGH] = 10000};
+
+struct improving {
+    struct qn_lowering how; /* with an arena of its own, and quiet */
+    struct qn_arena *arena; /* for the lists */
+    struct qn_problem problem;
+    struct qn_candidates seeds;
+    struct qn_lists *lists;
+    int64_t peak[QN_MOST_LISTS]; /* by list */
+};
+
+/* At the largest batch at which no tensor is too large; *lowered false: there is none. */
+static qn_status lower(struct improving *s, const struct qn_persist *persist, bool *lowered)
+{
+    const int64_t group = qn_one_group(s->how.params, persist->graph);
+    int64_t batch = qn_largest_batch(s->how.params);
+    bool too_large;
+    s->how.too_large = &too_large;
+    for (;;) {
+        too_large = false;
+        const qn_status status = qn_lower_training(&s->how, persist, batch, &s->problem);
+        *lowered = status == QN_OK;
+        if (status == QN_OK || (status == QN_ERR_MEMORY && !too_large))
+            return status;
+        if (!too_large || batch <= group)
+            return QN_OK;
+        batch = batch / 2 > group ? batch / 2 / group * group : group;
+    }
+}
+
+static const struct qn_steps *fastest_within(const struct qn_candidates *seeds, int64_t peak)
+{
+    for (int i = 0; i < seeds->count; i++)
+        if (seeds->items[i].peak <= peak)
+            return &seeds->items[i].steps;
+    return &seeds->items[seeds->count - 1].steps;
+}
+
+/* Whether a seed or another list is neither slower nor larger. */
+static bool is_beaten(const struct improving *s, const struct qn_steps *found, int64_t peak)
+{
+    for (int i = 0; i < s->seeds.count; i++)
+        if (s->seeds.items[i].peak <= peak && s->seeds.items[i].steps.seconds <= found->seconds)
+            return true;
+    for (int i = 0; i < s->lists->count; i++)
+        if (s->peak[i] <= peak && s->lists->items[i].seconds <= found->seconds)
+            return true;
+    return false;
+}
+
+/* Adds a list in the place of those that it beats. */
+static bool keep_list(struct improving *s, const struct qn_steps *found, int64_t peak)
+{
+    struct qn_lists *lists = s->lists;
+    int kept = 0;
+    if (is_beaten(s, found, peak))
+        return true;
+    for (int i = 0; i < lists->count; i++)
+        if (s->peak[i] < peak || lists->items[i].seconds < found->seconds) {
+            s->peak[kept] = s->peak[i];
+            lists->items[kept++] = lists->items[i];
+        }
+    s->peak[kept] = peak;
+    lists->items[kept] = *found;
+    lists->items[kept].task =
+        qn_arena_copy(s->arena, found->task, (size_t)found->count * sizeof *found->task);
+    lists->count = kept + 1;
+    return lists->items[kept].task;
+}
+
+/* Local search takes lists whose tasks run a few times. */
+static bool runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
+                       struct qn_arena *arena, bool *often)
+{
+    int *runs = qn_arena_new(arena, int, (size_t)problem->n_tasks + 1);
+    *often = false;
+    for (int i = 0; runs && i < steps->count; i++)
+        *often |= ++runs[steps->task[i]] > QN_MOST_RUNS;
+    return runs;
+}
+
+static bool improve_one(struct improving *s, const struct qn_steps *from,
+                        const struct qn_anneal_params *params, struct qn_arena *arena)
+{
+    struct qn_steps found;
+    int64_t peak;
+    bool often;
+    if (!runs_often(&s->problem, from, arena, &often))
+        return false;
+    return often || (qn_anneal(&s->problem, from, params, arena, &found, &peak) &&
+                     keep_list(s, &found, peak));
+}
+
+/* From the seed that comes nearest and from keeping all. */
+static qn_status search_for(struct improving *s, int64_t target)
+{
+    const struct qn_steps *from[] = {fastest_within(&s->seeds, target), &s->seeds.items[0].steps};
+    int64_t moves = moves_per_task[s->how.params->effort] * s->problem.n_tasks;
+    moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
+    for (uint64_t i = 0; i < sizeof from / sizeof *from; i++) {
+        struct qn_arena arena = {0};
+        const struct qn_anneal_params params = {target, moves, i + 1};
+        const bool done = improve_one(s, from[i], &params, &arena);
+        qn_arena_free(&arena);
+        if (!done)
+            return QN_ERR_MEMORY;
+    }
+    return QN_OK;
+}
+
+static qn_status search_all(struct improving *s)
+{
+    const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
+    s->lists->n_tasks = s->problem.n_tasks;
+    for (int i = -BELOW; i < STEPS; i++)
+        QN_TRY(search_for(s, i < 0 ? least + least * i / (4 * BELOW)
+                                   : least + (most - least) * i / STEPS));
+    return QN_OK;
+}
+
+/* A graph that cannot be lowered is refused, aloud, where the plan is made. */
+static qn_status find(struct improving *s, const struct qn_persist *persist)
+{
+    bool lowered;
+    QN_TRY(lower(s, persist, &lowered));
+    if (!lowered)
+        return QN_OK;
+    QN_TRY(qn_candidates_make(&s->how, &s->problem, &s->seeds));
+    return search_all(s);
+}
+
+qn_status qn_lists_find(const struct qn_lowering *how, const struct qn_persist *persist,
+                        struct qn_lists *lists)
+{
+    struct qn_arena arena = {0};
+    struct improving s = {.how = *how, .arena = how->arena, .lists = lists};
+    lists->count = 0;
+    if (how->params->recompute != QN_RECOMPUTE_AUTO || how->params->effort == QN_EFFORT_INSTANT)
+        return QN_OK;
+    s.how.arena = &arena;
+    s.how.log = NULL;
+    const qn_status status = find(&s, persist);
+    qn_arena_free(&arena);
+    return status == QN_OK ? status : qn_fail(how->log, status, "plan: out of host memory");
+}

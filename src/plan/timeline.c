@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/timeline.h"
+
+#include "base/shape.h"
+
+#include <string.h>
+
+/* --- the tree: add to a stretch of slots, largest of all --- */
+
+static void add_to(struct qn_timeline *t, int node, int64_t bytes)
+{
+    t->largest[node] += bytes;
+    if (node < t->slots)
+        t->sum[node] += bytes;
+}
+
+static void gather_above(struct qn_timeline *t, int node)
+{
+    while (node >>= 1) {
+        const int64_t left = t->largest[2 * node], right = t->largest[2 * node + 1];
+        t->largest[node] = (left > right ? left : right) + t->sum[node];
+    }
+}
+
+static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
+{
+    if (span.start > span.end || !bytes)
+        return;
+    int left = span.start + t->slots, right = span.end + t->slots + 1;
+    for (int l = left, r = right; l < r; l >>= 1, r >>= 1) {
+        if (l & 1)
+            add_to(t, l++, bytes);
+        if (r & 1)
+            add_to(t, --r, bytes);
+    }
+    gather_above(t, left);
+    gather_above(t, right - 1);
+}
+
+/* --- lives --- */
+
+static bool is_micro(const struct qn_timeline *t, int value)
+{
+    return t->problem->values[value].life == QN_LIFE_MICRO;
+}
+
+enum use { USE_NONE, USE_READ, USE_WRITE };
+
+/* What the task does with the value: a write that adds is a read. */
+static enum use use_of(const struct qn_task *task, int value)
+{
+    for (int i = 0; i < task->n_writes; i++)
+        if (task->writes[i].value == value)
+            return task->writes[i].accumulates ? USE_READ : USE_WRITE;
+    for (int i = 0; i < task->n_reads; i++)
+        if (task->reads[i].value == value)
+            return USE_READ;
+    return USE_NONE;
+}
+
+/* Lists the runs that use the value, in order, in t->events; gives their number. */
+static int list_events(struct qn_timeline *t, int value)
+{
+    struct qn_event *events = t->events;
+    int count = 0;
+    for (int u = t->users[value]; u < t->users[value + 1]; u++) {
+        const struct qn_runs *runs = &t->runs[t->user[u]];
+        const bool write = use_of(&t->problem->tasks[t->user[u]], value) == USE_WRITE;
+        for (int r = 0; r < runs->count; r++) {
+            int at = count++;
+            for (; at > 0 && events[at - 1].slot > runs->slot[r]; at--)
+                events[at] = events[at - 1];
+            events[at] = (struct qn_event){runs->slot[r], write};
+        }
+    }
+    return count;
+}
+
+static void find_lives(struct qn_timeline *t, int value)
+{
+    const struct qn_event *events = t->events;
+    struct qn_lives *lives = &t->lives[value];
+    const int count = list_events(t, value);
+    lives->count = 0;
+    for (int i = 0; i < count; i++) {
+        if (events[i].write)
+            lives->life[lives->count++] = (struct qn_span){events[i].slot, events[i].slot};
+        else if (lives->count)
+            lives->life[lives->count - 1].end = events[i].slot;
+    }
+}
+
+static bool ends_at(const struct qn_timeline *t, int value, int slot)
+{
+    const struct qn_lives *lives = &t->lives[value];
+    for (int i = 0; i < lives->count; i++)
+        if (lives->life[i].end == slot)
+            return true;
+    return false;
+}
+
+/* Whether the task, which begins a life of the value in this slot, writes it over one that ends
+ * there and that no earlier write took. */
+static bool takes_over(const struct qn_timeline *t, int task, int value, int slot)
+{
+    const struct qn_task *maker = &t->problem->tasks[task];
+    int w = 0;
+    while (maker->writes[w].value != value)
+        w++;
+    const int over = maker->writes[w].in_place;
+    if (over < 0 || use_of(maker, over) != USE_READ || !ends_at(t, over, slot))
+        return false;
+    for (int i = 0; i < w; i++)
+        if (maker->writes[i].in_place == over)
+            return false;
+    return true;
+}
+
+/* Brings the tree up to date with the lives of the value. */
+static void hold(struct qn_timeline *t, int value, int before)
+{
+    struct qn_lives *lives = &t->lives[value];
+    const int64_t bytes = qn_round_up(t->problem->values[value].bytes, t->alignment);
+    for (int i = 0; i < lives->count || i < before; i++) {
+        struct qn_span now = {0, -1};
+        if (i < lives->count) {
+            now = lives->life[i];
+            now.start += takes_over(t, t->task[now.start], value, now.start);
+        }
+        const struct qn_span old = i < before ? lives->held[i] : (struct qn_span){0, -1};
+        if (old.start == now.start && old.end == now.end)
+            continue;
+        add_span(t, old, -bytes);
+        add_span(t, now, bytes);
+        lives->held[i] = now;
+    }
+}
+
+/* --- steps --- */
+
+/* After a run of the task came or went: the lives of what it touches, and who takes over which. */
+static void update(struct qn_timeline *t, int task)
+{
+    const struct qn_task *changed = &t->problem->tasks[task];
+    int values[QN_MAX_READS + QN_MAX_WRITES], before[QN_MAX_READS + QN_MAX_WRITES], count = 0;
+    for (int i = 0; i < changed->n_reads + changed->n_writes; i++) {
+        const int value = i < changed->n_reads ? changed->reads[i].value
+                                               : changed->writes[i - changed->n_reads].value;
+        if (!is_micro(t, value))
+            continue;
+        values[count] = value;
+        before[count++] = t->lives[value].count;
+        find_lives(t, value);
+    }
+    for (int i = 0; i < count; i++)
+        hold(t, values[i], before[i]);
+    for (int i = 0; i < count; i++)
+        for (int h = t->heirs[values[i]]; h < t->heirs[values[i] + 1]; h++)
+            hold(t, t->heir[h], t->lives[t->heir[h]].count);
+}
+
+static void count_run(struct qn_timeline *t, int task, int slot, int sign)
+{
+    const struct qn_task *run = &t->problem->tasks[task];
+    t->seconds += sign * run->seconds;
+    add_span(t, (struct qn_span){slot, slot}, sign * qn_round_up(run->scratch, t->alignment));
+}
+
+static void insert(struct qn_timeline *t, int task, int slot)
+{
+    struct qn_runs *runs = &t->runs[task];
+    int at = runs->count++;
+    for (; at > 0 && runs->slot[at - 1] > slot; at--)
+        runs->slot[at] = runs->slot[at - 1];
+    runs->slot[at] = slot;
+    t->task[slot] = task;
+    count_run(t, task, slot, 1);
+}
+
+void qn_timeline_add(struct qn_timeline *t, int task, int slot)
+{
+    insert(t, task, slot);
+    update(t, task);
+}
+
+void qn_timeline_remove(struct qn_timeline *t, int task, int slot)
+{
+    struct qn_runs *runs = &t->runs[task];
+    int at = 0;
+    while (runs->slot[at] != slot)
+        at++;
+    for (runs->count--; at < runs->count; at++)
+        runs->slot[at] = runs->slot[at + 1];
+    t->task[slot] = -1;
+    count_run(t, task, slot, -1);
+    update(t, task);
+}
+
+bool qn_timeline_may_add(const struct qn_timeline *t, int task, int slot)
+{
+    const struct qn_task *added = &t->problem->tasks[task];
+    if (t->runs[task].count == QN_MOST_RUNS)
+        return false;
+    for (int i = 0; i < added->n_reads; i++) {
+        const int value = added->reads[i].value;
+        if (is_micro(t, value) && (!t->lives[value].count || t->lives[value].life[0].start >= slot))
+            return false;
+    }
+    return true;
+}
+
+bool qn_timeline_may_remove(const struct qn_timeline *t, int task, int slot)
+{
+    const struct qn_task *removed = &t->problem->tasks[task];
+    for (int i = 0; i < removed->n_writes; i++) {
+        const struct qn_lives *lives = &t->lives[removed->writes[i].value];
+        if (lives->life[0].start == slot && lives->life[0].end > slot)
+            return false;
+    }
+    return true;
+}
+
+bool qn_timeline_steps(const struct qn_timeline *t, struct qn_arena *arena, struct qn_steps *steps)
+{
+    int count = 0, runs = 0;
+    for (int s = 0; s < t->slots; s++)
+        count += t->task[s] >= 0;
+    *steps = (struct qn_steps){.task = qn_arena_new(arena, int, (size_t)count + 1)};
+    if (!steps->task)
+        return false;
+    for (int s = 0; s < t->slots; s++)
+        if (t->task[s] >= 0) {
+            steps->task[steps->count++] = t->task[s];
+            steps->seconds += t->problem->tasks[t->task[s]].seconds;
+        }
+    for (int i = 0; i < t->problem->n_tasks; i++)
+        runs += t->runs[i].count > 0;
+    steps->recomputed = steps->count - runs;
+    return true;
+}
+
+/* --- opening --- */
+
+/* Lists pairs (of, item) by `of`: where[of] .. where[of + 1] in list[]. Called once to count and,
+ * once the sums are there, once to fill. */
+struct listing {
+    int *list, *where;
+    bool fill;
+};
+
+static void add_pair(struct listing *l, int of, int item)
+{
+    if (l->fill)
+        l->list[--l->where[of]] = item;
+    else
+        l->where[of]++;
+}
+
+static bool is_first_use(const struct qn_task *task, int use)
+{
+    const int n = task->n_reads;
+    const int value = use < n ? task->reads[use].value : task->writes[use - n].value;
+    for (int i = 0; i < use; i++)
+        if ((i < n ? task->reads[i].value : task->writes[i - n].value) == value)
+            return false;
+    return true;
+}
+
+static void list_pairs(const struct qn_timeline *t, struct listing *users, struct listing *heirs)
+{
+    for (int task = 0; task < t->problem->n_tasks; task++) {
+        const struct qn_task *one = &t->problem->tasks[task];
+        for (int i = 0; i < one->n_reads + one->n_writes; i++)
+            if (is_first_use(one, i))
+                add_pair(users,
+                         i < one->n_reads ? one->reads[i].value
+                                          : one->writes[i - one->n_reads].value,
+                         task);
+        for (int i = 0; i < one->n_writes; i++)
+            if (one->writes[i].in_place >= 0 && !one->writes[i].accumulates &&
+                is_micro(t, one->writes[i].value))
+                add_pair(heirs, one->writes[i].in_place, one->writes[i].value);
+    }
+}
+
+static bool sum_up(struct listing *l, int values, struct qn_arena *arena)
+{
+    for (int v = 1; v <= values; v++)
+        l->where[v] += l->where[v - 1];
+    l->list = qn_arena_new(arena, int, (size_t)l->where[values] + 1);
+    l->fill = true;
+    return l->list;
+}
+
+static bool list_all(struct qn_timeline *t, struct qn_arena *arena)
+{
+    const int values = t->problem->n_values;
+    struct listing users = {.where = qn_arena_new(arena, int, (size_t)values + 1)};
+    struct listing heirs = {.where = qn_arena_new(arena, int, (size_t)values + 1)};
+    if (!users.where || !heirs.where)
+        return false;
+    list_pairs(t, &users, &heirs);
+    if (!sum_up(&users, values, arena) || !sum_up(&heirs, values, arena))
+        return false;
+    list_pairs(t, &users, &heirs);
+    t->user = users.list;
+    t->users = users.where;
+    t->heir = heirs.list;
+    t->heirs = heirs.where;
+    return true;
+}
+
+/* Room for all runs of the tasks that use one value. */
+static bool allocate_events(struct qn_timeline *t, struct qn_arena *arena)
+{
+    int most = 0;
+    for (int v = 0; v < t->problem->n_values; v++)
+        if (is_micro(t, v) && t->users[v + 1] - t->users[v] > most)
+            most = t->users[v + 1] - t->users[v];
+    t->events = qn_arena_alloc(arena, (size_t)most * QN_MOST_RUNS + 1, sizeof *t->events);
+    return t->events;
+}
+
+static bool allocate(struct qn_timeline *t, struct qn_arena *arena)
+{
+    t->task = qn_arena_new(arena, int, (size_t)t->slots);
+    t->runs = qn_arena_alloc(arena, (size_t)t->problem->n_tasks + 1, sizeof *t->runs);
+    t->lives = qn_arena_alloc(arena, (size_t)t->problem->n_values + 1, sizeof *t->lives);
+    t->sum = qn_arena_new(arena, int64_t, (size_t)t->slots * 2);
+    t->largest = qn_arena_new(arena, int64_t, (size_t)t->slots * 2);
+    return t->task && t->runs && t->lives && t->sum && t->largest && list_all(t, arena) &&
+           allocate_events(t, arena);
+}
+
+enum { SLOTS_PER_STEP = 8 };
+
+bool qn_timeline_open(struct qn_timeline *t, const struct qn_problem *problem, int64_t alignment,
+                      const struct qn_steps *steps, struct qn_arena *arena)
+{
+    *t = (struct qn_timeline){.problem = problem, .alignment = alignment, .slots = 1};
+    while (t->slots < SLOTS_PER_STEP * steps->count)
+        t->slots *= 2;
+    if (!allocate(t, arena))
+        return false;
+    for (int s = 0; s < t->slots; s++)
+        t->task[s] = -1;
+    for (int i = 0; i < steps->count; i++) {
+        if (t->runs[steps->task[i]].count == QN_MOST_RUNS)
+            return false;
+        insert(t, steps->task[i], (int)((int64_t)t->slots * (i + 1) / (steps->count + 1)));
+    }
+    for (int v = 0; v < problem->n_values; v++)
+        if (is_micro(t, v))
+            find_lives(t, v);
+    for (int v = 0; v < problem->n_values; v++)
+        if (is_micro(t, v))
+            hold(t, v, 0);
+    return true;
+}

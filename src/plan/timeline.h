@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The exact simulator for search: a step list that changes by one step at a time, and its peak at
+ * each moment. What it says of a list is what qn_program_simulate says.
+ */
+#ifndef QN_PLAN_TIMELINE_H
+#define QN_PLAN_TIMELINE_H
+
+#include "plan/schedule.h"
+
+enum { QN_MOST_RUNS = 8 }; /* of one task */
+
+/* When bytes are alive: slots, both inclusive; empty when start is above end. */
+struct qn_span {
+    int start, end;
+};
+
+struct qn_timeline {
+    const struct qn_problem *problem;
+    int64_t alignment;
+    int slots; /* a power of two */
+    int *task; /* by slot: what runs there; -1: nothing */
+    double seconds;
+    struct qn_runs {
+        int count;
+        int slot[QN_MOST_RUNS]; /* in order */
+    } * runs;                   /* by task */
+    struct qn_lives {
+        int count;
+        struct qn_span life[QN_MOST_RUNS]; /* from a write to the last use before the next */
+        struct qn_span held[QN_MOST_RUNS]; /* the same without what another's bytes hold */
+    } * lives;                             /* by value */
+    int *user, *users; /* tasks that write or read each value, one list after another; where */
+    int *heir, *heirs; /* values that may take over the bytes of each; likewise */
+    struct qn_event {
+        int slot;
+        bool write;
+    } * events;             /* of one value at a time */
+    int64_t *sum, *largest; /* the tree: added to a whole subtree; the largest sum under a node */
+};
+
+/* The list with its steps spread evenly. Allocated from `arena`. False when out of memory, or when
+ * a task runs more often than QN_MOST_RUNS. */
+bool qn_timeline_open(struct qn_timeline *timeline, const struct qn_problem *problem,
+                      int64_t alignment, const struct qn_steps *steps, struct qn_arena *arena);
+
+/* Whether the task can run in this empty slot too: all that it reads has been made. */
+bool qn_timeline_may_add(const struct qn_timeline *timeline, int task, int slot);
+/* Whether nobody misses the run: what it makes is not read, or was there before. */
+bool qn_timeline_may_remove(const struct qn_timeline *timeline, int task, int slot);
+void qn_timeline_add(struct qn_timeline *timeline, int task, int slot);
+void qn_timeline_remove(struct qn_timeline *timeline, int task, int slot);
+
+static inline int64_t qn_timeline_peak(const struct qn_timeline *timeline)
+{
+    return timeline->largest[1];
+}
+
+/* The list as it stands. False when out of memory. */
+bool qn_timeline_steps(const struct qn_timeline *timeline, struct qn_arena *arena,
+                       struct qn_steps *steps);
+
+#endif

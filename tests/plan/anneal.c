@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The simulator for search says what the other one says, after every move; annealing finds lists
+ * that run, and fewer seconds for the same bytes than the seeds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "plan/anneal.h"
+#include "plan/program.h"
+#include "plan/seeds.h"
+#include "plan/timeline.h"
+#include "support.h"
+
+/* A network lowered for one micro-step. */
+struct lowered {
+    struct qn_arena arena;
+    struct qn_facts facts;
+    qn_plan_params params;
+    struct qn_lowering how;
+    struct qn_persist persist;
+    struct qn_problem problem;
+    struct qn_candidates seeds;
+};
+
+static void lower(struct lowered *l, const qn_graph *graph)
+{
+    *l = (struct lowered){.facts = test_facts(), .params = {.batch = {16}}};
+    l->how = (struct qn_lowering){.arena = &l->arena, .facts = &l->facts, .params = &l->params};
+    assert_int_equal(qn_persist_make(&l->how, graph, &l->persist), QN_OK);
+    assert_int_equal(qn_lower_training(&l->how, &l->persist, 16, &l->problem), QN_OK);
+    assert_int_equal(qn_candidates_make(&l->how, &l->problem, &l->seeds), QN_OK);
+}
+
+/* What the exact simulator says; -1: the list reads what is not there. */
+static int64_t peak_of(struct lowered *l, const struct qn_steps *steps)
+{
+    struct qn_arena arena = {0};
+    struct qn_lowering how = l->how;
+    struct qn_program program = {.n_phases = 0};
+    how.arena = &arena;
+    qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, &l->problem, true, steps);
+    const qn_status status = qn_program_simulate(&program, &l->persist, true, &how);
+    const int64_t peak = status == QN_OK ? program.live_peak : -1;
+    qn_arena_free(&arena);
+    return peak;
+}
+
+static void check_timeline(struct lowered *l, const struct qn_timeline *timeline)
+{
+    struct qn_arena arena = {0};
+    struct qn_steps steps;
+    assert_true(qn_timeline_steps(timeline, &arena, &steps));
+    assert_int_equal(qn_timeline_peak(timeline), peak_of(l, &steps));
+    qn_arena_free(&arena);
+}
+
+/* One random change, if it may be. */
+static bool change(struct qn_timeline *t, uint64_t seed, uint64_t move)
+{
+    const int task = (int)(qn_random_bits(seed, 1, move) % (uint64_t)t->problem->n_forward);
+    const int slot = (int)(qn_random_bits(seed, 2, move) % (uint64_t)t->slots);
+    if (!t->problem->tasks[task].repeatable)
+        return false;
+    if (t->task[slot] < 0 && qn_timeline_may_add(t, task, slot)) {
+        qn_timeline_add(t, task, slot);
+        return true;
+    }
+    if (t->task[slot] != task || !qn_timeline_may_remove(t, task, slot))
+        return false;
+    qn_timeline_remove(t, task, slot);
+    return true;
+}
+
+static void both_simulators_agree(void **state)
+{
+    (void)state;
+    const char *const models[] = {"cnn", "mlp"};
+    for (int m = 0; m < 2; m++) {
+        struct lowered l;
+        struct qn_timeline timeline;
+        qn_graph *graph = test_model(models[m], NULL, 0);
+        int changes = 0;
+        lower(&l, graph);
+        assert_true(qn_timeline_open(&timeline, &l.problem, l.facts.alignment,
+                                     &l.seeds.items[0].steps, &l.arena));
+        check_timeline(&l, &timeline);
+        for (uint64_t move = 0; move < 20000; move++)
+            if (change(&timeline, 3, move) && ++changes % 10 == 0)
+                check_timeline(&l, &timeline);
+        assert_true(changes > 300);
+        qn_arena_free(&l.arena);
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void finds_better_lists_than_the_seeds(void **state)
+{
+    (void)state;
+    struct lowered l;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    lower(&l, graph);
+    const struct qn_candidates *seeds = &l.seeds;
+    int better = 0;
+    for (int i = 1; i < seeds->count; i++) {
+        struct qn_steps steps;
+        int64_t peak;
+        const struct qn_anneal_params params = {seeds->items[i].peak, 30000, 1};
+        assert_true(
+            qn_anneal(&l.problem, &seeds->items[i].steps, &params, &l.arena, &steps, &peak));
+        assert_int_equal(peak, peak_of(&l, &steps));
+        assert_true(peak <= params.target && steps.seconds <= seeds->items[i].steps.seconds);
+        better += steps.seconds < seeds->items[i].steps.seconds;
+    }
+    print_message("  %d of %d seeds became faster\n", better, seeds->count - 1);
+    assert_true(better > 0);
+    qn_arena_free(&l.arena);
+    qn_graph_destroy(&graph);
+}
+
+static void repeats(void **state)
+{
+    (void)state;
+    struct lowered l;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    lower(&l, graph);
+    struct qn_steps a, b;
+    int64_t peak_a, peak_b;
+    const struct qn_anneal_params params = {l.seeds.items[0].peak / 2, 20000, 7};
+    assert_true(qn_anneal(&l.problem, &l.seeds.items[0].steps, &params, &l.arena, &a, &peak_a));
+    assert_true(qn_anneal(&l.problem, &l.seeds.items[0].steps, &params, &l.arena, &b, &peak_b));
+    assert_int_equal(a.count, b.count);
+    assert_memory_equal(a.task, b.task, (size_t)a.count * sizeof *a.task);
+    assert_int_equal(peak_a, peak_b);
+    qn_arena_free(&l.arena);
+    qn_graph_destroy(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_simulators_agree),
+        cmocka_unit_test(finds_better_lists_than_the_seeds),
+        cmocka_unit_test(repeats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
