@@ -181,6 +181,10 @@ def check_budget(bench):
     code, out, error = bench.run('plan', 'r.ini', '--json', '--budget', '1KiB')
     smallest = json.loads(out)['smallest_budget_bytes']
     bench.expect(code == 3 and str(smallest) in error, f'{code}: {error}')
+    points = json.loads(bench.good('plan', 'r.ini', '--frontier', '--json'))
+    bench.expect(points[0]['bytes'] == smallest, f'the frontier begins at {points[0]}')
+    bench.expect(all(a['bytes'] < b['bytes'] and a['seconds'] > b['seconds']
+                     for a, b in zip(points, points[1:])), f'{points}')
     code, _, error = bench.run('train', 'r.ini', '--budget', smallest - 1, '--metrics', 'b.json')
     bench.expect(code == 3 and str(smallest) in error, f'one byte less: {code}: {error}')
     bench.expect(lines(bench, 'b.json')[-1]['summary']['smallest_budget_bytes'] == smallest,

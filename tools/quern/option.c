@@ -33,6 +33,8 @@ static const struct {
     [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors only"},
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
+    [OPTION_FRONTIER] = {"--frontier", NULL, NULL,
+                         "print what other budgets would give, the fastest last"},
     [OPTION_FACTS] = {"--facts", "FILE", NULL,
                       "plan for the device of this file (quern devices --json) without having it"},
     [OPTION_WEIGHTS] = {"--weights", "FILE", NULL, "safetensors file, or a checkpoint's folder"},
