@@ -138,6 +138,9 @@ QN_API char *qn_plan_text(const qn_plan *plan);
 QN_API char *qn_plan_json(const qn_plan *plan);
 /* One line per node, group, chosen kernel variant and its setting, as JSON: the variant table. */
 QN_API char *qn_plan_variants_json(const qn_plan *plan);
+/* Where the tensors of this name (of a node or parameter) live during the first micro-step and why,
+ * for people; *text is freed by the caller with free(). QN_ERR_ARGUMENT: no tensor has the name. */
+QN_API qn_status qn_plan_explain(const qn_plan *plan, const char *name, char **text);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);
 

@@ -195,6 +195,10 @@ def check_budget(bench):
 
 
 def check_plan(bench):
+    said = bench.good('plan', 'r.ini', '--explain', 'fc1.weight')
+    bench.expect('fc1.weight, parameters: f32' in said and 'pool 0 at byte' in said, said)
+    code, _, error = bench.run('plan', 'r.ini', '--explain', 'conv99')
+    bench.expect(code == 2 and 'no tensor is called conv99' in error, f'{code}: {error}')
     plan = json.loads(bench.good('plan', 'r.ini', '--json', '--svg', 'p.svg'))
     bench.expect(plan['budget_bytes'] == 4 << 20, 'the budget of the plan')
     bench.expect((bench.folder / 'p.svg').read_text().lstrip().startswith('<'), 'no picture')

@@ -514,6 +514,62 @@ static void groups_stay_whole_in_every_batch(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* --- explaining --- */
+
+static int count_text(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static int recomputed_writes(const struct qn_phase_run *phase)
+{
+    int count = 0;
+    for (int i = 0; i < phase->n_steps; i++)
+        if (phase->steps[i].recomputed)
+            count += phase->problem->tasks[phase->steps[i].task].n_writes;
+    return count;
+}
+
+/* What recomputed steps write begins to live again; nothing else does. */
+static void explains_what_is_recomputed(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 1000 * MIB, .batch = {64}};
+    qn_plan *plan = test_plan(graph, &params);
+    params.budget = plan->info.smallest_budget;
+    qn_plan_destroy(&plan);
+    plan = test_plan(graph, &params);
+    int again = 0;
+    for (int n = 0; n < plan->graph->n_nodes; n++) {
+        char *text;
+        const qn_status status = qn_plan_explain(plan, plan->graph->nodes[n].name, &text);
+        again += text ? count_text(text, "  made again in step ") : 0;
+        assert_true(status == QN_OK ? *text : !text);
+        free(text);
+    }
+    assert_true(again > 0);
+    assert_int_equal(again, recomputed_writes(&plan->program.phases[0]));
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void explains_no_tensor_that_is_not_there(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {256}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *text;
+    assert_int_equal(qn_plan_explain(plan, "nobody", &text), QN_ERR_ARGUMENT);
+    assert_null(text);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 /* --- each seed wins somewhere, and is missed when it is left out --- */
 
 enum {
@@ -723,6 +779,8 @@ int main(void)
         cmocka_unit_test(more_budget_is_never_slower),
         cmocka_unit_test(smallest_budget_is_exact),
         cmocka_unit_test(frontier_is_what_budgets_give),
+        cmocka_unit_test(explains_what_is_recomputed),
+        cmocka_unit_test(explains_no_tensor_that_is_not_there),
         cmocka_unit_test(smallest_budget_of_a_large_batch),
         cmocka_unit_test(less_budget_recomputes_more),
         cmocka_unit_test(same_input_same_plan),

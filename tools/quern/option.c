@@ -35,6 +35,8 @@ static const struct {
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
     [OPTION_FRONTIER] = {"--frontier", NULL, NULL,
                          "print what other budgets would give, the fastest last"},
+    [OPTION_EXPLAIN] = {"--explain", "TENSOR", NULL,
+                        "print where the tensor of this node or parameter lives, and why"},
     [OPTION_FACTS] = {"--facts", "FILE", NULL,
                       "plan for the device of this file (quern devices --json) without having it"},
     [OPTION_WEIGHTS] = {"--weights", "FILE", NULL, "safetensors file, or a checkpoint's folder"},

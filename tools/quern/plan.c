@@ -96,11 +96,20 @@ static int print_frontier(struct session *s, bool json)
     return CODE_DONE;
 }
 
+static int explain(struct session *s, const char *name)
+{
+    char *text;
+    TRY_LIBRARY(s->failure, "--explain", qn_plan_explain(s->plan, name, &text));
+    return print_text(s, text);
+}
+
 static int print_plan(struct session *s, const struct arguments *a)
 {
     char size[SIZE_TEXT_BYTES];
     if (a->value[OPTION_SVG])
         TRY(draw(s, a->value[OPTION_SVG]));
+    if (a->value[OPTION_EXPLAIN])
+        return explain(s, a->value[OPTION_EXPLAIN]);
     if (a->value[OPTION_FRONTIER])
         return print_frontier(s, a->value[OPTION_JSON]);
     if (a->value[OPTION_JSON])
@@ -156,5 +165,5 @@ const struct command command_plan = {
     run,
     {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS,
      OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_SVG,
-     OPTION_FRONTIER, OPTION_FACTS, OPTION_COUNT},
+     OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS, OPTION_COUNT},
 };
