@@ -24,10 +24,16 @@ int qn_frontier_find(const struct qn_frontier *f, int64_t budget)
     return found;
 }
 
+bool qn_frontier_beats(const struct qn_frontier *f, int64_t bytes, double seconds)
+{
+    const int below = qn_frontier_find(f, bytes);
+    return below >= 0 && f->points[below].seconds <= seconds;
+}
+
 bool qn_frontier_add(struct qn_frontier *f, const struct qn_point *point, struct qn_arena *arena)
 {
     const int below = qn_frontier_find(f, point->bytes);
-    if (below >= 0 && f->points[below].seconds <= point->seconds)
+    if (qn_frontier_beats(f, point->bytes, point->seconds))
         return true;
     if (f->count == f->room && !grow(f, arena))
         return false;

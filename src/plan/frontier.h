@@ -23,8 +23,11 @@ struct qn_frontier {
     int count, room;
 };
 
-/* Adds a point, in the place of those that it beats, unless one is neither larger nor slower: of
- * equals the first stays. Allocated from `arena`. False when out of memory. */
+/* Whether a point is neither larger nor slower than that. */
+bool qn_frontier_beats(const struct qn_frontier *frontier, int64_t bytes, double seconds);
+
+/* Adds a point, in the place of those that it beats, unless one beats it: of equals the first
+ * stays. Allocated from `arena`. False when out of memory. */
 bool qn_frontier_add(struct qn_frontier *frontier, const struct qn_point *point,
                      struct qn_arena *arena);
 

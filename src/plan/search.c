@@ -173,18 +173,14 @@ static qn_status build_program(const struct option *o, const struct qn_candidate
     return qn_program_simulate(program, o->persist, false, &how);
 }
 
-/* Bytes of all buffers of a candidate; INT64_MAX when it cannot be placed. */
-static qn_status measure(const struct option *o, const struct qn_candidate *candidate,
-                         struct qn_arena *arena, struct qn_program *program,
-                         struct qn_placement *placement, int64_t *bytes)
+/* QN_ERR_BUDGET: it cannot be placed. */
+static qn_status place(const struct option *o, struct qn_program *program, struct qn_arena *arena,
+                       struct qn_placement *placement)
 {
-    QN_TRY(build_program(o, candidate, arena, program));
-    qn_status status = qn_place_storages(program->storages, program->n_storages,
-                                         o->how.facts->max_alloc_bytes, arena, placement);
-    if (status == QN_ERR_MEMORY)
-        return qn_fail(o->how.log, status, "plan: out of host memory");
-    *bytes = status == QN_OK ? placement->total + program->blas_temp : INT64_MAX;
-    return QN_OK;
+    const qn_status status = qn_place_storages(program->storages, program->n_storages,
+                                               o->how.facts->max_alloc_bytes, arena, placement);
+    return status == QN_ERR_MEMORY ? qn_fail(o->how.log, status, "plan: out of host memory")
+                                   : status;
 }
 
 /* --- choosing --- */
@@ -209,17 +205,21 @@ static const char *peak_step(const struct qn_program *program)
     return "";
 }
 
+/* Placing takes the most time by far: what is beaten by its live bytes already is not placed. */
 static qn_status try_candidate(const struct option *o, int candidate, struct qn_arena *arena,
                                const struct qn_lowering *how, struct qn_frontier *frontier)
 {
     struct qn_program program;
     struct qn_placement placement;
-    int64_t bytes;
-    QN_TRY(measure(o, &o->candidates.items[candidate], arena, &program, &placement, &bytes));
-    if (bytes == INT64_MAX)
+    QN_TRY(build_program(o, &o->candidates.items[candidate], arena, &program));
+    const double seconds = all_cycles(&program);
+    if (qn_frontier_beats(frontier, program.live_peak + program.blas_temp, seconds))
         return QN_OK;
-    const struct qn_point point = {.bytes = bytes,
-                                   .seconds = all_cycles(&program),
+    const qn_status status = place(o, &program, arena, &placement);
+    if (status != QN_OK)
+        return status == QN_ERR_BUDGET ? QN_OK : status;
+    const struct qn_point point = {.bytes = placement.total + program.blas_temp,
+                                   .seconds = seconds,
                                    .micro_batch = o->micro_batch,
                                    .candidate = candidate,
                                    .recomputed = program.phases[0].recomputed,
@@ -321,13 +321,12 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
                           struct qn_placement *placement, double *keep_all_seconds)
 {
     struct option o = {.how = *how, .persist = persist, .micro_batch = point->micro_batch};
-    int64_t bytes;
     struct option *kept = qn_arena_new(how->arena, struct option, 1);
     if (!kept)
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     *kept = o;
     QN_TRY(open_option(kept));
-    QN_TRY(measure(kept, &kept->candidates.items[point->candidate], how->arena, program, placement,
-                   &bytes));
+    QN_TRY(build_program(kept, &kept->candidates.items[point->candidate], how->arena, program));
+    QN_TRY(place(kept, program, how->arena, placement));
     return time_keep_all(kept, program, how->arena, keep_all_seconds);
 }
