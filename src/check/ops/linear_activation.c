@@ -95,6 +95,7 @@ static const struct qn_check_case cases[] = {
      .attr = &relu},
     {"relu, one row", {ROWS(1, 17), WEIGHT(33, 17), BENT(33)}, .attr = &relu},
     {"relu, one column", {ROWS(33, 17), WEIGHT(1, 17), BENT(1)}, .attr = &relu},
+    {"relu, one row and one term", {ROWS(1, 1), WEIGHT(22, 1), BENT(22)}, .attr = &relu},
     {"relu, one term", {ROWS(21, 1), WEIGHT(22, 1), BENT(22)}, .attr = &relu},
     {"leaky relu",
      {ROWS(6, 9), WEIGHT(21, 9), BENT(21)},
