@@ -157,6 +157,11 @@ QN_API qn_tensor qn_flatten(qn_graph *graph, qn_tensor x);
  * must stay in dimension 0. */
 QN_API qn_tensor qn_transpose(qn_graph *graph, qn_tensor x, int rank, const int *axes);
 
+/* 2 to QN_CONCAT_INPUTS tensors of one float type, side by side along dimension `axis`, which is
+ * not that of the batch. All their other dimensions are the same. */
+enum { QN_CONCAT_INPUTS = 6 };
+QN_API qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors, int axis);
+
 /* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
  * values; NULL: 0 and 1. */
 QN_API qn_tensor qn_normalize(qn_graph *graph, qn_tensor images, const float *mean,

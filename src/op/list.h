@@ -32,6 +32,7 @@
     X(embedding)                                                                                   \
     X(reshape)                                                                                     \
     X(transpose)                                                                                   \
+    X(concat)                                                                                      \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
