@@ -161,6 +161,8 @@ QN_API qn_tensor qn_transpose(qn_graph *graph, qn_tensor x, int rank, const int 
  * not that of the batch. All their other dimensions are the same. */
 enum { QN_CONCAT_INPUTS = 6 };
 QN_API qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors, int axis);
+/* Elements start .. start + length - 1 of dimension `axis`, which is not that of the batch. */
+QN_API qn_tensor qn_slice(qn_graph *graph, qn_tensor x, int axis, int64_t start, int64_t length);
 
 /* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
  * values; NULL: 0 and 1. */

@@ -33,6 +33,7 @@
     X(reshape)                                                                                     \
     X(transpose)                                                                                   \
     X(concat)                                                                                      \
+    X(slice)                                                                                       \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \
