@@ -9,8 +9,9 @@
 
 struct evaluation {
     int64_t samples; /* 0: there was none */
-    double accuracy; /* fraction whose largest logit, the first of equal ones, is the label's */
-    double loss;     /* mean */
+    double accuracy; /* fraction whose largest logit, the first of equal ones, is the label's; with
+                        masks of pixels */
+    double loss;     /* mean of the same */
 };
 
 /* The session has a trainer and a test split. */
