@@ -64,8 +64,9 @@ static int measure(struct session *s, const char *weights, const struct argument
     TRY(evaluate(s, &evaluation));
     if (a->value[OPTION_JSON])
         return print_json(s, &evaluation);
-    printf("test accuracy %.2f %%  test loss %.4f  (%lld samples)\n", 100 * evaluation.accuracy,
-           evaluation.loss, (long long)evaluation.samples);
+    char text[EVALUATION_TEXT_BYTES];
+    printf("%s  (%lld samples)\n", evaluation_text(&evaluation, text),
+           (long long)evaluation.samples);
     return CODE_DONE;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
+#include "overlap.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,7 @@ struct tally {
     int64_t pixels; /* with a label of their own: 1, or those of a mask */
     int64_t correct;
     double loss;
+    struct overlap overlap; /* with masks */
 };
 
 static float from_half(uint16_t bits)
@@ -54,7 +56,10 @@ static void count_correct(struct tally *tally, const void *logits, int64_t sampl
     const qn_batch *batch = &tally->rows.batch;
     for (int64_t i = 0; i < samples * tally->pixels; i++) {
         int label = batch->masks ? batch->masks[i] : batch->labels[i];
-        tally->correct += largest(tally, logits, i / tally->pixels, i % tally->pixels) == label;
+        int best = largest(tally, logits, i / tally->pixels, i % tally->pixels);
+        tally->correct += best == label;
+        if (batch->masks)
+            overlap_add(&tally->overlap, (uint8_t)label, (uint8_t)best);
     }
 }
 
@@ -108,6 +113,18 @@ int evaluate(struct session *s, struct evaluation *evaluation)
     const double labels = (double)(facts->count * tally.pixels);
     *evaluation = (struct evaluation){.samples = facts->count,
                                       .accuracy = (double)tally.correct / labels,
-                                      .loss = tally.loss / labels};
+                                      .loss = tally.loss / labels,
+                                      .masks = !facts->labels,
+                                      .overlap = overlap_mean(&tally.overlap)};
     return CODE_DONE;
+}
+
+const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES])
+{
+    int length = snprintf(text, EVALUATION_TEXT_BYTES, "test accuracy %.2f %%  test loss %.4f",
+                          100 * evaluation->accuracy, evaluation->loss);
+    if (evaluation->masks)
+        snprintf(text + length, (size_t)(EVALUATION_TEXT_BYTES - length), "  mean IoU %.4f",
+                 evaluation->overlap);
+    return text;
 }
