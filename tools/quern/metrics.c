@@ -126,6 +126,8 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
     if (evaluation->samples) {
         cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
         cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
+        if (evaluation->masks)
+            cJSON_AddNumberToObject(object, "test_iou", evaluation->overlap);
         cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
     }
     return object;

@@ -8,7 +8,8 @@
 /* A checkpoint's recipe must mean the same in every folder. */
 static void make_paths_absolute(struct session *s)
 {
-    static const char *const keys[] = {"path", "images", "labels", "test_images", "test_labels"};
+    static const char *const keys[] = {"path",   "test_path",   "images",
+                                       "labels", "test_images", "test_labels"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
         char path[PATH_MAX];

@@ -116,12 +116,10 @@ static double lap(struct loop *l)
 static int step(struct loop *l)
 {
     struct failure *failure = l->session->failure;
-    const qn_dataset_facts *facts = qn_dataset_describe(l->session->data.train);
-    qn_batch batch;
+    struct rows rows = {.facts = qn_dataset_describe(l->session->data.train)};
     qn_metrics previous = {0};
     int64_t samples = settings_batch(l->recipe, l->update);
-    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
-    struct rows rows = {batch.images, batch.labels, facts->image_bytes};
+    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &rows.batch));
     const qn_cycle cycle = {.samples = samples,
                             .lr = schedule_lr(&l->schedule, l->update),
                             .fetch = data_fetch,
