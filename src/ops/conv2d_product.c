@@ -86,18 +86,16 @@ int64_t qn_conv2d_pixels(const struct qn_conv2d_product *p)
     return p->batch * p->plane[0] * p->plane[1];
 }
 
-/* An image may be larger than its result needs. */
-static bool is_met_whole(const struct qn_conv2d_product *p, int axis)
-{
-    return qn_conv2d_size(p->attr, axis, p->plane[axis], p->kernel[axis]) <= p->source[axis];
-}
-
+/* Without padding a result meets its image alone. An image of at most `stride` elements for each of
+ * its result meets that alone: the taps of one element of the result reach less than `stride` then,
+ * so those of two do not overlap. */
 bool qn_conv2d_is_inside(const struct qn_conv2d_product *p)
 {
-    if (p->attr->padding[0] > 0 || p->attr->padding[1] > 0)
-        return false;
-    return !p->gradient ||
-           (p->kernel[0] * p->kernel[1] == 1 && is_met_whole(p, 0) && is_met_whole(p, 1));
+    for (int i = 0; i < 2; i++)
+        if (p->attr->padding[i] > 0 ||
+            (p->gradient && qn_div_up(p->plane[i], p->attr->stride[i]) > p->source[i]))
+            return false;
+    return true;
 }
 
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
