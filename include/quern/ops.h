@@ -52,6 +52,17 @@ typedef struct qn_conv2d_params {
 QN_API qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                            const qn_conv2d_params *params);
 
+typedef struct qn_conv_transpose2d_params {
+    int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */
+    int output_padding[2]; /* rows and columns more, at the end; below stride or dilation */
+    int groups;            /* 0: 1 */
+} qn_conv_transpose2d_params;
+/* The transpose of conv2d, as PyTorch's ConvTranspose2d: x (b, c, h, w), weight (c, o / groups, kh,
+ * kw), bias (o) or none -> (b, o, oh, ow), with
+ * oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1. */
+QN_API qn_tensor qn_conv_transpose2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                                     const qn_conv_transpose2d_params *params);
+
 typedef struct qn_pool2d_params {
     int size[2];          /* window: height, width */
     int stride[2];        /* 0: the window's size */
