@@ -215,12 +215,14 @@ QN_API qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tens
 
 typedef struct qn_cross_entropy_params {
     double label_smoothing; /* in [0, 1) */
-    bool ignore;            /* rows whose label is ignore_label count nothing */
+    bool ignore;            /* labels that are ignore_label count nothing */
     int ignore_label;
     const float *class_weights; /* one per class, copied; NULL: ones */
+    int class_dim;              /* dimension of the logits that holds the classes; 0: the last */
 } qn_cross_entropy_params;
-/* logits (.., c), labels u8 or i32 (..) -> numerators (..) in f32, for qn_loss. As PyTorch's
- * CrossEntropyLoss: with mean reduction the sum is divided by the sum of the labels' weights. */
+/* logits (.., c), labels u8 or i32 (..) -> numerators (..) in f32, for qn_loss; with class_dim 1
+ * logits (b, c, h, w) and labels (b, h, w), one a pixel. As PyTorch's CrossEntropyLoss: with mean
+ * reduction the sum is divided by the sum of the labels' weights. */
 QN_API qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                                           const qn_cross_entropy_params *params);
 /* (a - b)^2, element by element, in f32, for qn_loss. */
