@@ -27,7 +27,6 @@
 typedef struct {
     ulong classes;
     int weighted, ignore, ignored;
-    float smoothing;
 } plane_rule;
 
 static inline intv labels_at(__global const TYPE(LABEL) * label, ulong at, bool vectors)
@@ -112,7 +111,7 @@ PLANE_KERNEL forward(__global const TYPE(X) * x, ulong x_at, __global const TYPE
                      int keep, ulong rows, ulong n)
 {
     QN_STRIP;
-    const plane_rule rule = {classes, weighted, ignore, ignored, smoothing};
+    const plane_rule rule = {classes, weighted, ignore, ignored};
     x += x_at;
     label += label_at;
     weight += weight_at;
@@ -145,7 +144,7 @@ PLANE_KERNEL backward(__global const TYPE(X) * x, ulong x_at, __global const TYP
                       ulong rows, ulong n)
 {
     QN_STRIP;
-    const plane_rule rule = {classes, weighted, ignore, ignored, smoothing};
+    const plane_rule rule = {classes, weighted, ignore, ignored};
     x += x_at;
     label += label_at;
     weight += weight_at;

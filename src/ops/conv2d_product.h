@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the ways of a convolution share: the products that it is made of, the register tiles of the
- * CPU shape, and launches with their geometry. No operator.
+ * What conv2d and conv_transpose2d share, and the ways of a convolution: the products that it is
+ * made of, the register tiles of the CPU shape, and launches with their geometry. No operator.
  */
 #ifndef QN_OPS_CONV2D_PRODUCT_H
 #define QN_OPS_CONV2D_PRODUCT_H
@@ -12,8 +12,7 @@
 /* Groups of conv2d and conv_transpose2d. */
 enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS };
 
-/* Attributes and dimensions of images are at most this, so that the geometry stays inside 32 bits.
- */
+/* Attributes and dimensions of images are at most this: the geometry is counted in 32 bits. */
 enum { QN_CONV2D_LARGEST_ATTRIBUTE = 1 << 14, QN_CONV2D_LARGEST_IMAGE = 1 << 29 };
 
 /* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. CPU shape: the
