@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the bias of conv2d.
+ * The gradient of the bias of conv2d and conv_transpose2d.
  */
 #include "lib/reduce.clh"
 

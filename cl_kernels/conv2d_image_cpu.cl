@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What convolution makes of an image, in the CPU shape: the result (weights W, source S the image),
- * or with QN_GRADIENT the gradient of the image (S the gradient of the result).
+ * or with QN_GRADIENT the gradient of the image (S the gradient of the result), and what a
+ * transposed convolution makes.
  *
  * A work-item makes tiles of `block` channels x tile_pixels, as a product of weights and
  * patches. A panel of QN_DEPTH terms is packed, then meets all the channels: QN_MR of them x QN_NR

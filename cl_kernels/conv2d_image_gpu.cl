@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What convolution makes of an image, in the GPU shape: the result (weights W, source S the image),
- * or with QN_GRADIENT the gradient of the image (S the gradient of the result).
+ * or with QN_GRADIENT the gradient of the image (S the gradient of the result), and what a
+ * transposed convolution makes.
  *
  * A work-group of SIDE x SIDE makes a tile of SIDE * QN_ROWS channels x SIDE * QN_COLUMNS pixels,
  * SIDE terms of the sum at a time: weights and patches go through local memory, QN_ROWS x

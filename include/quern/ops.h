@@ -52,6 +52,17 @@ typedef struct qn_conv2d_params {
 QN_API qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                            const qn_conv2d_params *params);
 
+typedef struct qn_conv_transpose2d_params {
+    int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */
+    int output_padding[2]; /* rows and columns more, at the end; below stride or dilation */
+    int groups;            /* 0: 1 */
+} qn_conv_transpose2d_params;
+/* The transpose of conv2d, as PyTorch's ConvTranspose2d: x (b, c, h, w), weight (c, o / groups, kh,
+ * kw), bias (o) or none -> (b, o, oh, ow), with
+ * oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1. */
+QN_API qn_tensor qn_conv_transpose2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                                     const qn_conv_transpose2d_params *params);
+
 typedef struct qn_pool2d_params {
     int size[2];          /* window: height, width */
     int stride[2];        /* 0: the window's size */
@@ -204,12 +215,14 @@ QN_API qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tens
 
 typedef struct qn_cross_entropy_params {
     double label_smoothing; /* in [0, 1) */
-    bool ignore;            /* rows whose label is ignore_label count nothing */
+    bool ignore;            /* labels that are ignore_label count nothing */
     int ignore_label;
     const float *class_weights; /* one per class, copied; NULL: ones */
+    int class_dim;              /* dimension of the logits that holds the classes; 0: the last */
 } qn_cross_entropy_params;
-/* logits (.., c), labels u8 or i32 (..) -> numerators (..) in f32, for qn_loss. As PyTorch's
- * CrossEntropyLoss: with mean reduction the sum is divided by the sum of the labels' weights. */
+/* logits (.., c), labels u8 or i32 (..) -> numerators (..) in f32, for qn_loss; with class_dim 1
+ * logits (b, c, h, w) and labels (b, h, w), one a pixel. As PyTorch's CrossEntropyLoss: with mean
+ * reduction the sum is divided by the sum of the labels' weights. */
 QN_API qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                                           const qn_cross_entropy_params *params);
 /* (a - b)^2, element by element, in f32, for qn_loss. */

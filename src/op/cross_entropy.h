@@ -9,6 +9,7 @@ struct qn_cross_entropy_attr {
     float smoothing; /* in [0, 1) */
     int ignore;      /* rows whose label is ignored_label count nothing */
     int ignored_label;
+    int class_dim; /* dimension of the logits that holds the classes; 0: the last */
 };
 
 #endif

@@ -37,6 +37,7 @@
     X(slice)                                                                                       \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
+    X(conv_transpose2d)                                                                            \
     X(linear)                                                                                      \
     X(linear_activation)                                                                           \
     X(batch_matmul)                                                                                \

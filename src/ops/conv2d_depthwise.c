@@ -23,13 +23,12 @@ static int64_t reach(const struct qn_conv2d_product *p, int axis)
     return (p->kernel[axis] - 1) * p->attr->dilation[axis];
 }
 
-static struct band band_of(const struct qn_call *call, const struct qn_conv2d_product *p,
-                           bool gradient)
+static struct band band_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
     const int64_t wide = qn_round_up(p->plane[1], vector);
-    const int64_t step_y = gradient ? 1 : p->attr->stride[0];
-    const int64_t step_x = gradient ? 1 : p->attr->stride[1];
+    const int64_t step_y = p->gradient ? 1 : p->attr->stride[0];
+    const int64_t step_x = p->gradient ? 1 : p->attr->stride[1];
     struct band band = {0, wide * step_x + reach(p, 1)};
     const int64_t source = (BAND - 2 * vector) / band.pitch - reach(p, 0);
     if (source < 1)
@@ -61,7 +60,7 @@ bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why)
         if (forward.attr->padding[i] > reach(&forward, i))
             return false;
     *why = "the rows of the image are too long";
-    if (band_of(call, &forward, false).rows < 1 || band_of(call, &gradient, true).rows < 1)
+    if (band_of(call, &forward).rows < 1 || band_of(call, &gradient).rows < 1)
         return false;
     *why = "the device has too little local memory";
     return call->facts->local_bytes >= (BAND + MADE) * (int64_t)sizeof(float);
@@ -84,36 +83,34 @@ static int64_t known_step(int64_t step)
 }
 
 static void shape_band(struct qn_launch *launch, const struct qn_call *call,
-                       const struct qn_conv2d_product *p, bool gradient)
+                       const struct qn_conv2d_product *p)
 {
-    const struct band band = band_of(call, p, gradient);
+    const struct band band = band_of(call, p);
     const int64_t step = known_step(p->attr->stride[1]);
     qn_conv2d_argument(launch, (struct qn_arg)QN_INT(band.rows));
     qn_conv2d_argument(launch, (struct qn_arg)QN_INT(band.pitch));
     qn_launch_option(launch, "QN_V", qn_conv2d_tile_of(call->facts)->vector);
     qn_launch_option(launch, "QN_KH", p->kernel[0]);
     qn_launch_option(launch, "QN_KW", p->kernel[1]);
-    qn_launch_option(launch, "QN_STEP", gradient ? 1 : step);
-    qn_launch_option(launch, "QN_SPREAD", gradient ? step : 1);
+    qn_launch_option(launch, "QN_STEP", p->gradient ? 1 : step);
+    qn_launch_option(launch, "QN_SPREAD", p->gradient ? step : 1);
     qn_launch_option(launch, "QN_BAND", BAND);
 }
 
-static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                            bool gradient)
+static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_conv2d_product *p, bool cpu)
 {
-    const struct qn_conv2d_product p =
-        gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
-    struct qn_launch launch = qn_conv2d_image_launch(call, &p, gradient);
+    struct qn_launch launch = qn_conv2d_image_launch(p);
     launch.kernel = "conv2d_depthwise";
     if (cpu) {
         launch.program = "conv2d_depthwise_cpu";
-        launch.global[0] = p.batch * p.groups;
-        launch.global[1] = qn_div_up(p.plane[0], band_of(call, &p, gradient).rows);
-        shape_band(&launch, call, &p, gradient);
+        launch.global[0] = p->batch * p->groups;
+        launch.global[1] = qn_div_up(p->plane[0], band_of(call, p).rows);
+        shape_band(&launch, call, p);
         qn_launch_option(&launch, "QN_MADE", MADE);
     } else {
         launch.program = "conv2d_depthwise_gpu";
-        launch.global[0] = p.groups * p.channels * qn_conv2d_pixels(&p);
+        launch.global[0] = p->groups * p->channels * qn_conv2d_pixels(p);
         launch.local[0] = GPU_GROUP;
     }
     return qn_emit_launch(emit, &launch);
@@ -121,13 +118,13 @@ static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call, bo
 
 static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    struct qn_launch launch = qn_conv2d_weight_launch(call, &p, &call->din[1], call->beta_in[1]);
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    struct qn_launch launch = qn_conv2d_weight_launch(&p, p.w, p.beta);
     launch.kernel = "conv2d_depthwise_weight";
     if (cpu) {
         launch.program = "conv2d_depthwise_weight_cpu";
         launch.global[0] = p.groups * p.channels;
-        shape_band(&launch, call, &p, false);
+        shape_band(&launch, call, &p);
     } else {
         launch.program = "conv2d_depthwise_weight_gpu";
         launch.global[0] = p.groups * p.channels * QN_ROW_GROUP;
@@ -141,22 +138,26 @@ static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, b
 
 qn_status qn_conv2d_depthwise_forward_cpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_image(emit, call, true, false);
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    return emit_image(emit, call, &p, true);
 }
 
 qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_image(emit, call, false, false);
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    return emit_image(emit, call, &p, false);
 }
 
 qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_image(emit, call, true, true);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    return emit_image(emit, call, &p, true);
 }
 
 qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_image(emit, call, false, true);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    return emit_image(emit, call, &p, false);
 }
 
 qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call)

@@ -17,33 +17,62 @@ int64_t qn_conv2d_size(const struct qn_conv2d_attr *attr, int axis, int64_t size
     return span < 0 ? 0 : span / attr->stride[axis] + 1;
 }
 
+struct qn_conv2d_product qn_conv2d_geometry(const struct qn_conv2d_attr *attr,
+                                            const struct qn_shape *image,
+                                            const struct qn_shape *weight,
+                                            const struct qn_shape *result, bool gradient)
+{
+    static const struct qn_operand none = {0};
+    const struct qn_shape *source = gradient ? result : image, *plane = gradient ? image : result;
+    const int64_t inputs = weight->dim[1], outputs = weight->dim[0] / attr->groups;
+    struct qn_conv2d_product p = {.attr = attr,
+                                  .gradient = gradient,
+                                  .batch = image->dim[0],
+                                  .groups = attr->groups,
+                                  .depth = gradient ? outputs : inputs,
+                                  .channels = gradient ? inputs : outputs,
+                                  .b = &none};
+    for (int i = 0; i < 2; i++) {
+        p.source[i] = source->dim[2 + i];
+        p.kernel[i] = weight->dim[2 + i];
+        p.plane[i] = plane->dim[2 + i];
+    }
+    return p;
+}
+
+static struct qn_conv2d_product product_of(const struct qn_call *call, bool gradient)
+{
+    return qn_conv2d_geometry(call->attr, &call->in[0].shape, &call->in[1].shape,
+                              &call->out[0].shape, gradient);
+}
+
 struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call)
 {
-    const struct qn_conv2d_attr *attr = call->attr;
-    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
-    struct qn_conv2d_product p = {.attr = attr,
-                                  .batch = x[0],
-                                  .groups = attr->groups,
-                                  .depth = w[1],
-                                  .channels = w[0] / attr->groups};
-    for (int i = 0; i < 2; i++) {
-        p.source[i] = x[2 + i];
-        p.kernel[i] = w[2 + i];
-        p.plane[i] = qn_conv2d_size(attr, i, p.source[i], p.kernel[i]);
-    }
+    struct qn_conv2d_product p = product_of(call, false);
+    p.s = &call->in[0];
+    p.w = &call->in[1];
+    p.b = &call->in[2];
+    p.d = &call->out[0];
     return p;
 }
 
 struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call)
 {
-    const struct qn_conv2d_product f = qn_conv2d_forward(call);
-    struct qn_conv2d_product p = f;
-    p.depth = f.channels;
-    p.channels = f.depth;
-    for (int i = 0; i < 2; i++) {
-        p.source[i] = f.plane[i];
-        p.plane[i] = f.source[i];
-    }
+    struct qn_conv2d_product p = product_of(call, true);
+    p.s = &call->dout[0];
+    p.w = &call->in[1];
+    p.d = &call->din[0];
+    p.beta = call->beta_in[0];
+    return p;
+}
+
+struct qn_conv2d_product qn_conv2d_weights(const struct qn_call *call)
+{
+    struct qn_conv2d_product p = product_of(call, false);
+    p.s = &call->in[0];
+    p.w = &call->din[1];
+    p.d = &call->dout[0];
+    p.beta = call->beta_in[1];
     return p;
 }
 
@@ -57,10 +86,16 @@ int64_t qn_conv2d_pixels(const struct qn_conv2d_product *p)
     return p->batch * p->plane[0] * p->plane[1];
 }
 
-bool qn_conv2d_is_inside(const struct qn_conv2d_product *p, bool gradient)
+/* Without padding a result meets its image alone. An image of at most `stride` elements for each of
+ * its result meets that alone: the taps of one element of the result reach less than `stride` then,
+ * so those of two do not overlap. */
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *p)
 {
-    const bool padded = p->attr->padding[0] > 0 || p->attr->padding[1] > 0;
-    return !padded && (!gradient || p->kernel[0] * p->kernel[1] == 1);
+    for (int i = 0; i < 2; i++)
+        if (p->attr->padding[i] > 0 ||
+            (p->gradient && qn_div_up(p->plane[i], p->attr->stride[i]) > p->source[i]))
+            return false;
+    return true;
 }
 
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
@@ -76,11 +111,12 @@ int64_t qn_conv2d_gpu_tile(int64_t size)
     return size > QN_CONV2D_SIDE ? QN_CONV2D_GPU_TILE : 1;
 }
 
-void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost)
+void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *p, int group,
+                    struct qn_cost *cost)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    cost->flops = 2.0 * (double)qn_conv2d_pixels(&p) * (double)(p.groups * p.channels) *
-                  (double)qn_conv2d_terms(&p);
+    const int64_t *result = p->gradient ? p->source : p->plane;
+    cost->flops = 2.0 * (double)(p->batch * result[0] * result[1]) *
+                  (double)(p->groups * p->channels) * (double)qn_conv2d_terms(p);
     cost->bytes = qn_group_bytes(call, group);
     cost->launches = 1;
 }
@@ -104,32 +140,26 @@ static void add_geometry(struct qn_launch *launch, const struct qn_conv2d_produc
         qn_conv2d_argument(launch, (struct qn_arg)QN_INT(values[i]));
 }
 
-struct qn_launch qn_conv2d_image_launch(const struct qn_call *call,
-                                        const struct qn_conv2d_product *p, bool gradient)
+struct qn_launch qn_conv2d_image_launch(const struct qn_conv2d_product *p)
 {
-    const struct qn_operand *source = gradient ? &call->dout[0] : &call->in[0];
-    const struct qn_operand *made = gradient ? &call->din[0] : &call->out[0];
-    struct qn_launch launch = {.args = {QN_BUF(source), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                                        QN_BUF(made), QN_INT(!gradient && qn_present(&call->in[2])),
-                                        QN_FLOAT(gradient ? call->beta_in[0] : 0)}};
+    struct qn_launch launch = {.args = {QN_BUF(p->s), QN_BUF(p->w), QN_BUF(p->b), QN_BUF(p->d),
+                                        QN_INT(qn_present(p->b)), QN_FLOAT(p->beta)}};
     add_geometry(&launch, p);
-    qn_launch_option(&launch, "QN_GRADIENT", gradient);
-    qn_launch_type(&launch, "S", source);
-    qn_launch_type(&launch, "W", &call->in[1]);
-    qn_launch_type(&launch, "B", &call->in[2]);
-    qn_launch_type(&launch, "D", made);
+    qn_launch_option(&launch, "QN_GRADIENT", p->gradient);
+    qn_launch_type(&launch, "S", p->s);
+    qn_launch_type(&launch, "W", p->w);
+    qn_launch_type(&launch, "B", p->b);
+    qn_launch_type(&launch, "D", p->d);
     return launch;
 }
 
-struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
-                                         const struct qn_conv2d_product *p,
+struct qn_launch qn_conv2d_weight_launch(const struct qn_conv2d_product *p,
                                          const struct qn_operand *made, float beta)
 {
-    struct qn_launch launch = {
-        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(made), QN_FLOAT(beta)}};
+    struct qn_launch launch = {.args = {QN_BUF(p->s), QN_BUF(p->d), QN_BUF(made), QN_FLOAT(beta)}};
     add_geometry(&launch, p);
-    qn_launch_type(&launch, "S", &call->in[0]);
-    qn_launch_type(&launch, "D", &call->dout[0]);
+    qn_launch_type(&launch, "S", p->s);
+    qn_launch_type(&launch, "D", p->d);
     qn_launch_type(&launch, "W", made);
     return launch;
 }
@@ -154,10 +184,10 @@ struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct 
     return (struct qn_conv2d_split){qn_div_up(sum->length, terms), terms};
 }
 
-void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_split *split,
-                          struct qn_cost *cost)
+void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
+                          const struct qn_conv2d_split *split, struct qn_cost *cost)
 {
-    qn_conv2d_cost(call, QN_CONV2D_WEIGHT, cost);
+    qn_conv2d_cost(call, p, QN_CONV2D_WEIGHT, cost);
     if (split->parts == 1)
         return;
     cost->launches = 2;
@@ -170,8 +200,8 @@ struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
                                         const struct qn_conv2d_split *split)
 {
     const bool copies = split->parts > 1;
-    struct qn_launch launch = qn_conv2d_weight_launch(
-        call, p, copies ? &call->scratch : &call->din[1], copies ? 0 : call->beta_in[1]);
+    struct qn_launch launch =
+        qn_conv2d_weight_launch(p, copies ? &call->scratch : p->w, copies ? 0 : p->beta);
     launch.kernel = "conv2d_weight";
     launch.global[2] = split->parts;
     qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(split->terms));

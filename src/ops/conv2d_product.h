@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the ways of a convolution share: the products that it is made of, the register tiles of the
- * CPU shape, and launches with their geometry. No operator.
+ * What conv2d and conv_transpose2d share, and the ways of a convolution: the products that it is
+ * made of, the register tiles of the CPU shape, and launches with their geometry. No operator.
  */
 #ifndef QN_OPS_CONV2D_PRODUCT_H
 #define QN_OPS_CONV2D_PRODUCT_H
@@ -9,30 +9,45 @@
 #include "op/conv2d.h"
 #include "ops/common.h"
 
-/* Groups of the operator. */
+/* Groups of conv2d and conv_transpose2d. */
 enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS };
+
+/* Attributes and dimensions of images are at most this: the geometry is counted in 32 bits. */
+enum { QN_CONV2D_LARGEST_ATTRIBUTE = 1 << 14, QN_CONV2D_LARGEST_IMAGE = 1 << 29 };
 
 /* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. CPU shape: the
  * work-groups for each compute unit that tiles and splits aim at. */
 enum { QN_CONV2D_SIDE = 16, QN_CONV2D_GPU_TILE = 4, QN_CONV2D_GROUPS_PER_UNIT = 4 };
 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
- * the weights, walks along. Channels are those of one of the `groups`. */
+ * the weights, walks along. Channels are those of one of the `groups`. A convolution makes a result
+ * of an image; the gradient of its image, and what a transposed convolution makes, is an image made
+ * of a result. Operands have the kernels' names. */
 struct qn_conv2d_product {
     const struct qn_conv2d_attr *attr;
+    bool gradient; /* makes an image of a result */
     int64_t batch, groups, depth, channels;
     int64_t source[2], plane[2], kernel[2];
+    const struct qn_operand *s, *w, *b, *d; /* source, weight, bias (may be absent), plane */
+    float beta;                             /* of what is made */
 };
 
 /* Rows or columns of the result: along `axis`, of so many elements and taps; 0: there are none. */
 int64_t qn_conv2d_size(const struct qn_conv2d_attr *attr, int axis, int64_t size, int64_t taps);
-/* The product that makes the result, and the one that makes the gradient of the image. */
+/* A product from the shapes of what it is about; its bias is absent, other operands are NULL. */
+struct qn_conv2d_product qn_conv2d_geometry(const struct qn_conv2d_attr *attr,
+                                            const struct qn_shape *image,
+                                            const struct qn_shape *weight,
+                                            const struct qn_shape *result, bool gradient);
+/* The products of a call of conv2d: they make the result, the gradient of the image and that of the
+ * weights. */
 struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call);
 struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call);
+struct qn_conv2d_product qn_conv2d_weights(const struct qn_call *call);
 int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
 int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
 /* Whether no tap ever meets the padding. */
-bool qn_conv2d_is_inside(const struct qn_conv2d_product *product, bool gradient);
+bool qn_conv2d_is_inside(const struct qn_conv2d_product *product);
 
 /* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
  * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a
@@ -48,14 +63,13 @@ const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts);
 /* Elements of the result, along one edge, of a work-item of the GPU shape. */
 int64_t qn_conv2d_gpu_tile(int64_t size);
 
-/* Flops and bytes of a group, in one launch. */
-void qn_conv2d_cost(const struct qn_call *call, int group, struct qn_cost *cost);
-/* Launches with operands, types and the sixteen numbers of the geometry: of what makes the result,
- * or the gradient of the image; and of what makes the gradient of the weights, into `made`. */
-struct qn_launch qn_conv2d_image_launch(const struct qn_call *call,
-                                        const struct qn_conv2d_product *product, bool gradient);
-struct qn_launch qn_conv2d_weight_launch(const struct qn_call *call,
-                                         const struct qn_conv2d_product *product,
+/* Flops and bytes of a group that is this product, in one launch. */
+void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *product, int group,
+                    struct qn_cost *cost);
+/* Launches with operands, types and the sixteen numbers of the geometry: of what makes a result or
+ * an image; and of what makes the gradient of the weights, into `made`. */
+struct qn_launch qn_conv2d_image_launch(const struct qn_conv2d_product *product);
+struct qn_launch qn_conv2d_weight_launch(const struct qn_conv2d_product *product,
                                          const struct qn_operand *made, float beta);
 /* Appends an argument. */
 void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
@@ -73,14 +87,26 @@ struct qn_conv2d_split {
     int64_t parts, terms; /* terms of a part */
 };
 struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum);
-void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_split *split,
-                          struct qn_cost *cost);
+void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
+                          const struct qn_conv2d_split *split, struct qn_cost *cost);
 /* qn_conv2d_weight_launch for the parts, whose terms are one argument more; and both launches. */
 struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
                                         const struct qn_conv2d_product *product,
                                         const struct qn_conv2d_split *split);
 qn_status qn_conv2d_split_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_launch *launch, const struct qn_conv2d_split *split);
+
+/* conv2d_shape.c: what shape rules of both operators ask of attributes, float operands of rank 4
+ * and the sizes that kernels count in 32 bits; of the bias, which has so many channels. */
+qn_status qn_conv2d_check(struct qn_shape_call *call, const struct qn_conv2d_attr *attr);
+qn_status qn_conv2d_check_bias(struct qn_shape_call *call, int64_t channels);
+
+/* conv2d_image.c: a result or an image, in the shape of CPUs, with its settings, or of GPUs. */
+extern const char *const qn_conv2d_image_settings[];
+bool qn_conv2d_fits_cpu(const struct qn_call *call, const char **why);
+bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why);
+qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_conv2d_product *product, bool cpu);
 
 /* conv2d_depthwise.c: by groups of one input channel. */
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);
@@ -107,9 +133,14 @@ void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *
 qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_weight.c: the gradient of the weights, in the shape of CPUs or of GPUs. */
-void qn_conv2d_weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost);
-void qn_conv2d_weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_conv2d_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
+void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
+                           bool cpu, struct qn_cost *cost);
+qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
+                           const struct qn_conv2d_product *product, bool cpu);
+
+/* conv2d_bias.c: the gradient of the bias, by channels of the gradient of output 0. */
+void qn_conv2d_bias_cost(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_conv2d_bias_cpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
 
 #endif

@@ -42,18 +42,18 @@ static const struct weight_block *weight_block_of(const struct qn_facts *facts)
     return block;
 }
 
-static struct tiles tiles_of(const struct qn_call *call, bool cpu)
+static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_product *p,
+                             bool cpu)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    const int64_t terms = qn_conv2d_terms(&p);
+    const int64_t terms = qn_conv2d_terms(p);
     const int64_t tile_terms =
         cpu ? weight_block_of(call->facts)->terms : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(terms);
     const int64_t tile_channels = cpu ? weight_block_of(call->facts)->channels
-                                      : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p.channels);
-    struct tiles t = {qn_div_up(terms, tile_terms), qn_div_up(p.channels, tile_channels)};
+                                      : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p->channels);
+    struct tiles t = {qn_div_up(terms, tile_terms), qn_div_up(p->channels, tile_channels)};
     t.split =
-        qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(&p),
-                                                      .groups = t.terms * t.channels * p.groups,
+        qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(p),
+                                                      .groups = t.terms * t.channels * p->groups,
                                                       .least = PART_PIXELS,
                                                       .block = BLOCK_PIXELS,
                                                       .scratch = cpu ? cpu_scratch : gpu_scratch});
@@ -62,20 +62,11 @@ static struct tiles tiles_of(const struct qn_call *call, bool cpu)
 
 /* --- costs --- */
 
-static void weight_cost(const struct qn_call *call, bool cpu, struct qn_cost *cost)
+void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p, bool cpu,
+                           struct qn_cost *cost)
 {
-    const struct tiles t = tiles_of(call, cpu);
-    qn_conv2d_split_cost(call, &t.split, cost);
-}
-
-void qn_conv2d_weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost)
-{
-    weight_cost(call, true, cost);
-}
-
-void qn_conv2d_weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost)
-{
-    weight_cost(call, false, cost);
+    const struct tiles t = tiles_of(call, p, cpu);
+    qn_conv2d_split_cost(call, p, &t.split, cost);
 }
 
 /* --- launches --- */
@@ -100,7 +91,7 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_NR", narrow ? tile->narrow.vectors : tile->wide.vectors);
     qn_launch_option(launch, "QN_DEPTH", block->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
-    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p, false));
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
 }
 
 static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,
@@ -114,24 +105,14 @@ static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_pr
     qn_launch_option(launch, "QN_COLUMNS", qn_conv2d_gpu_tile(qn_conv2d_terms(p)));
 }
 
-static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
+                           const struct qn_conv2d_product *p, bool cpu)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    const struct tiles t = tiles_of(call, cpu);
-    struct qn_launch launch = qn_conv2d_split_launch(call, &p, &t.split);
+    const struct tiles t = tiles_of(call, p, cpu);
+    struct qn_launch launch = qn_conv2d_split_launch(call, p, &t.split);
     if (cpu)
-        shape_weight_cpu(&launch, call, &p, &t);
+        shape_weight_cpu(&launch, call, p, &t);
     else
-        shape_weight_gpu(&launch, &p, &t);
+        shape_weight_gpu(&launch, p, &t);
     return qn_conv2d_split_emit(emit, call, &launch, &t.split);
-}
-
-qn_status qn_conv2d_weight_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_weight(emit, call, true);
-}
-
-qn_status qn_conv2d_weight_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_weight(emit, call, false);
 }

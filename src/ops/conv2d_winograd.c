@@ -30,26 +30,27 @@ static int64_t winograd_rows(const struct qn_conv2d_product *p)
     return p->channels < rows ? p->channels : rows;
 }
 
-static void winograd_cost(const struct qn_call *call, bool gradient, struct qn_cost *cost)
+static void winograd_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
+                          struct qn_cost *cost)
 {
-    const struct qn_conv2d_product p =
-        gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
-    const int64_t rows = winograd_rows(&p);
-    qn_conv2d_cost(call, gradient ? QN_CONV2D_INPUT : QN_CONV2D_FORWARD, cost);
-    cost->launches = 2 * (int)qn_div_up(p.channels, rows);
-    cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p.depth *
+    const int64_t rows = winograd_rows(p);
+    qn_conv2d_cost(call, p, p->gradient ? QN_CONV2D_INPUT : QN_CONV2D_FORWARD, cost);
+    cost->launches = 2 * (int)qn_div_up(p->channels, rows);
+    cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p->depth *
                     (int64_t)sizeof(float);
-    cost->bytes += 2.0 * (double)cost->scratch * (double)p.channels / (double)rows;
+    cost->bytes += 2.0 * (double)cost->scratch * (double)p->channels / (double)rows;
 }
 
 void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    winograd_cost(call, false, cost);
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    winograd_cost(call, &p, cost);
 }
 
 void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    winograd_cost(call, true, cost);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    winograd_cost(call, &p, cost);
 }
 
 static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t vector)
@@ -96,14 +97,14 @@ bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
 
 /* Both kernels get all options, so that they are one program. */
 static void add_winograd_options(struct qn_launch *launch, const struct qn_call *call,
-                                 bool gradient)
+                                 const struct qn_conv2d_product *p)
 {
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
     const struct winograd_block *block = winograd_block_of(call->facts);
-    qn_launch_type(launch, "S", gradient ? &call->dout[0] : &call->in[0]);
-    qn_launch_type(launch, "W", &call->in[1]);
-    qn_launch_type(launch, "B", &call->in[2]);
-    qn_launch_type(launch, "D", gradient ? &call->din[0] : &call->out[0]);
+    qn_launch_type(launch, "S", p->s);
+    qn_launch_type(launch, "W", p->w);
+    qn_launch_type(launch, "B", p->b);
+    qn_launch_type(launch, "D", p->d);
     qn_launch_option(launch, "QN_V", tile->vector);
     qn_launch_option(launch, "QN_NV", block->tiles / tile->vector);
     qn_launch_option(launch, "QN_NR", tile->winograd.vectors);
@@ -117,24 +118,23 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
 
 /* Transforms the weights of `rows` channels from `row0` on. */
 static qn_status emit_winograd_weights(struct qn_emit *emit, const struct qn_call *call,
-                                       const struct qn_conv2d_product *p, bool gradient,
-                                       int64_t row0, int64_t rows)
+                                       const struct qn_conv2d_product *p, int64_t row0,
+                                       int64_t rows)
 {
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector, taps = 9;
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
         .kernel = "conv2d_winograd_weights",
-        .args = {QN_BUF(&call->in[1]), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows),
-                 QN_INT(p->depth), QN_LONG(gradient ? taps : taps * p->depth),
-                 QN_LONG(gradient ? taps * p->channels : taps), QN_INT(gradient)},
+        .args = {QN_BUF(p->w), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows), QN_INT(p->depth),
+                 QN_LONG(p->gradient ? taps : taps * p->depth),
+                 QN_LONG(p->gradient ? taps * p->channels : taps), QN_INT(p->gradient)},
         .global = {qn_div_up(rows, vector), qn_div_up(p->depth, WINOGRAD_EACH)}};
-    add_winograd_options(&launch, call, gradient);
+    add_winograd_options(&launch, call, p);
     return qn_emit_launch(emit, &launch);
 }
 
 static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *call,
-                                    const struct qn_conv2d_product *p, bool gradient, int64_t row0,
-                                    int64_t rows)
+                                    const struct qn_conv2d_product *p, int64_t row0, int64_t rows)
 {
     const struct qn_conv2d_attr *a = p->attr;
     const struct winograd_block *block = winograd_block_of(call->facts);
@@ -142,38 +142,38 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
         .kernel = "conv2d_winograd",
-        .args = {QN_BUF(gradient ? &call->dout[0] : &call->in[0]), QN_BUF(&call->scratch),
-                 QN_BUF(&call->in[2]), QN_BUF(gradient ? &call->din[0] : &call->out[0]),
-                 QN_INT(!gradient && qn_present(&call->in[2])),
-                 QN_FLOAT(gradient ? call->beta_in[0] : 0), QN_INT(p->batch), QN_INT(p->depth),
+        .args = {QN_BUF(p->s), QN_BUF(&call->scratch), QN_BUF(p->b), QN_BUF(p->d),
+                 QN_INT(qn_present(p->b)), QN_FLOAT(p->beta), QN_INT(p->batch), QN_INT(p->depth),
                  QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
                  QN_INT(p->plane[0]), QN_INT(p->plane[1]),
-                 QN_INT(gradient ? 2 - a->padding[0] : a->padding[0]),
-                 QN_INT(gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0), QN_INT(rows)},
+                 QN_INT(p->gradient ? 2 - a->padding[0] : a->padding[0]),
+                 QN_INT(p->gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0),
+                 QN_INT(rows)},
         .global = {qn_div_up(tiles, block->tiles), qn_div_up(rows, block->channels)}};
-    add_winograd_options(&launch, call, gradient);
+    add_winograd_options(&launch, call, p);
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call, bool gradient)
+static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call,
+                               const struct qn_conv2d_product *p)
 {
-    const struct qn_conv2d_product p =
-        gradient ? qn_conv2d_gradient(call) : qn_conv2d_forward(call);
-    const int64_t most = winograd_rows(&p);
-    for (int64_t row0 = 0; row0 < p.channels; row0 += most) {
-        const int64_t rows = p.channels - row0 < most ? p.channels - row0 : most;
-        QN_TRY(emit_winograd_weights(emit, call, &p, gradient, row0, rows));
-        QN_TRY(emit_winograd_rows(emit, call, &p, gradient, row0, rows));
+    const int64_t most = winograd_rows(p);
+    for (int64_t row0 = 0; row0 < p->channels; row0 += most) {
+        const int64_t rows = p->channels - row0 < most ? p->channels - row0 : most;
+        QN_TRY(emit_winograd_weights(emit, call, p, row0, rows));
+        QN_TRY(emit_winograd_rows(emit, call, p, row0, rows));
     }
     return QN_OK;
 }
 
 qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_winograd(emit, call, false);
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    return emit_winograd(emit, call, &p);
 }
 
 qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_winograd(emit, call, true);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    return emit_winograd(emit, call, &p);
 }

@@ -17,17 +17,16 @@ struct blocks {
     struct qn_conv2d_split split;
 };
 
-static struct blocks blocks_of(const struct qn_call *call)
+static struct blocks blocks_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    struct blocks b = {qn_div_up(p.depth, BLOCK_CHANNELS), qn_div_up(p.channels, BLOCK_CHANNELS)};
-    b.split =
-        qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = p.batch * qn_div_up(p.plane[0], 2) *
-                                                                qn_div_up(p.plane[1], 2),
-                                                      .groups = b.inputs * b.outputs,
-                                                      .least = PART_TILES,
-                                                      .block = BLOCK_TILES,
-                                                      .scratch = most_scratch});
+    struct blocks b = {qn_div_up(p->depth, BLOCK_CHANNELS), qn_div_up(p->channels, BLOCK_CHANNELS)};
+    b.split = qn_conv2d_split(
+        call, &(struct qn_conv2d_sum){.length = p->batch * qn_div_up(p->plane[0], 2) *
+                                                qn_div_up(p->plane[1], 2),
+                                      .groups = b.inputs * b.outputs,
+                                      .least = PART_TILES,
+                                      .block = BLOCK_TILES,
+                                      .scratch = most_scratch});
     return b;
 }
 
@@ -52,14 +51,15 @@ bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why
 
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    const struct blocks b = blocks_of(call);
-    qn_conv2d_split_cost(call, &b.split, cost);
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    const struct blocks b = blocks_of(call, &p);
+    qn_conv2d_split_cost(call, &p, &b.split, cost);
 }
 
 qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call)
 {
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    const struct blocks b = blocks_of(call);
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    const struct blocks b = blocks_of(call, &p);
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
     struct qn_launch launch = qn_conv2d_split_launch(call, &p, &b.split);
     launch.program = "conv2d_winograd_weight_cpu";

@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cross entropy of the softmax of logits, by row: PyTorch's definition, with label smoothing, class
- * weights and an ignored label. A label that is no class counts as ignored; whoever brings the data
- * refuses it. The row's largest logit and the log of its sum are kept for the backward pass.
+ * Cross entropy of the softmax of logits: PyTorch's definition, with label smoothing, class weights
+ * and an ignored label. The classes of a label lie side by side, as a row, or are planes of pixels,
+ * each layout with kernels of its own. A label that is no class counts as ignored; whoever brings
+ * the data refuses it. The largest logit and the log of the sum are kept for the backward pass.
  */
 #include "op/cross_entropy.h"
 #include "base/shape.h"
 #include "ops/common.h"
+#include "ops/strip.h"
 
 #include <quern/ops.h>
 
-static bool are_labels_of(const struct qn_operand *labels, const struct qn_operand *logits)
+#include <string.h>
+
+/* Vectors of a plane that a work-item of a CPU takes. */
+enum { PLANE_VECTORS = 64 };
+
+/* Logits (rows, classes, plane): a plane of 1 is rows of classes. */
+struct sizes {
+    int64_t rows, classes, plane;
+};
+
+static int class_dim(const struct qn_cross_entropy_attr *attr, const struct qn_shape *logits)
 {
-    struct qn_shape rows = logits->shape;
-    rows.rank--;
-    return (labels->dtype == QN_U8 || labels->dtype == QN_I32) &&
-           qn_shape_equal(&labels->shape, &rows);
+    return attr->class_dim ? attr->class_dim : logits->rank - 1;
+}
+
+static struct sizes sizes_of(const struct qn_call *call)
+{
+    const struct qn_shape *logits = &call->in[0].shape;
+    const int dim = class_dim(call->attr, logits);
+    return (struct sizes){qn_shape_span(logits, 0, dim), logits->dim[dim],
+                          qn_shape_span(logits, dim + 1, logits->rank)};
+}
+
+/* The shape of the logits without dimension `dim`. */
+static struct qn_shape shape_of_labels(const struct qn_shape *logits, int dim)
+{
+    struct qn_shape labels = *logits;
+    labels.rank--;
+    memmove(labels.dim + dim, logits->dim + dim + 1,
+            (size_t)(labels.rank - dim) * sizeof *labels.dim);
+    return labels;
 }
 
 static qn_status shape(struct qn_shape_call *call)
@@ -25,11 +52,18 @@ static qn_status shape(struct qn_shape_call *call)
     const int rank = logits->shape.rank;
     if (!qn_is_float(logits) || rank < 2)
         return qn_shape_error(call, "cross entropy takes logits (.., c) of a float type");
-    const int64_t classes = logits->shape.dim[rank - 1];
+    if (attr->class_dim < 0 || attr->class_dim >= rank)
+        return qn_shape_error(call, "the classes cannot lie along dimension %d of %d",
+                              attr->class_dim, rank);
+    const int dim = class_dim(attr, &logits->shape);
+    const int64_t classes = logits->shape.dim[dim];
+    const struct qn_shape rows = shape_of_labels(&logits->shape, dim);
     if (classes < 1 || classes > INT32_MAX)
         return qn_shape_error(call, "%lld classes", (long long)classes);
-    if (!are_labels_of(labels, logits))
-        return qn_shape_error(call, "labels must be u8 or i32, one a row of logits");
+    if ((labels->dtype != QN_U8 && labels->dtype != QN_I32) ||
+        !qn_shape_equal(&labels->shape, &rows))
+        return qn_shape_error(call, "labels must be u8 or i32, one for each %lld logits",
+                              (long long)classes);
     if (qn_present(&call->in[2]) &&
         (call->in[2].dtype != QN_F32 || !qn_is_row_of(&call->in[2], classes)))
         return qn_shape_error(call, "there are %lld classes; weights must be as many, of f32",
@@ -37,9 +71,9 @@ static qn_status shape(struct qn_shape_call *call)
     if (!(attr->smoothing >= 0 && attr->smoothing < 1))
         return qn_shape_error(call, "a label smoothing of %g is not in [0, 1)",
                               (double)attr->smoothing);
-    qn_shape_set(&call->out[0], QN_F32, rank - 1, logits->shape.dim);
+    qn_shape_set(&call->out[0], QN_F32, rank - 1, rows.dim);
     qn_shape_set(&call->saved[0], QN_F32, rank, logits->shape.dim);
-    call->saved[0].shape.dim[rank - 1] = 2;
+    call->saved[0].shape.dim[dim] = 2;
     return QN_OK;
 }
 
@@ -50,8 +84,7 @@ static bool counts(const struct qn_cross_entropy_attr *attr, int64_t label, int6
 
 static double loss_weight(const struct qn_call *call, const void *const *host)
 {
-    const int64_t rows = qn_operand_count(&call->in[1]);
-    const int64_t classes = call->in[0].shape.dim[call->in[0].shape.rank - 1];
+    const int64_t rows = qn_operand_count(&call->in[1]), classes = sizes_of(call).classes;
     const bool bytes = call->in[1].dtype == QN_U8, weighted = qn_present(&call->in[2]);
     double sum = 0;
     for (int64_t row = 0; row < rows; row++) {
@@ -76,49 +109,70 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status launch_rows(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                             struct qn_launch *launch)
+static void shape_rows(struct qn_launch *launch, const struct qn_call *call,
+                       const struct sizes *size, bool cpu)
 {
-    const int64_t rows = qn_operand_count(&call->in[1]);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, qn_operand_count(&call->in[0]) / rows);
+    const struct qn_walk walk = qn_walk_rows(call->facts, cpu, size->classes);
     launch->program = "softmax_cross_entropy";
-    launch->global[0] = rows * walk.group;
+    launch->global[0] = size->rows * walk.group;
     launch->local[0] = walk.group;
     qn_walk_options(launch, &walk);
+}
+
+static void shape_planes(struct qn_launch *launch, const struct qn_call *call,
+                         const struct sizes *size, bool cpu)
+{
+    launch->program = "softmax_cross_entropy_planes";
+    qn_strip_range(launch, call->facts,
+                   &(struct qn_strip){size->rows, size->plane, 1, PLANE_VECTORS, cpu});
+}
+
+static qn_status emit_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                             struct qn_launch *launch)
+{
+    const struct sizes size = sizes_of(call);
+    if (size.plane == 1)
+        shape_rows(launch, call, &size, cpu);
+    else
+        shape_planes(launch, call, &size, cpu);
     qn_launch_type(launch, "X", &call->in[0]);
     qn_launch_type(launch, "LABEL", &call->in[1]);
     return qn_emit_launch(emit, launch);
 }
 
-static int64_t classes_of(const struct qn_call *call)
+/* An argument of the kernels of planes, which those of rows lack. */
+static struct qn_arg of_planes(const struct sizes *size, int64_t value)
 {
-    return call->in[0].shape.dim[call->in[0].shape.rank - 1];
+    return size->plane == 1 ? (struct qn_arg){0} : (struct qn_arg)QN_LONG(value);
 }
 
 static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     const struct qn_cross_entropy_attr *attr = call->attr;
+    const struct sizes size = sizes_of(call);
     struct qn_launch launch = {
         .kernel = "forward",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                 QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_LONG(classes_of(call)),
+                 QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_LONG(size.classes),
                  QN_INT(qn_present(&call->in[2])), QN_FLOAT(attr->smoothing), QN_INT(attr->ignore),
-                 QN_INT(attr->ignored_label), QN_INT(qn_present(&call->saved[0]))}};
-    return launch_rows(emit, call, cpu, &launch);
+                 QN_INT(attr->ignored_label), QN_INT(qn_present(&call->saved[0])),
+                 of_planes(&size, size.rows), of_planes(&size, size.plane)}};
+    return emit_launch(emit, call, cpu, &launch);
 }
 
 static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     const struct qn_cross_entropy_attr *attr = call->attr;
-    struct qn_launch launch = {.kernel = "backward",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]),
-                                        QN_BUF(&call->in[2]), QN_BUF(&call->dout[0]),
-                                        QN_BUF(&call->saved[0]), QN_BUF(&call->din[0]),
-                                        QN_LONG(classes_of(call)), QN_INT(qn_present(&call->in[2])),
-                                        QN_FLOAT(attr->smoothing), QN_INT(attr->ignore),
-                                        QN_INT(attr->ignored_label), QN_FLOAT(call->beta_in[0])}};
+    const struct sizes size = sizes_of(call);
+    struct qn_launch launch = {
+        .kernel = "backward",
+        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
+                 QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->din[0]),
+                 QN_LONG(size.classes), QN_INT(qn_present(&call->in[2])), QN_FLOAT(attr->smoothing),
+                 QN_INT(attr->ignore), QN_INT(attr->ignored_label), QN_FLOAT(call->beta_in[0]),
+                 of_planes(&size, size.rows), of_planes(&size, size.plane)}};
     qn_launch_type(&launch, "DX", &call->din[0]);
-    return launch_rows(emit, call, cpu, &launch);
+    return emit_launch(emit, call, cpu, &launch);
 }
 
 static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -164,12 +218,14 @@ const struct qn_op qn_op_softmax_cross_entropy = {
                 .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
                             {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
 
-static qn_tensor class_weights(qn_graph *graph, qn_tensor logits, const float *values)
+static qn_tensor class_weights(qn_graph *graph, qn_tensor logits,
+                               const struct qn_cross_entropy_attr *attr, const float *values)
 {
     const struct qn_shape shape_ = qn_shape_of(graph, logits);
-    if (!values || shape_.rank < 1 || shape_.dim[shape_.rank - 1] < 1)
+    const int dim = class_dim(attr, &shape_);
+    if (!values || dim < 0 || dim >= shape_.rank || shape_.dim[dim] < 1)
         return (qn_tensor){0};
-    return qn_op_constant(graph, "class_weights", values, shape_.dim[shape_.rank - 1]);
+    return qn_op_constant(graph, "class_weights", values, shape_.dim[dim]);
 }
 
 qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
@@ -179,7 +235,9 @@ qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor 
     params = params ? params : &none;
     const struct qn_cross_entropy_attr attr = {.smoothing = (float)params->label_smoothing,
                                                .ignore = params->ignore,
-                                               .ignored_label = params->ignore_label};
-    const qn_tensor in[] = {logits, labels, class_weights(graph, logits, params->class_weights)};
+                                               .ignored_label = params->ignore_label,
+                                               .class_dim = params->class_dim};
+    const qn_tensor in[] = {logits, labels,
+                            class_weights(graph, logits, &attr, params->class_weights)};
     return qn_op_apply(graph, &qn_op_softmax_cross_entropy, in, &attr);
 }

@@ -62,6 +62,17 @@ static void conv2d(qn_graph *graph, const struct work *work)
                                                   .groups = groups}));
 }
 
+/* size: images, channels, height and width, output channels, kernel and stride */
+static void conv_transpose2d(qn_graph *graph, const struct work *work)
+{
+    const int64_t c = work->size[1], side = work->size[2], o = work->size[3], k = work->size[4];
+    const qn_init init = qn_init_fan_in(o * k * k);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){c, o, k, k}, &init);
+    minimise(graph, qn_conv_transpose2d(graph, wanted(graph, x, c), weight, (qn_tensor){0},
+                                        &(qn_conv_transpose2d_params){.stride = {(int)k, (int)k}}));
+}
+
 /* size: samples, tokens, heads, head size; causal, queries, keys and values side by side */
 static void attention(qn_graph *graph, const struct work *work)
 {
@@ -105,6 +116,18 @@ static void cross_entropy(qn_graph *graph, const struct work *work)
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
     qn_loss(graph, qn_softmax_cross_entropy(graph, wanted(graph, x, classes), labels, NULL), "loss",
             NULL);
+}
+
+/* size: images, classes, height and width */
+static void cross_entropy_of_pixels(qn_graph *graph, const struct work *work)
+{
+    const int64_t classes = work->size[1], side = work->size[2];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, classes, side, side});
+    qn_tensor labels = qn_input(graph, "labels", QN_U8, 3, (int64_t[]){QN_BATCH, side, side});
+    qn_loss(graph,
+            qn_softmax_cross_entropy(graph, wanted(graph, x, classes), labels,
+                                     &(qn_cross_entropy_params){.class_dim = 1}),
+            "loss", NULL);
 }
 
 /* size: images, channels, height and width */
@@ -197,6 +220,9 @@ const struct work works[] = {
     {"conv2d", "depthwise 3x3 512 14", {8, 512, 14, 512, 3, 1, 512}, conv2d},
     {"conv2d", "depthwise 5x5 256 14", {8, 256, 14, 256, 5, 1, 256}, conv2d},
     {"conv2d", "depthwise 7x7 384 14", {8, 384, 14, 384, 7, 1, 384}, conv2d},
+    {"conv_transpose2d", "2x2/2 32-16 256", {2, 32, 256, 16, 2}, conv_transpose2d},
+    {"conv_transpose2d", "2x2/2 128-64 64", {2, 128, 64, 64, 2}, conv_transpose2d},
+    {"conv_transpose2d", "2x2/2 512-256 16", {2, 512, 16, 256, 2}, conv_transpose2d},
     {"attention", "8 heads of 64, 256 tokens", {1, 256, 8, 64}, attention},
     {"attention", "8 heads of 64, 512 tokens", {1, 512, 8, 64}, attention},
     {"attention", "8 heads of 64, 1024 tokens", {1, 1024, 8, 64}, attention},
@@ -205,6 +231,7 @@ const struct work works[] = {
     {"chain", "GELU and bias, 64 MiB", {16384, 1024}, gelu},
     {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
     {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
+    {"softmax_cross_entropy", "pixels, 64 MiB", {4, 16, 512}, cross_entropy_of_pixels},
     {"adamw", "64 MiB", {8, 4096, 4096}, adamw},
     {"update", "demonstration, batch 256", {256, 32}, demonstration, &grey},
     {"update", "resnet18 32x32, batch 64", {64, 512}, resnet18, &coloured},

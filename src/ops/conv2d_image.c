@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What convolutions make of images, and images of results, as one product.
+ */
+#include "ops/conv2d_product.h"
+
+#include "base/shape.h"
+
+/* CPU shape: most channels and pixels of a tile of the image kernel, of which so many terms are
+ * packed at a time. The largest that fits the local memory is taken. */
+struct image_tile {
+    int channels, pixels, terms; /* pixels: a multiple of the vectors of a register tile */
+};
+static const struct image_tile image_tiles[] = {{256, 192, 144}, {64, 96, 72}, {32, 96, 32}};
+enum { IMAGE_TILES = sizeof image_tiles / sizeof *image_tiles, LEAST_CHANNELS = 64 };
+enum { MOST_ROWS = 8 }; /* of its register tiles */
+/* The most channels of its tiles, or half of them; changes no bit. */
+const char *const qn_conv2d_image_settings[] = {"large", "small", NULL};
+
+enum { CPU_LOCAL_BYTES = 32 << 10, MOST_TILES_EACH = 8 };
+
+static int64_t image_local_bytes(const struct image_tile *tile, int64_t vector)
+{
+    const int64_t floats =
+        (int64_t)tile->pixels * (tile->channels + tile->terms) + MOST_ROWS * tile->terms + vector;
+    return floats * (int64_t)sizeof(float);
+}
+
+static const struct image_tile *image_tile_of(const struct qn_facts *facts)
+{
+    const struct image_tile *tile = image_tiles;
+    while (tile < image_tiles + IMAGE_TILES - 1 &&
+           image_local_bytes(tile, facts->vector_width) > facts->local_bytes)
+        tile++;
+    return tile;
+}
+
+bool qn_conv2d_fits_cpu(const struct qn_call *call, const char **why)
+{
+    if (!qn_fits_cpu(call, why))
+        return false;
+    *why = "the device has too little local memory";
+    return call->facts->local_bytes >= CPU_LOCAL_BYTES;
+}
+
+bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why)
+{
+    *why = "the device's work-groups are too small";
+    return call->facts->max_work_group >= QN_CONV2D_SIDE * QN_CONV2D_SIDE;
+}
+
+/* --- launches --- */
+
+/* The pixels of one phase of an image, or all of a result: the most there are. */
+static int64_t phase_pixels(const struct qn_conv2d_product *p)
+{
+    if (!p->gradient)
+        return qn_conv2d_pixels(p);
+    return p->batch * qn_div_up(p->plane[0], p->attr->stride[0]) *
+           qn_div_up(p->plane[1], p->attr->stride[1]);
+}
+
+static int64_t phases_of(const struct qn_conv2d_product *p)
+{
+    int64_t phases = 1;
+    for (int i = 0; i < 2 && p->gradient; i++)
+        phases *= p->attr->stride[i] < p->plane[i] ? p->attr->stride[i] : p->plane[i];
+    return phases;
+}
+
+/* Channels of a tile: the most, or fewer where there would be too few work-groups. A multiple of
+ * the rows of a register tile; changes no bit. */
+static int64_t image_channels(const struct qn_facts *facts, int64_t channels, int64_t others,
+                              int64_t most, int64_t rows)
+{
+    int64_t blocks = qn_div_up(channels, most);
+    while (blocks * others < (int64_t)QN_CONV2D_GROUPS_PER_UNIT * facts->compute_units &&
+           channels / blocks > LEAST_CHANNELS)
+        blocks++;
+    const int64_t each = qn_round_up(qn_div_up(channels, blocks), rows);
+    return each < most ? each : most / rows * rows;
+}
+
+static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call,
+                            const struct qn_conv2d_product *p)
+{
+    const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
+    const struct image_tile *image = image_tile_of(call->facts);
+    const int64_t pixels = phase_pixels(p);
+    const struct qn_register_tile *registers = &tile->image;
+    const int64_t rows = p->channels > 1 ? registers->rows : 1;
+    const int64_t tile_pixels = qn_round_up(qn_div_up(pixels, qn_div_up(pixels, image->pixels)),
+                                            tile->vector * registers->vectors);
+    const int64_t step = p->gradient ? 1 : p->attr->stride[1];
+    const int64_t tiles = qn_div_up(pixels, tile_pixels);
+    const int64_t channels = image_channels(call->facts, p->channels, tiles * p->groups,
+                                            image->channels >> call->setting, rows);
+    const int64_t blocks = qn_div_up(p->channels, channels);
+    int64_t each = tiles * blocks * p->groups / (call->facts->compute_units * 16 + 1);
+    each = each < 1 ? 1 : each > MOST_TILES_EACH ? MOST_TILES_EACH : each;
+    launch->program = "conv2d_image_cpu";
+    launch->global[0] = qn_div_up(tiles, each);
+    launch->global[1] = blocks;
+    launch->global[2] = p->groups;
+    qn_conv2d_argument(launch, (struct qn_arg)QN_INT(each));
+    qn_conv2d_argument(launch, (struct qn_arg)QN_INT(channels));
+    qn_conv2d_argument(launch, (struct qn_arg)QN_INT(tile_pixels));
+    qn_launch_option(launch, "QN_V", tile->vector);
+    qn_launch_option(launch, "QN_NV", image->pixels / tile->vector);
+    qn_launch_option(launch, "QN_NR", registers->vectors);
+    qn_launch_option(launch, "QN_MR", rows);
+    qn_launch_option(launch, "QN_BLOCK", image->channels / rows * rows);
+    qn_launch_option(launch, "QN_DEPTH", image->terms);
+    qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
+    qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
+}
+
+static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p)
+{
+    const int64_t rows = qn_conv2d_gpu_tile(p->channels);
+    const int64_t tiles = qn_div_up(phase_pixels(p), QN_CONV2D_SIDE * QN_CONV2D_GPU_TILE);
+    launch->program = "conv2d_image_gpu";
+    launch->global[0] = tiles * QN_CONV2D_SIDE;
+    launch->global[1] = qn_div_up(p->channels, QN_CONV2D_SIDE * rows) * QN_CONV2D_SIDE;
+    launch->global[2] = p->groups * phases_of(p);
+    launch->local[0] = launch->local[1] = QN_CONV2D_SIDE;
+    qn_launch_option(launch, "QN_ROWS", rows);
+    qn_launch_option(launch, "QN_COLUMNS", QN_CONV2D_GPU_TILE);
+}
+
+qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_conv2d_product *p, bool cpu)
+{
+    struct qn_launch launch = qn_conv2d_image_launch(p);
+    launch.kernel = "conv2d_image";
+    if (cpu)
+        shape_image_cpu(&launch, call, p);
+    else
+        shape_image_gpu(&launch, p);
+    return qn_emit_launch(emit, &launch);
+}
