@@ -23,21 +23,29 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
     return qn_normalize(graph, images, data->mean, deviation);
 }
 
-qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                             const struct qn_layer_conv *conv)
+qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
+                        const struct qn_layer_conv *conv)
 {
     const int64_t in = qn_shape_of(graph, x).dim[1], side = conv->kernel;
-    const int pad = conv->kernel / 2, stride = conv->stride;
-    qn_tensor weight =
-        parameter(graph, name, "weight", 4, (int64_t[]){conv->channels, in, side, side},
-                  qn_init_he(in * side * side));
-    qn_tensor y = qn_conv2d(graph, x, weight, (qn_tensor){0},
-                            &(qn_conv2d_params){.stride = {stride, stride}, .padding = {pad, pad}});
+    const int64_t dim[] = {conv->channels, in, side, side};
+    const qn_init init = qn_init_he((conv->fan_out ? conv->channels : in) * side * side);
+    const qn_conv2d_params params = {.stride = {conv->stride, conv->stride},
+                                     .padding = {conv->kernel / 2, conv->kernel / 2}};
+    qn_tensor weight = parameter(graph, name, "weight", 4, dim, init), bias = {0};
+    if (conv->bias)
+        bias = parameter(graph, name, "bias", 1, &conv->channels, qn_init_constant(0));
+    qn_tensor y = qn_conv2d(graph, x, weight, bias, &params);
     qn_name(graph, y, name);
-    qn_tensor scale = parameter(graph, norm, "weight", 1, &conv->channels, qn_init_constant(1));
-    qn_tensor shift = parameter(graph, norm, "bias", 1, &conv->channels, qn_init_constant(0));
-    y = qn_batch_norm(graph, y, scale, shift, &(qn_batch_norm_params){.group = conv->group});
-    qn_name(graph, y, norm);
+    return y;
+}
+
+qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group)
+{
+    const int64_t channels = qn_shape_of(graph, x).dim[1];
+    qn_tensor scale = parameter(graph, name, "weight", 1, &channels, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, name, "bias", 1, &channels, qn_init_constant(0));
+    qn_tensor y = qn_batch_norm(graph, x, scale, shift, &(qn_batch_norm_params){.group = group});
+    qn_name(graph, y, name);
     return y;
 }
 

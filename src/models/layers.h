@@ -11,15 +11,20 @@
 /* The u8 images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 
-/* Convolution of `kernel` x `kernel` without bias, padding kernel / 2, so that with stride 1 an odd
- * kernel keeps the size; then batch norm. NAME.weight and NORM.weight, NORM.bias. */
+/* Convolution of `kernel` x `kernel`, padding kernel / 2, so that with stride 1 an odd kernel keeps
+ * the size. NAME.weight and, where asked for, NAME.bias, which starts at 0. */
 struct qn_layer_conv {
     int64_t channels;
     int kernel, stride;
-    int group; /* of batch norm */
+    bool bias;
+    bool fan_out; /* He's deviation counts what goes out, as torchvision's networks have it; false:
+                     what comes in */
 };
-qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                             const struct qn_layer_conv *conv);
+qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
+                        const struct qn_layer_conv *conv);
+
+/* NAME.weight and NAME.bias; `group` samples are normalised together. */
+qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
 
 /* NAME.weight and NAME.bias; the second with ReLU in the same pass. */
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);

@@ -40,18 +40,23 @@ static bool has_parameter(const qn_graph *graph, const char *name)
     return false;
 }
 
-/* The numbers are those of torchvision's resnet18 and resnet34, with the first convolution changed
+/* The numbers are those of torchvision's resnet18 to resnet152, with the first convolution changed
  * where it is. */
 static void residual_networks_have_their_parameters(void **state)
 {
     (void)state;
-    static const qn_model_option deep = {"depth", "34"}, small = {"stem", "3"};
+    static const qn_model_option small = {"stem", "3"};
+    static const qn_model_option deep[] = {
+        {"depth", "34"}, {"depth", "50"}, {"depth", "101"}, {"depth", "152"}};
     static const struct {
         int side, classes;
         const qn_model_option *option;
         int64_t parameters;
     } cases[] = {
-        {224, 1000, NULL, 11689512}, {224, 1000, &deep, 21797672}, {32, 10, &small, 11173962}};
+        {224, 1000, NULL, 11689512},     {224, 1000, &deep[0], 21797672},
+        {224, 1000, &deep[1], 25557032}, {224, 1000, &deep[2], 44549160},
+        {224, 1000, &deep[3], 60192808}, {32, 10, &small, 11173962},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_graph *graph = build("resnet", cases[i].side, cases[i].classes, cases[i].option,
                                 cases[i].option != NULL);
@@ -59,7 +64,8 @@ static void residual_networks_have_their_parameters(void **state)
         assert_int_equal(parameters_of(graph), cases[i].parameters);
         assert_true(has_parameter(graph, "layer2.0.downsample.1.bias"));
         assert_true(has_parameter(graph, "layer4.1.conv2.weight"));
-        assert_false(has_parameter(graph, "layer1.0.downsample.0.weight"));
+        assert_int_equal(has_parameter(graph, "layer1.0.downsample.0.weight"),
+                         has_parameter(graph, "layer1.0.conv3.weight"));
         qn_graph_destroy(&graph);
     }
 }
@@ -70,7 +76,7 @@ static void residual_networks_refuse_what_they_are_not(void **state)
     static const struct {
         qn_model_option option;
         const char *error;
-    } cases[] = {{{"depth", "20"}, "model.depth: is 18 or 34"},
+    } cases[] = {{{"depth", "20"}, "model.depth: is 18, 34, 50, 101 or 152"},
                  {{"stem", "5"}, "model.stem: is 3 or 7"},
                  {{"width", "5"}, "model.width: no such key"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
