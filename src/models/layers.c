@@ -49,35 +49,49 @@ qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, in
     return y;
 }
 
-/* Without an activation the layer is plain. */
-static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
-                       qn_activation activation)
+static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                         const struct qn_layer_dense *dense)
+{
+    const qn_linear_activation_params params = {.activation = dense->activation};
+    if (dense->activation)
+        return qn_linear_activation(graph, x, weight, bias, &params);
+    return qn_linear(graph, x, weight, bias);
+}
+
+qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
+                         const struct qn_layer_dense *dense)
 {
     qn_shape shape = qn_shape_of(graph, x);
-    int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    const int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_init weights = qn_init_fan_in(in), shifts = weights;
+    if (dense->deviation > 0) {
+        weights = (qn_init){QN_INIT_NORMAL, 0, dense->deviation};
+        shifts = qn_init_constant(0);
+    }
     qn_tensor weight =
-        parameter(graph, name, "weight", 2, (int64_t[]){features, in}, qn_init_fan_in(in));
-    qn_tensor bias = parameter(graph, name, "bias", 1, &features, qn_init_fan_in(in));
-    const qn_linear_activation_params params = {.activation = activation};
-    qn_tensor y = activation ? qn_linear_activation(graph, x, weight, bias, &params)
-                             : qn_linear(graph, x, weight, bias);
+        parameter(graph, name, "weight", 2, (int64_t[]){dense->features, in}, weights);
+    qn_tensor bias = parameter(graph, name, "bias", 1, &dense->features, shifts);
+    qn_tensor y = product(graph, x, weight, bias, dense);
     qn_name(graph, y, name);
     return y;
 }
 
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
 {
-    return dense(graph, x, name, features, QN_ACTIVATION_NONE);
+    return qn_layer_dense(graph, x, name, &(struct qn_layer_dense){.features = features});
 }
 
 qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
 {
-    return dense(graph, x, name, features, QN_ACTIVATION_RELU);
+    return qn_layer_dense(
+        graph, x, name,
+        &(struct qn_layer_dense){.features = features, .activation = QN_ACTIVATION_RELU});
 }
 
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)
 {
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
+    qn_shape shape = qn_shape_of(graph, logits);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     const qn_cross_entropy_params params = {.label_smoothing = label_smoothing};
     qn_tensor rows = qn_softmax_cross_entropy(graph, logits, labels, &params);
     qn_output(graph, logits, "logits");

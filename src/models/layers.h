@@ -26,11 +26,21 @@ qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
 /* NAME.weight and NAME.bias; `group` samples are normalised together. */
 qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
 
-/* NAME.weight and NAME.bias; the second with ReLU in the same pass. */
+/* NAME.weight and NAME.bias. */
+struct qn_layer_dense {
+    int64_t features;
+    qn_activation activation; /* in the same pass */
+    double deviation;         /* of the weight, normal; the bias starts at 0. 0: both start as
+                                 PyTorch's linear layers do */
+};
+qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
+                         const struct qn_layer_dense *dense);
+/* The same, started as PyTorch does; the second with ReLU. */
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 
-/* Labels, cross entropy, the outputs "logits" and "loss", and the loss. */
+/* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
+ * loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
 
 #endif

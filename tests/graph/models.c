@@ -13,14 +13,20 @@
 
 #include <string.h>
 
+static qn_graph *build_for(const qn_model_data *data, const char *model,
+                           const qn_model_option *options, int n_options)
+{
+    qn_graph *graph = NULL;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_model_build(graph, model, data, options, n_options);
+    return graph;
+}
+
 static qn_graph *build(const char *model, int side, int classes, const qn_model_option *options,
                        int n_options)
 {
-    qn_graph *graph = NULL;
     const qn_model_data data = {.channels = 3, .height = side, .width = side, .classes = classes};
-    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
-    qn_model_build(graph, model, &data, options, n_options);
-    return graph;
+    return build_for(&data, model, options, n_options);
 }
 
 static int64_t parameters_of(const qn_graph *graph)
@@ -86,11 +92,69 @@ static void residual_networks_refuse_what_they_are_not(void **state)
     }
 }
 
+/* The numbers are those of torchvision's vgg11 to vgg19 and of two with batch norm; the last has a
+ * smaller classifier. */
+static void plain_networks_have_their_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        int side, n_options;
+        qn_model_option options[4];
+        int64_t parameters;
+    } cases[] = {
+        {224, 1, {{"depth", "11"}}, 132863336},
+        {448, 1, {{"depth", "13"}}, 133047848},
+        {224, 0, {{0}}, 138357544},
+        {255, 1, {{"depth", "19"}}, 143667240},
+        {224, 2, {{"depth", "11"}, {"batch_norm", "1"}}, 132868840},
+        {224, 2, {{"depth", "19"}, {"batch_norm", "1"}}, 143678248},
+        {64,
+         3,
+         {{"depth", "11"}, {"pool", "2"}, {"hidden", "100"}},
+         9220480 + 204900 + 10100 + 101000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("vgg", cases[i].side, 1000, cases[i].options, cases[i].n_options);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "features.0.bias"));
+        assert_true(has_parameter(graph, "classifier.6.weight"));
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void plain_networks_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        int side;
+        qn_model_option option;
+        const char *error;
+    } cases[] = {
+        {224, {"depth", "12"}, "model.depth: is 11, 13, 16 or 19"},
+        {288,
+         {"depth", "11"},
+         "model.pool: images of 288 x 288 are 9 x 9 after five halvings, which cannot be averaged "
+         "to 7 x 7: pool divides both"},
+        {31,
+         {"pool", "1"},
+         "model.pool: images of 31 x 31 are 0 x 0 after five halvings, which cannot be averaged "
+         "to 1 x 1: pool divides both"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("vgg", cases[i].side, 10, &cases[i].option, 1);
+        assert_string_equal(qn_graph_error(graph), cases[i].error);
+        qn_graph_destroy(&graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(residual_networks_have_their_parameters),
         cmocka_unit_test(residual_networks_refuse_what_they_are_not),
+        cmocka_unit_test(plain_networks_have_their_parameters),
+        cmocka_unit_test(plain_networks_refuse_what_they_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,17 @@
 """Writes tests/golden/networks.h: what PyTorch makes of torchvision's networks.
 
 Usage: networks.py > tests/golden/networks.h      (needs PyTorch and torchvision; seen with 1.13.1
-                                                   and 0.14.1, two minutes)
+                                                   and 0.14.1, four minutes)
 
-Weights and images are numbers of Philox4x32-10, which src/base/random.c has, too: no weight is
-stored. Of every tensor there are two numbers: the Euclidean norm of a parameter's gradient and its
-product with a random vector of the same generator; of a running average, the same two of what it is
-after one batch. All is computed in double. With --rounding, the distances from the same in single
+Weights and data are numbers of Philox4x32-10, which src/base/random.c has, too: no weight is stored.
+Of every tensor there are two numbers: the Euclidean norm of a parameter's gradient and its product
+with a random vector of the same generator; of a running average, the same two of what it is after one
+batch; and of the logits in evaluation. All is computed in double. With --rounding, the distances from the same in single
 precision go to standard error: they say what a test can ask for. Of the gradients that is little:
 among millions of values some are so near to 0 that rounding decides what ReLU does with them.
 """
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,8 +21,9 @@ import torchvision
 from torch import nn
 from torchvision.models.vgg import VGG, cfgs, make_layers
 
-SEED, SAMPLES, CLASSES, SQUARE = 2026, 4, 10, 8
-PROBE, IMAGES, LABELS = 1 << 32, 1 << 33, (1 << 33) + 1     # streams; tensors have 0, 1, 2 ...
+SEED, SAMPLES, SQUARE = 2026, 4, 8
+# streams of random numbers: tensor i has i and PROBE + i
+PROBE, INPUT, LABELS, LOGITS = 1 << 32, 1 << 33, (1 << 33) + 1, (1 << 33) + 2
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 LOW = np.uint64(0xffffffff)
 PART = 1 << 20
@@ -65,86 +67,127 @@ def start(name, shape, stream):
     return torch.from_numpy(u.astype(np.float32).reshape(shape))
 
 
-def data(side):
-    """Images of coloured squares with some noise: noise alone would look alike everywhere after some
-    layers, and batch norm would leave rounding."""
-    noise = bits(IMAGES, SAMPLES * 3 * side * side).reshape(SAMPLES, 3, side, side) % np.uint64(256)
+def images(side):
+    """Coloured squares with some noise: noise alone would look alike everywhere after some layers,
+    and batch norm would leave rounding."""
+    noise = bits(INPUT, SAMPLES * 3 * side * side).reshape(SAMPLES, 3, side, side) % np.uint64(256)
     corners = np.arange(side) // SQUARE * SQUARE
-    images = (np.uint64(7) * noise[:, :, corners][:, :, :, corners] + noise) // np.uint64(8)
-    images = torch.from_numpy(images.astype(np.float64)) / 255
-    labels = torch.from_numpy((bits(LABELS, SAMPLES) % np.uint64(CLASSES)).astype(np.int64))
+    pixels = (np.uint64(7) * noise[:, :, corners][:, :, :, corners] + noise) // np.uint64(8)
     mean, deviation = (torch.tensor(v).double().reshape(3, 1, 1) for v in (MEAN, DEVIATION))
-    return (images - mean) / deviation, labels
+    return (torch.from_numpy(pixels.astype(np.float64)) / 255 - mean) / deviation
 
 
-def summary(values, index):
+def integers(stream, shape, below):
+    values = bits(stream, int(np.prod(shape))) % np.uint64(below)
+    return torch.from_numpy(values.astype(np.int64).reshape(shape))
+
+
+def summary(values, stream):
     values = values.detach().double().numpy().reshape(-1)
-    return np.linalg.norm(values), values @ uniform(PROBE + index, len(values))
+    return np.linalg.norm(values), values @ uniform(stream, len(values))
 
 
-def measure(net, side, dtype):
-    """Logits in evaluation, loss, and the two numbers of every tensor."""
+def measure(network, dtype):
+    """Of the logits, the loss and every tensor."""
+    net = network.make()
     shapes = {name: tuple(value.shape) for name, value in net.state_dict().items()}
     net.load_state_dict({name: start(name, shape, i) if shape else torch.tensor(0)
                          for i, (name, shape) in enumerate(shapes.items())})
     net = net.to(dtype)
-    images, labels = data(side)
-    logits = net.eval()(images.to(dtype)).detach()
-    loss = nn.functional.cross_entropy(net.train()(images.to(dtype)), labels)
+    x = network.input()
+    x = x.to(dtype) if x.is_floating_point() else x
+    labels = integers(LABELS, SAMPLES * network.labels, network.classes)
+    logits = summary(net.eval()(x), LOGITS)
+    loss = nn.functional.cross_entropy(net.train()(x).reshape(-1, network.classes), labels)
     loss.backward()
-    values = dict(net.named_parameters())
-    rows = [(name, shape, *summary(values[name].grad if name in values else net.state_dict()[name], i))
-            for i, (name, shape) in enumerate(shapes.items())]
-    return logits.double().numpy().reshape(-1), loss.item(), rows
+    values = {name: value.grad for name, value in net.named_parameters()}
+    values = {**net.state_dict(), **values}
+    rows = [(name, shape, *summary(values[name], PROBE + i)) for i, (name, shape)
+            in enumerate(shapes.items())]
+    return logits, loss.item(), rows
+
+
+def distance(got, want, least=0):
+    return max(abs(g - w) for g, w in zip(got, want)) / (want[0] + least)
 
 
 def report(name, got, want):
-    logits = np.max(np.abs(got[0] - want[0])) / np.max(np.abs(want[0]))
     largest = max(row[2] for row in want[2] if row[1])
-    rows = [(max(abs(g[2] - w[2]), abs(g[3] - w[3])) / (w[2] + 1e-4 * largest), g[0])
-            for g, w in zip(got[2], want[2]) if g[1]]
-    print(f"{name}: logits {logits:.1e}, loss {abs(got[1] - want[1]):.1e}, "
-          f"worst tensor {max(rows)[0]:.1e} ({max(rows)[1]})", file=sys.stderr)
+    worst = max((distance(g[2:], w[2:], 1e-4 * largest), g[0])
+                for g, w in zip(got[2], want[2]) if g[1])
+    print(f"{name}: logits {distance(got[0], want[0]):.1e}, loss {abs(got[1] - want[1]):.1e}, "
+          f"worst tensor {worst[0]:.1e} ({worst[1]})", file=sys.stderr)
 
 
 # --- networks ---
 
-def vgg(letter, norm, pool, hidden):
-    """torchvision's, with a smaller classifier."""
-    net = VGG(make_layers(cfgs[letter], batch_norm=norm), num_classes=CLASSES, init_weights=False)
-    net.avgpool = nn.AdaptiveAvgPool2d(pool)
-    net.classifier = nn.Sequential(
-        nn.Linear(512 * pool * pool, hidden), nn.ReLU(True), nn.Dropout(0),
-        nn.Linear(hidden, hidden), nn.ReLU(True), nn.Dropout(0), nn.Linear(hidden, CLASSES))
-    return net
+@dataclass
+class Network:
+    name: str
+    model: str
+    options: dict
+    size: tuple         # channels, height, width of the data
+    classes: int
+    labels: int         # of one sample
+    make: callable
+
+    def input(self):
+        return images(self.size[1])
+
+
+def pictures(name, model, options, side, make):
+    return Network(name, model, options, (3, side, side), 10, 1, make)
 
 
 def residual(depth):
-    make = getattr(torchvision.models, f"resnet{depth}")
-    return (f"resnet{depth}", "resnet", {"depth": depth, "group": SAMPLES}, 64,
-            lambda: make(num_classes=CLASSES))
+    return pictures(f"resnet{depth}", "resnet", {"depth": depth, "group": SAMPLES}, 64,
+                    lambda: getattr(torchvision.models, f"resnet{depth}")(num_classes=10))
 
 
-NETWORKS = [residual(depth) for depth in (18, 34, 50, 101, 152)]
+def vgg(letter, norm, pool, hidden):
+    """torchvision's, with a smaller classifier."""
+    net = VGG(make_layers(cfgs[letter], batch_norm=norm), num_classes=10, init_weights=False)
+    net.avgpool = nn.AdaptiveAvgPool2d(pool)
+    net.classifier = nn.Sequential(
+        nn.Linear(512 * pool * pool, hidden), nn.ReLU(True), nn.Dropout(0),
+        nn.Linear(hidden, hidden), nn.ReLU(True), nn.Dropout(0), nn.Linear(hidden, 10))
+    return net
+
+
+def plain(depth, norm, side, pool):
+    letter, hidden = {11: "A", 13: "B", 16: "D", 19: "E"}[depth], 48
+    options = {"depth": depth, "pool": pool, "hidden": hidden, "dropout": 0}
+    if norm:
+        options |= {"batch_norm": 1, "group": SAMPLES}
+    return pictures(f"vgg{depth}" + ("_bn" if norm else ""), "vgg", options, side,
+                    lambda: vgg(letter, norm, pool, hidden))
+
+
+NETWORKS = [residual(depth) for depth in (18, 34, 50, 101, 152)] + [
+    plain(11, False, 224, 7), plain(13, False, 64, 2), plain(16, False, 64, 1),
+    plain(19, False, 64, 2), plain(11, True, 64, 1), plain(13, True, 64, 2),
+    plain(16, True, 64, 2), plain(19, True, 64, 1)]
 
 
 # --- writing ---
 
-def number(value):
-    return f"{value:.9g}"
+def numbers(values):
+    return ", ".join(f"{value:.9g}" for value in values)
 
 
-def write(name, model, options, side, result):
+def write(network, result):
     logits, loss, rows = result
-    print(f"static const struct golden_tensor {name}_tensors[] = {{")
+    print(f"static const struct golden_tensor {network.name}_tensors[] = {{")
     for tensor, shape, norm, probe in rows:
         dims = f"{{{len(shape)}, {{{', '.join(map(str, shape)) or 0}}}}}"
-        print(f'    {{"{tensor}", {dims}, {number(norm)}, {number(probe)}}},')
+        print(f'    {{"{tensor}", {dims}, {numbers([norm, probe])}}},')
     print("};")
+    options = network.options
     texts = ", ".join(f'{{"{key}", "{value}"}}' for key, value in options.items())
-    return (f'    {{"{name}", "{model}", {{{texts}}}, {len(options)}, {side},\n'
-            f"     {{{', '.join(map(number, logits))}}}, {number(loss)},\n"
-            f"     {name}_tensors, {len(rows)}}},")
+    size = ", ".join(map(str, network.size))
+    return (f'    {{"{network.name}", "{network.model}", {{{texts}}}, {len(options)},\n'
+            f"     {{{size}}}, {network.classes}, {network.labels}, {{{numbers(logits)}}}, "
+            f"{numbers([loss])}, {network.name}_tensors, {len(rows)}}},")
 
 
 def main():
@@ -153,11 +196,11 @@ def main():
     print(" *")
     print(f" * Made by tools/golden/networks.py with PyTorch {torch.__version__} and torchvision")
     print(f" * {torchvision.__version__}. */")
-    for name, model, options, side, make in NETWORKS:
-        result = measure(make(), side, torch.float64)
+    for network in NETWORKS:
+        result = measure(network, torch.float64)
         if "--rounding" in sys.argv:
-            report(name, measure(make(), side, torch.float32), result)
-        lines.append(write(name, model, options, side, result))
+            report(network.name, measure(network, torch.float32), result)
+        lines.append(write(network, result))
     print("static const struct golden_network networks[] = {")
     print("\n".join(lines))
     print("};")
