@@ -49,12 +49,25 @@ qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, in
     return y;
 }
 
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name)
+{
+    qn_shape shape = qn_shape_of(graph, x);
+    const int64_t features = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_tensor scale = parameter(graph, name, "weight", 1, &features, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, name, "bias", 1, &features, qn_init_constant(0));
+    qn_tensor y = qn_layer_norm(graph, x, scale, shift, NULL);
+    qn_name(graph, y, name);
+    return y;
+}
+
 static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                          const struct qn_layer_dense *dense)
 {
     const qn_linear_activation_params params = {.activation = dense->activation};
     if (dense->activation)
         return qn_linear_activation(graph, x, weight, bias, &params);
+    if (dense->residual.id)
+        return qn_linear_residual(graph, x, weight, bias, dense->residual);
     return qn_linear(graph, x, weight, bias);
 }
 

@@ -26,10 +26,14 @@ qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
 /* NAME.weight and NAME.bias; `group` samples are normalised together. */
 qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
 
+/* NAME.weight and NAME.bias: layer norm over the last dimension. */
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name);
+
 /* NAME.weight and NAME.bias. */
 struct qn_layer_dense {
     int64_t features;
-    qn_activation activation; /* in the same pass */
+    qn_activation activation; /* in the same pass; or */
+    qn_tensor residual;       /* what is added in it */
     double deviation;         /* of the weight, normal; the bias starts at 0. 0: both start as
                                  PyTorch's linear layers do */
 };

@@ -17,6 +17,7 @@ struct qn_model {
 
 #define QN_MODEL_LIST(X)                                                                           \
     X(cnn)                                                                                         \
+    X(gpt)                                                                                         \
     X(mlp)                                                                                         \
     X(resnet)                                                                                      \
     X(vgg)

@@ -148,6 +148,43 @@ static void plain_networks_refuse_what_they_are_not(void **state)
     }
 }
 
+/* GPT-2's numbers, the smallest and the next, and those without the table as last weight. */
+static void decoders_have_their_parameters(void **state)
+{
+    (void)state;
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 1024, .classes = 50257};
+    static const struct {
+        int n_options;
+        qn_model_option options[3];
+        int64_t parameters;
+    } cases[] = {
+        {0, {{0}}, 124439808},
+        {3, {{"layers", "24"}, {"heads", "16"}, {"width", "1024"}}, 354823168},
+        {1, {{"tied", "0"}}, 124439808 + 50257 * 768},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build_for(&data, "gpt", cases[i].options, cases[i].n_options);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "transformer.h.11.attn.c_attn.bias"));
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void decoders_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .classes = 9};
+    const qn_model_option uneven = {"width", "760"};
+    qn_graph *graph = build("gpt", 32, 10, NULL, 0);
+    assert_string_equal(qn_graph_error(graph), "model gpt: a sample is a row of tokens: data of "
+                                               "one channel and height 1");
+    qn_graph_destroy(&graph);
+    graph = build_for(&tokens, "gpt", &uneven, 1);
+    assert_string_equal(qn_graph_error(graph), "model.width: is not a multiple of heads");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +192,8 @@ int main(void)
         cmocka_unit_test(residual_networks_refuse_what_they_are_not),
         cmocka_unit_test(plain_networks_have_their_parameters),
         cmocka_unit_test(plain_networks_refuse_what_they_are_not),
+        cmocka_unit_test(decoders_have_their_parameters),
+        cmocka_unit_test(decoders_refuse_what_they_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

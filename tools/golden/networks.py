@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes tests/golden/networks.h: what PyTorch makes of torchvision's networks.
+"""Writes tests/golden/networks.h: what PyTorch makes of torchvision's networks and of a small GPT.
 
 Usage: networks.py > tests/golden/networks.h      (needs PyTorch and torchvision; seen with 1.13.1
                                                    and 0.14.1, four minutes)
@@ -12,6 +12,7 @@ batch; and of the logits in evaluation. All is computed in double. With --roundi
 precision go to standard error: they say what a test can ask for. Of the gradients that is little:
 among millions of values some are so near to 0 that rounding decides what ReLU does with them.
 """
+import math
 import sys
 from dataclasses import dataclass
 
@@ -132,6 +133,8 @@ class Network:
     make: callable
 
     def input(self):
+        if self.model == "gpt":
+            return integers(INPUT, (SAMPLES, self.size[2]), self.classes)
         return images(self.size[1])
 
 
@@ -163,10 +166,74 @@ def plain(depth, norm, side, pool):
                     lambda: vgg(letter, norm, pool, hidden))
 
 
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.c_attn = nn.Linear(width, 3 * width)
+        self.c_proj = nn.Linear(width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (part.reshape(b, t, self.heads, -1).transpose(1, 2)
+                   for part in self.c_attn(x).split(c, dim=2))
+        scores = q @ k.transpose(2, 3) / math.sqrt(c // self.heads)
+        later = torch.ones(t, t, dtype=torch.bool).triu(1)
+        y = scores.masked_fill(later, -math.inf).softmax(-1) @ v
+        return self.c_proj(y.transpose(1, 2).reshape(b, t, c))
+
+
+class MLP(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.c_fc = nn.Linear(width, 4 * width)
+        self.c_proj = nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return self.c_proj(nn.functional.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads)
+        self.ln_2, self.mlp = nn.LayerNorm(width), MLP(width)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT(nn.Module):
+    """With the names of nanoGPT."""
+
+    def __init__(self, layers, heads, width, length, vocabulary, tied):
+        super().__init__()
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(vocabulary, width), "wpe": nn.Embedding(length, width),
+            "h": nn.ModuleList(Block(width, heads) for _ in range(layers)),
+            "ln_f": nn.LayerNorm(width)})
+        self.lm_head = None if tied else nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        parts = self.transformer
+        x = parts.wte(tokens) + parts.wpe.weight
+        for block in parts.h:
+            x = block(x)
+        x = parts.ln_f(x)
+        return self.lm_head(x) if self.lm_head else x @ parts.wte.weight.T
+
+
+def gpt(name, tied):
+    options = {"layers": 3, "heads": 2, "width": 48, "tied": int(tied)}
+    return Network(name, "gpt", options, (1, 1, 20), 65, 20,
+                   lambda: GPT(3, 2, 48, 20, 65, tied))
+
+
 NETWORKS = [residual(depth) for depth in (18, 34, 50, 101, 152)] + [
     plain(11, False, 224, 7), plain(13, False, 64, 2), plain(16, False, 64, 1),
     plain(19, False, 64, 2), plain(11, True, 64, 1), plain(13, True, 64, 2),
-    plain(16, True, 64, 2), plain(19, True, 64, 1)]
+    plain(16, True, 64, 2), plain(19, True, 64, 1), gpt("gpt_tied", True), gpt("gpt", False)]
 
 
 # --- writing ---
