@@ -36,6 +36,9 @@ LIBRARIES = {
     "CL/": ["cl"],
     "clblast": ["cl"],
     "zlib.h": ["io", "data"],
+    "png.h": ["io"],
+    "jpeglib.h": ["io"],
+    "jerror.h": ["io"],
     "cjson/": ["io", "plan", "run", "tools"],
     "ini.h": ["tools"],
 }

@@ -22,6 +22,7 @@ typedef struct qn_model_data {
     int channels, height, width, classes;
     float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */
     float deviation[QN_MODEL_MAX_CHANNELS]; /* 0: 1 */
+    bool masks; /* a class for each pixel: "labels" are u8 (batch, height, width) */
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

@@ -64,6 +64,20 @@ QN_API qn_tensor qn_avg_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_par
 /* (b, c, h, w) -> (b, c). */
 QN_API qn_tensor qn_global_avg_pool2d(qn_graph *graph, qn_tensor x);
 
+typedef enum qn_upsample_mode { QN_UPSAMPLE_NEAREST, QN_UPSAMPLE_BILINEAR } qn_upsample_mode;
+typedef struct qn_upsample2d_params {
+    int factor[2]; /* height, width; 0: 2, or by the size */
+    int size[2];   /* of the result, in place of a factor */
+    qn_upsample_mode mode;
+    bool align_corners; /* bilinear: the corners' pixels stay in the corners */
+} qn_upsample2d_params;
+/* (b, c, h, w) -> (b, c, oh, ow), as PyTorch's interpolate. Pixel i of a side takes the pixel at
+ * i h / oh, rounded down (nearest), or a blend of the two around (i + 1/2) h / oh - 1/2, at least
+ * 0, or around i (h - 1) / (oh - 1) with corners aligned (bilinear). These places are exact
+ * fractions; sides where they need more than 30 bits are refused. A smaller size averages nothing.
+ */
+QN_API qn_tensor qn_upsample2d(qn_graph *graph, qn_tensor x, const qn_upsample2d_params *params);
+
 typedef struct qn_batch_norm_params {
     int group;       /* samples normalised together with all their rows, part of the model; 0: 16.
                         Micro-batches are multiples of it, and a last short group of a cycle is its
@@ -156,6 +170,13 @@ QN_API qn_tensor qn_flatten(qn_graph *graph, qn_tensor x);
 /* The dimensions in another order: dimension i of the result is dimension axes[i] of x. The batch
  * must stay in dimension 0. */
 QN_API qn_tensor qn_transpose(qn_graph *graph, qn_tensor x, int rank, const int *axes);
+
+/* 2 to QN_CONCAT_INPUTS tensors of one float type, side by side along dimension `axis`, which is
+ * not that of the batch. All their other dimensions are the same. */
+enum { QN_CONCAT_INPUTS = 6 };
+QN_API qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors, int axis);
+/* Elements start .. start + length - 1 of dimension `axis`, which is not that of the batch. */
+QN_API qn_tensor qn_slice(qn_graph *graph, qn_tensor x, int axis, int64_t start, int64_t length);
 
 /* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
  * values; NULL: 0 and 1. */

@@ -98,11 +98,20 @@ typedef struct qn_plan_info {
     double seconds;                              /* predicted for one update of the largest batch */
     double keep_all_seconds; /* the same at the same micro-batch when nothing is recomputed */
     int64_t smallest_budget; /* for which a plan of these params is found */
+    int64_t next_budget;     /* the least with which the plan would be faster; 0: there is none */
     int64_t bytes_by_tag[QN_TAG_COUNT]; /* at the moment of the largest live bytes */
     int pools;
     uint64_t hash;
     const char *optimizer;
 } qn_plan_info;
+
+/* A plan that the search found: no other needs fewer bytes and less time. */
+typedef struct qn_plan_point {
+    int64_t bytes;  /* the least budget for it */
+    double seconds; /* predicted for one update of every batch size of the params together */
+    int64_t micro_batch;
+    int recomputed_steps; /* of a micro-step */
+} qn_plan_point;
 
 /* Makes a plan. Facts, params and all that it needs of the graph are copied; the graph's log
  * becomes its own and gets the reason of a refusal. QN_ERR_BUDGET: nothing fits; the log and
@@ -119,11 +128,19 @@ QN_API void qn_plan_destroy(qn_plan **plan);
 QN_API const qn_plan_info *qn_plan_facts(const qn_plan *plan);
 QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
 
+/* What other budgets would give, by bytes upwards: number of points, of which the first `room` are
+ * copied to `points`. The first has the smallest budget, the last is the fastest of all; the plan
+ * itself is the last within its budget. */
+QN_API int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room);
+
 /* For people, and as JSON; freed by the caller with free(). NULL when out of memory. */
 QN_API char *qn_plan_text(const qn_plan *plan);
 QN_API char *qn_plan_json(const qn_plan *plan);
 /* One line per node, group, chosen kernel variant and its setting, as JSON: the variant table. */
 QN_API char *qn_plan_variants_json(const qn_plan *plan);
+/* Where the tensors of this name (of a node or parameter) live during the first micro-step and why,
+ * for people; *text is freed by the caller with free(). QN_ERR_ARGUMENT: no tensor has the name. */
+QN_API qn_status qn_plan_explain(const qn_plan *plan, const char *name, char **text);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);
 

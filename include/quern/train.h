@@ -65,6 +65,17 @@ QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_
 /* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);
 
+/* Makes the plan again for another budget, between two cycles, and moves the training onto it:
+ * state goes through the host, so that the buffers of the old plan and of the new one never stand
+ * on the device together. The training stays the same: to the bit at an equal micro-batch, else to
+ * rounding. Waits for the device; metrics of the last update arrive as ever. QN_ERR_BUDGET: no plan
+ * fits, the old one goes on; so it does if the device or the host has no memory for the new one
+ * (QN_ERR_MEMORY). */
+QN_API qn_status qn_trainer_set_budget(qn_trainer *trainer, int64_t budget);
+/* The plan that runs: that of qn_trainer_open, or the last one that qn_trainer_set_budget made,
+ * borrowed until it makes another. */
+QN_API const qn_plan *qn_trainer_plan(const qn_trainer *trainer);
+
 /* The micro-steps of a cycle without the update: leaves the gradient of the whole effective batch
  * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything. */
 QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle);

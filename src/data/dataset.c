@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <quern/data.h>
-
+#include "data/dataset.h"
 #include "base/log.h"
 #include "base/shape.h"
 #include "base/text.h"
-#include "io/idx.h"
 #include "io/path.h"
 
 #include <limits.h>
@@ -32,11 +30,6 @@ static const struct {
     const char *separator, *ending;
 } spellings[] = {{"-", ""}, {"-", ".gz"}, {".", ""}, {".", ".gz"}};
 enum { SPELLINGS = sizeof spellings / sizeof *spellings };
-
-struct qn_dataset {
-    struct qn_dataset_facts facts;
-    struct qn_idx images, labels;
-};
 
 /* Which files to read. */
 struct pair {
@@ -145,6 +138,7 @@ static qn_status read_images(struct qn_dataset *dataset, const char *path, const
     if (facts->image_bytes < 1 || facts->image_bytes > INT_MAX)
         return qn_fail(log, QN_ERR_FORMAT, "%s: sizes: images are empty or too large", path);
     facts->count = shape->dim[0];
+    facts->label_bytes = sizeof *facts->labels;
     facts->channels = (int)channels;
     facts->height = (int)size[0];
     facts->width = (int)size[1];
@@ -236,6 +230,7 @@ void qn_dataset_close(qn_dataset **dataset)
         return;
     qn_idx_free(&(*dataset)->images);
     qn_idx_free(&(*dataset)->labels);
+    qn_image_folder_free(&(*dataset)->folder);
     free(*dataset);
     *dataset = NULL;
 }
@@ -243,6 +238,8 @@ void qn_dataset_close(qn_dataset **dataset)
 uint32_t qn_dataset_checksum(const qn_dataset *dataset)
 {
     const struct qn_dataset_facts *facts = &dataset->facts;
+    if (!facts->images)
+        return qn_image_folder_checksum(&dataset->folder);
     size_t count = (size_t)facts->count;
     uLong sum = crc32_z(0, facts->images, count * (size_t)facts->image_bytes);
     return (uint32_t)crc32_z(sum, (const Bytef *)facts->labels, count * sizeof *facts->labels);
@@ -251,4 +248,22 @@ uint32_t qn_dataset_checksum(const qn_dataset *dataset)
 const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset)
 {
     return &dataset->facts;
+}
+
+void qn_rooms_free(struct qn_rooms *rooms)
+{
+    qn_room_free(&rooms->pixels);
+    qn_room_free(&rooms->passes);
+}
+
+qn_status qn_dataset_read(const struct qn_dataset *dataset, const struct qn_draw *draw,
+                          struct qn_rooms *rooms, void *image, void *label,
+                          const struct qn_log *log)
+{
+    const struct qn_dataset_facts *facts = &dataset->facts;
+    if (!facts->images)
+        return qn_images_read(dataset, draw, rooms, image, label, log);
+    memcpy(image, facts->images + draw->sample * facts->image_bytes, (size_t)facts->image_bytes);
+    memcpy(label, facts->labels + draw->sample, sizeof *facts->labels);
+    return QN_OK;
 }

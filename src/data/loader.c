@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include <quern/data.h>
-
 #include "base/log.h"
 #include "base/shape.h"
+#include "data/dataset.h"
 #include "data/order.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +16,27 @@ enum { LEAST_CYCLES = 2, MOST_CYCLES = 64 };
 /* A slot belongs to the worker while it is being filled and to the caller while it is held. */
 enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD };
 
+/* `status` and `reason` say why a ready slot could not be filled. */
 struct slot {
     enum slot_state state;
     struct qn_batch batch;
-    uint8_t *images;
-    int32_t *labels;
+    uint8_t *images, *labels;
+    qn_status status;
+    char reason[1024];
 };
 
-/* `mutex` guards what follows it; `order` is the worker's alone. */
+/* `mutex` guards what follows it; `order`, `seed` and `rooms` are the worker's alone. */
 struct qn_loader {
     struct qn_log log;
+    const struct qn_dataset *dataset;
     const struct qn_dataset_facts *data;
     struct qn_order order;
+    uint64_t seed;
+    struct qn_rooms rooms;
     int64_t max_samples;
     int cycles;
     struct slot *slots;
-    uint8_t *images;
-    int32_t *labels;
+    uint8_t *images, *labels;
     pthread_t thread;
     bool running;
     atomic_bool cancel; /* what is being gathered is not wanted any more */
@@ -60,20 +64,40 @@ static struct slot *claim(struct qn_loader *loader)
     if (!slot || next < 0)
         return NULL;
     slot->state = SLOT_FILLING;
-    slot->batch = (struct qn_batch){loader->ahead, loader->samples, slot->images, slot->labels};
+    bool masks = !loader->data->labels;
+    slot->batch = (struct qn_batch){.position = loader->ahead,
+                                    .samples = loader->samples,
+                                    .images = slot->images,
+                                    .labels = masks ? NULL : (const int32_t *)slot->labels,
+                                    .masks = masks ? slot->labels : NULL};
     loader->ahead = next;
     atomic_store(&loader->cancel, false);
     return slot;
 }
 
+/* The log of the worker: what it says is passed on when the caller comes to the cycle. */
+static void keep_reason(void *user, qn_log_level level, const char *text)
+{
+    struct slot *slot = user;
+    (void)level;
+    snprintf(slot->reason, sizeof slot->reason, "%s", text);
+}
+
 static void gather(struct qn_loader *loader, struct slot *slot)
 {
-    size_t bytes = (size_t)loader->data->image_bytes;
+    const struct qn_dataset_facts *data = loader->data;
+    const struct qn_log log = {keep_reason, slot, QN_LOG_ERROR};
+    struct qn_draw draw = {.seed = loader->seed};
+    slot->status = QN_OK;
     for (int64_t i = 0; i < slot->batch.samples && !atomic_load(&loader->cancel); i++) {
-        int64_t sample = qn_order_at(&loader->order, slot->batch.position + i);
-        memcpy(slot->images + (size_t)i * bytes, loader->data->images + (size_t)sample * bytes,
-               bytes);
-        slot->labels[i] = loader->data->labels[sample];
+        int64_t position = slot->batch.position + i;
+        draw.epoch = position / data->count;
+        draw.sample = qn_order_at(&loader->order, position);
+        slot->status = qn_dataset_read(loader->dataset, &draw, &loader->rooms,
+                                       slot->images + i * data->image_bytes,
+                                       slot->labels + i * data->label_bytes, &log);
+        if (slot->status != QN_OK)
+            return;
     }
 }
 
@@ -101,7 +125,7 @@ static qn_status make_memory(struct qn_loader *loader)
 {
     int64_t samples = qn_mul(loader->cycles, loader->max_samples);
     int64_t image_bytes = qn_mul(samples, loader->data->image_bytes);
-    int64_t label_bytes = qn_mul(samples, sizeof *loader->labels);
+    int64_t label_bytes = qn_mul(samples, loader->data->label_bytes);
     bool countable = image_bytes >= 0 && label_bytes >= 0;
     loader->images = countable ? malloc((size_t)image_bytes) : NULL;
     loader->labels = countable ? malloc((size_t)label_bytes) : NULL;
@@ -113,7 +137,7 @@ static qn_status make_memory(struct qn_loader *loader)
     for (int i = 0; i < loader->cycles; i++) {
         int64_t first = i * loader->max_samples;
         loader->slots[i].images = loader->images + first * loader->data->image_bytes;
-        loader->slots[i].labels = loader->labels + first;
+        loader->slots[i].labels = loader->labels + first * loader->data->label_bytes;
     }
     return QN_OK;
 }
@@ -145,7 +169,9 @@ static struct qn_loader *new_loader(const qn_dataset *dataset, const qn_loader_p
     if (!loader)
         return NULL;
     loader->log = params->log;
+    loader->dataset = dataset;
     loader->data = qn_dataset_describe(dataset);
+    loader->seed = params->seed;
     loader->max_samples = loader->samples = params->max_samples;
     loader->cycles = params->cycles ? params->cycles : LEAST_CYCLES;
     loader->position = loader->ahead = params->position;
@@ -195,7 +221,8 @@ static struct slot *wanted(struct qn_loader *loader)
     return NULL;
 }
 
-static void take(struct qn_loader *loader, int64_t samples, struct qn_batch *batch)
+/* A slot that could not be filled stays: asked for again, it says the same. */
+static qn_status take(struct qn_loader *loader, int64_t samples, struct qn_batch *batch)
 {
     struct slot *slot = slot_in_state(loader, SLOT_HELD);
     if (slot)
@@ -205,9 +232,12 @@ static void take(struct qn_loader *loader, int64_t samples, struct qn_batch *bat
     pthread_cond_broadcast(&loader->changed);
     while ((slot = wanted(loader)) == NULL)
         pthread_cond_wait(&loader->changed, &loader->mutex);
+    if (slot->status != QN_OK)
+        return qn_fail(&loader->log, slot->status, "%s", slot->reason);
     slot->state = SLOT_HELD;
     loader->position += samples;
     *batch = slot->batch;
+    return QN_OK;
 }
 
 qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch)
@@ -216,9 +246,9 @@ qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch)
     QN_REQUIRE(&loader->log, batch && samples >= 1 && samples <= loader->max_samples);
     QN_REQUIRE(&loader->log, qn_sum_of(loader->position, samples) >= 0);
     pthread_mutex_lock(&loader->mutex);
-    take(loader, samples, batch);
+    qn_status status = take(loader, samples, batch);
     pthread_mutex_unlock(&loader->mutex);
-    return QN_OK;
+    return status;
 }
 
 int64_t qn_loader_position(const qn_loader *loader)
@@ -246,6 +276,7 @@ void qn_loader_close(qn_loader **loader)
     pthread_mutex_destroy(&(*loader)->mutex);
     pthread_cond_destroy(&(*loader)->changed);
     qn_order_free(&(*loader)->order);
+    qn_rooms_free(&(*loader)->rooms);
     free((*loader)->images);
     free((*loader)->labels);
     free((*loader)->slots);

@@ -247,6 +247,8 @@ static void count_uses(struct fusion *f)
 bool qn_graph_fuse(qn_graph *graph)
 {
     struct qn_chain_link link;
+    if (graph->fused)
+        return true;
     struct fusion f = {.graph = graph,
                        .op = qn_op_find("chain"),
                        .uses = calloc((size_t)graph->n_tensors + 1, sizeof *f.uses)};
@@ -257,5 +259,6 @@ bool qn_graph_fuse(qn_graph *graph)
         if (link_of(graph, &graph->nodes[n], &link))
             done = fuse_at(&f, n);
     free(f.uses);
+    graph->fused = done;
     return done;
 }

@@ -57,6 +57,7 @@ struct qn_graph {
     int n_losses;
     struct qn_graph_output outputs[QN_GRAPH_MAX_OUTPUTS];
     int n_outputs;
+    bool fused; /* qn_graph_fuse was here */
     qn_status status;
     char error[256];
 };
@@ -66,7 +67,7 @@ qn_graph *qn_graph_clone(const qn_graph *graph);
 
 /* Makes chains of elementwise operators one node each, where that keeps no more memory: the last of
  * a chain becomes the operator `chain`, the others stay as nodes that nobody reads. Numbers, names
- * and results remain. False when out of memory. */
+ * and results remain. Once is enough: a second call changes nothing. False when out of memory. */
 bool qn_graph_fuse(qn_graph *graph);
 
 /* Shapes of every tensor and of every node's inner operands when the batch is `batch`. */

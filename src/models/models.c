@@ -49,6 +49,10 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
                                "model %s: images of 1 to %d channels and at least one class "
                                "are needed",
                                name, QN_MODEL_MAX_CHANNELS);
+    if (model->masks != data->masks)
+        return qn_graph_refuse(graph, "model %s: learns %s", name,
+                               model->masks ? "from masks: data.mask is missing"
+                                            : "a class for each image, not from data.mask");
     const char *wrong = model->build(graph, data, options, n_options, error);
     return wrong ? qn_graph_refuse(graph, "%s", wrong) : qn_graph_status(graph);
 }

@@ -12,6 +12,7 @@
     X(max_pool2d)                                                                                  \
     X(avg_pool2d)                                                                                  \
     X(global_avg_pool2d)                                                                           \
+    X(upsample2d)                                                                                  \
     X(softmax)                                                                                     \
     X(softmax_cross_entropy)                                                                       \
     X(squared_error)                                                                               \
@@ -32,6 +33,8 @@
     X(embedding)                                                                                   \
     X(reshape)                                                                                     \
     X(transpose)                                                                                   \
+    X(concat)                                                                                      \
+    X(slice)                                                                                       \
     X(normalize)                                                                                   \
     X(conv2d)                                                                                      \
     X(linear)                                                                                      \

@@ -146,8 +146,9 @@ static bool place_all(struct placer *p, int count)
 
 /* --- the exact search, pool by pool --- */
 
-/* Of the search for one height, and of the heights tried: as low as the live bytes first. */
-enum { NODES = 20000, HEIGHTS = 4 };
+/* Of the search for one height: buffers times nodes, as each node looks at all of them; and of the
+ * heights tried: as low as the live bytes first. */
+enum { WORK = 1000000, HEIGHTS = 4 };
 
 static int list_pool(const struct qn_storage *storages, int count, int pool, qn_lifetime *boxes,
                      int *index)
@@ -171,7 +172,7 @@ static bool tighten_pool(struct qn_storage *storages, int count, int pool, int64
     enum qn_packing done = bound < 0 ? QN_PACK_NO_MEMORY : QN_PACK_GAVE_UP;
     for (int h = 0; gap > 0 && done != QN_PACKED && done != QN_PACK_NO_MEMORY && h < HEIGHTS; h++) {
         const int64_t height = bound + gap * h / HEIGHTS / unit * unit;
-        done = qn_pack(boxes, n, height, NODES, &arena);
+        done = qn_pack(boxes, n, height, WORK / n + 1, &arena);
         for (int i = 0; done == QN_PACKED && i < n; i++)
             storages[index[i]].offset = boxes[i].offset;
         if (done == QN_PACKED)

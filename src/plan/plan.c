@@ -41,6 +41,19 @@ const qn_plan_info *qn_plan_facts(const qn_plan *plan)
     return plan ? &plan->info : NULL;
 }
 
+int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room)
+{
+    const int count = plan ? plan->frontier.count : 0;
+    for (int i = 0; i < count && i < room; i++) {
+        const struct qn_point *point = &plan->frontier.points[i];
+        points[i] = (qn_plan_point){.bytes = point->bytes,
+                                    .seconds = point->seconds,
+                                    .micro_batch = point->micro_batch,
+                                    .recomputed_steps = point->recomputed};
+    }
+    return count;
+}
+
 const qn_plan_params *qn_plan_settings(const qn_plan *plan)
 {
     return plan ? &plan->params : NULL;
@@ -197,10 +210,11 @@ static bool copy_texts(struct qn_plan *plan)
     return true;
 }
 
-static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choice)
+static qn_status refuse(const struct qn_plan *plan)
 {
+    const struct qn_point *smallest = plan->frontier.points;
     char budget[32], least[32];
-    if (choice->smallest == INT64_MAX)
+    if (!plan->frontier.count)
         return qn_fail(&plan->log, QN_ERR_BUDGET,
                        "plan: more than %d buffers of the largest allocation, %" PRId64 " bytes",
                        QN_MAX_POOLS, plan->facts.max_alloc_bytes);
@@ -208,8 +222,8 @@ static qn_status refuse(const struct qn_plan *plan, const struct qn_choice *choi
                    "no plan fits %s (%" PRId64 " bytes): the smallest budget is %" PRId64
                    " bytes (%s), at micro-batch %" PRId64 ", most of it alive at '%s'",
                    qn_size_text(plan->params.budget, budget, sizeof budget), plan->params.budget,
-                   choice->smallest, qn_size_text(choice->smallest, least, sizeof least),
-                   choice->smallest_micro_batch, choice->largest_step);
+                   smallest->bytes, qn_size_text(smallest->bytes, least, sizeof least),
+                   smallest->micro_batch, smallest->largest_step);
 }
 
 static void sum_tags(struct qn_plan *plan)
@@ -222,23 +236,26 @@ static void sum_tags(struct qn_plan *plan)
     plan->info.bytes_by_tag[QN_TAG_SCRATCH] += plan->program.blas_temp;
 }
 
-static void fill_info(struct qn_plan *plan, const struct qn_choice *choice, double keep_all)
+/* Of point `chosen` of the frontier. */
+static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
     static const char *const optimizers[] = {"sgd", "adam", "adamw"};
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
     const struct qn_phase_run *micro = &plan->program.phases[0];
+    const struct qn_frontier *all = &plan->frontier;
     plan->info = (struct qn_plan_info){
         .budget_bytes = plan->params.budget,
         .peak_bytes = plan->placement.total + plan->program.blas_temp,
         .live_bytes = plan->program.live_peak + plan->program.blas_temp,
-        .micro_batch = choice->micro_batch,
+        .micro_batch = all->points[chosen].micro_batch,
         .micro_steps = cycle->micro_steps,
         .remainder = cycle->remainder,
         .recomputed_steps = micro->recomputed,
         .steps = micro->n_steps,
         .seconds = cycle->seconds,
         .keep_all_seconds = keep_all,
-        .smallest_budget = choice->smallest,
+        .smallest_budget = all->points[0].bytes,
+        .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
         .pools = plan->placement.n_pools,
         .optimizer = optimizers[plan->params.optimizer.kind],
     };
@@ -251,19 +268,19 @@ static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *
 {
     struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log, tuning};
     struct qn_lists lists;
-    struct qn_choice choice;
     double keep_all;
     QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
     QN_TRY(qn_lists_find(&how, &plan->persist, &lists));
     how.lists = &lists;
-    QN_TRY(qn_search(&how, &plan->persist, &choice));
+    QN_TRY(qn_search(&how, &plan->persist, &plan->frontier));
     if (smallest)
-        *smallest = choice.smallest == INT64_MAX ? 0 : choice.smallest;
-    if (choice.candidate < 0)
-        return refuse(plan, &choice);
-    QN_TRY(qn_search_build(&how, &plan->persist, choice.micro_batch, choice.candidate,
-                           &plan->program, &plan->placement, &keep_all));
-    fill_info(plan, &choice, keep_all);
+        *smallest = plan->frontier.count ? plan->frontier.points[0].bytes : 0;
+    const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
+    if (chosen < 0)
+        return refuse(plan);
+    QN_TRY(qn_search_build(&how, &plan->persist, &plan->frontier.points[chosen], &plan->program,
+                           &plan->placement, &keep_all));
+    fill_info(plan, chosen, keep_all);
     return QN_OK;
 }
 

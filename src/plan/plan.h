@@ -5,6 +5,7 @@
 #ifndef QN_PLAN_PLAN_H
 #define QN_PLAN_PLAN_H
 
+#include "plan/frontier.h"
 #include "plan/program.h"
 
 struct qn_plan {
@@ -16,6 +17,7 @@ struct qn_plan {
     struct qn_persist persist;
     struct qn_program program;
     struct qn_placement placement;
+    struct qn_frontier frontier;
     struct qn_plan_info info;
 };
 

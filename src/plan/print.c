@@ -55,6 +55,8 @@ char *qn_plan_text(const qn_plan *plan)
     add_size(&text, "planned peak", info->peak_bytes);
     add_size(&text, "budget", info->budget_bytes);
     add_size(&text, "smallest budget", info->smallest_budget);
+    if (info->next_budget)
+        add_size(&text, "next faster plan from", info->next_budget);
     if (plan->program.blas_temp)
         add_size(&text, "of it, for CLBlast", plan->program.blas_temp);
     qn_text_add(&text, "device: %s; %d pool%s; costs estimated; plan %016" PRIx64 "\n",
@@ -113,11 +115,12 @@ char *qn_plan_json(const qn_plan *plan)
     qn_text_add(&text,
                 ", \"budget_bytes\": %" PRId64 ", \"peak_bytes_planned\": %" PRId64
                 ", \"live_bytes\": %" PRId64 ", \"smallest_budget_bytes\": %" PRId64
-                ", \"batch\": %" PRId64 ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
+                ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64
+                ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
                 ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d",
                 info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
-                plan->program.cycles[0].batch, info->micro_batch, info->micro_steps,
-                info->remainder, info->steps, info->recomputed_steps);
+                info->next_budget, plan->program.cycles[0].batch, info->micro_batch,
+                info->micro_steps, info->remainder, info->steps, info->recomputed_steps);
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
     qn_text_add(&text, ", \"costs\": \"estimated\", \"optimizer\": \"%s\", ", info->optimizer);

@@ -173,18 +173,14 @@ static qn_status build_program(const struct option *o, const struct qn_candidate
     return qn_program_simulate(program, o->persist, false, &how);
 }
 
-/* Bytes of all buffers of a candidate; INT64_MAX when it cannot be placed. */
-static qn_status measure(const struct option *o, const struct qn_candidate *candidate,
-                         struct qn_arena *arena, struct qn_program *program,
-                         struct qn_placement *placement, int64_t *bytes)
+/* QN_ERR_BUDGET: it cannot be placed. */
+static qn_status place(const struct option *o, struct qn_program *program, struct qn_arena *arena,
+                       struct qn_placement *placement)
 {
-    QN_TRY(build_program(o, candidate, arena, program));
-    qn_status status = qn_place_storages(program->storages, program->n_storages,
-                                         o->how.facts->max_alloc_bytes, arena, placement);
-    if (status == QN_ERR_MEMORY)
-        return qn_fail(o->how.log, status, "plan: out of host memory");
-    *bytes = status == QN_OK ? placement->total + program->blas_temp : INT64_MAX;
-    return QN_OK;
+    const qn_status status = qn_place_storages(program->storages, program->n_storages,
+                                               o->how.facts->max_alloc_bytes, arena, placement);
+    return status == QN_ERR_MEMORY ? qn_fail(o->how.log, status, "plan: out of host memory")
+                                   : status;
 }
 
 /* --- choosing --- */
@@ -209,36 +205,36 @@ static const char *peak_step(const struct qn_program *program)
     return "";
 }
 
-static void judge(const struct option *o, int candidate, const struct qn_program *program,
-                  int64_t bytes, struct qn_choice *choice)
+/* Placing takes the most time by far: what is beaten by its live bytes already is not placed. */
+static qn_status try_candidate(const struct option *o, int candidate, struct qn_arena *arena,
+                               const struct qn_lowering *how, struct qn_frontier *frontier)
 {
-    double seconds = all_cycles(program);
-    bool better = choice->candidate < 0 || seconds < choice->seconds ||
-                  (seconds == choice->seconds && bytes < choice->bytes);
-    if (bytes <= o->how.params->budget && better) {
-        choice->micro_batch = o->micro_batch;
-        choice->candidate = candidate;
-        choice->seconds = seconds;
-        choice->bytes = bytes;
-    }
-    if (bytes < choice->smallest) {
-        choice->smallest = bytes;
-        choice->smallest_micro_batch = o->micro_batch;
-        choice->largest_step = peak_step(program);
-    }
+    struct qn_program program;
+    struct qn_placement placement;
+    QN_TRY(build_program(o, &o->candidates.items[candidate], arena, &program));
+    const double seconds = all_cycles(&program);
+    if (qn_frontier_beats(frontier, program.live_peak + program.blas_temp, seconds))
+        return QN_OK;
+    const qn_status status = place(o, &program, arena, &placement);
+    if (status != QN_OK)
+        return status == QN_ERR_BUDGET ? QN_OK : status;
+    const struct qn_point point = {.bytes = placement.total + program.blas_temp,
+                                   .seconds = seconds,
+                                   .micro_batch = o->micro_batch,
+                                   .candidate = candidate,
+                                   .recomputed = program.phases[0].recomputed,
+                                   .largest_step = peak_step(&program)};
+    return qn_frontier_add(frontier, &point, how->arena)
+               ? QN_OK
+               : qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
 }
 
-static qn_status try_candidates(const struct option *o, struct qn_choice *choice)
+static qn_status try_candidates(const struct option *o, const struct qn_lowering *how,
+                                struct qn_frontier *frontier)
 {
     for (int c = 0; c < o->candidates.count; c++) {
         struct qn_arena arena = {0};
-        struct qn_program program;
-        struct qn_placement placement;
-        int64_t bytes;
-        qn_status status =
-            measure(o, &o->candidates.items[c], &arena, &program, &placement, &bytes);
-        if (status == QN_OK)
-            judge(o, c, &program, bytes, choice);
+        const qn_status status = try_candidate(o, c, &arena, how, frontier);
         qn_arena_free(&arena);
         QN_TRY(status);
     }
@@ -246,14 +242,14 @@ static qn_status try_candidates(const struct option *o, struct qn_choice *choice
 }
 
 static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_persist *persist,
-                                 int64_t micro_batch, struct qn_choice *choice)
+                                 int64_t micro_batch, struct qn_frontier *frontier)
 {
     struct qn_arena arena = {0};
     struct option o = {.how = *how, .persist = persist, .micro_batch = micro_batch};
     o.how.arena = &arena;
     qn_status status = open_option(&o);
     if (status == QN_OK)
-        status = try_candidates(&o, choice);
+        status = try_candidates(&o, how, frontier);
     qn_arena_free(&arena);
     return status;
 }
@@ -283,7 +279,7 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
 /* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
  * none, and whenever anything else goes wrong, it is tried again, aloud. */
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
-                    struct qn_choice *choice)
+                    struct qn_frontier *frontier)
 {
     int64_t sizes[MOST_MICRO_BATCHES];
     int count = useful_micro_batches(how, qn_graph_batch_group(persist->graph), sizes);
@@ -291,14 +287,14 @@ qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *pers
     struct qn_lowering quiet = *how;
     quiet.log = NULL;
     quiet.too_large = &too_large;
-    *choice = (struct qn_choice){.candidate = -1, .smallest = INT64_MAX, .largest_step = ""};
+    *frontier = (struct qn_frontier){.count = 0};
     for (int i = 0; i < count; i++) {
         too_large = false;
-        qn_status status = try_micro_batch(&quiet, persist, sizes[i], choice);
+        qn_status status = try_micro_batch(&quiet, persist, sizes[i], frontier);
         if (status != QN_OK && too_large && (any || i + 1 < count))
             continue;
         if (status != QN_OK)
-            QN_TRY(try_micro_batch(how, persist, sizes[i], choice));
+            QN_TRY(try_micro_batch(how, persist, sizes[i], frontier));
         any = true;
     }
     return QN_OK;
@@ -321,17 +317,16 @@ static qn_status time_keep_all(const struct option *o, const struct qn_program *
 }
 
 qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist *persist,
-                          int64_t micro_batch, int candidate, struct qn_program *program,
+                          const struct qn_point *point, struct qn_program *program,
                           struct qn_placement *placement, double *keep_all_seconds)
 {
-    struct option o = {.how = *how, .persist = persist, .micro_batch = micro_batch};
-    int64_t bytes;
+    struct option o = {.how = *how, .persist = persist, .micro_batch = point->micro_batch};
     struct option *kept = qn_arena_new(how->arena, struct option, 1);
     if (!kept)
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     *kept = o;
     QN_TRY(open_option(kept));
-    QN_TRY(
-        measure(kept, &kept->candidates.items[candidate], how->arena, program, placement, &bytes));
+    QN_TRY(build_program(kept, &kept->candidates.items[point->candidate], how->arena, program));
+    QN_TRY(place(kept, program, how->arena, placement));
     return time_keep_all(kept, program, how->arena, keep_all_seconds);
 }

@@ -78,7 +78,7 @@ static qn_status record_phase(struct qn_trainer *trainer, int number)
 {
     const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
     struct qn_phase_recording *out = &trainer->phases[number];
-    out->first_launch = qn_arena_new(&trainer->arena, int, (size_t)phase->n_steps + 1);
+    out->first_launch = qn_arena_new(&trainer->plan_arena, int, (size_t)phase->n_steps + 1);
     if (!out->first_launch)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
     QN_TRY(qn_recording_open(&out->recording, trainer->slab));

@@ -20,6 +20,11 @@ int64_t qn_trainer_updates(const qn_trainer *trainer)
     return trainer ? trainer->updates : 0;
 }
 
+const qn_plan *qn_trainer_plan(const qn_trainer *trainer)
+{
+    return trainer ? trainer->plan : NULL;
+}
+
 int64_t qn_trainer_bytes(const qn_trainer *trainer)
 {
     return trainer && trainer->slab ? qn_slab_bytes(trainer->slab) : 0;
@@ -80,7 +85,7 @@ static int64_t largest_output(const struct qn_plan *plan)
 
 static qn_status open_stages(struct qn_trainer *trainer)
 {
-    struct qn_arena *arena = &trainer->arena;
+    struct qn_arena *arena = &trainer->plan_arena;
     trainer->input_at = qn_arena_new(arena, int64_t, (size_t)trainer->plan->graph->n_nodes + 1);
     if (!trainer->input_at)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
@@ -123,14 +128,19 @@ static qn_status keep_names(struct qn_trainer *trainer)
     return complete ? QN_OK : qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
 }
 
-static qn_status open_all(struct qn_trainer *trainer)
+qn_status qn_trainer_open_plan(struct qn_trainer *trainer)
 {
-    QN_TRY(keep_names(trainer));
     QN_TRY(open_slab(trainer));
     QN_TRY(open_stages(trainer));
     if (trainer->params.poison)
         QN_TRY(poison_everything(trainer));
-    QN_TRY(qn_trainer_record(trainer));
+    return qn_trainer_record(trainer);
+}
+
+static qn_status open_all(struct qn_trainer *trainer)
+{
+    QN_TRY(keep_names(trainer));
+    QN_TRY(qn_trainer_open_plan(trainer));
     return qn_trainer_initialise(trainer);
 }
 
@@ -155,19 +165,30 @@ qn_status qn_trainer_open(qn_trainer **out, qn_device *device, const qn_plan *pl
     return status;
 }
 
+void qn_trainer_close_plan(struct qn_trainer *t)
+{
+    for (int i = 0; i < QN_STAGES; i++) {
+        qn_stage_wait(t, &t->stages[i]);
+        t->stages[i] = (struct qn_stage){0};
+    }
+    for (int p = 0; p < QN_MAX_PHASES; p++)
+        qn_recording_close(&t->phases[p].recording);
+    qn_slab_close(&t->slab);
+    qn_arena_free(&t->plan_arena);
+    t->stage_bytes = 0;
+}
+
 void qn_trainer_close(qn_trainer **trainer)
 {
     if (!trainer || !*trainer)
         return;
     struct qn_trainer *t = *trainer;
     for (int i = 0; i < QN_STAGES; i++) {
-        qn_stage_wait(t, &t->stages[i]);
         qn_transfer_wait(t->device, &t->slots[i].write);
         qn_transfer_wait(t->device, &t->slots[i].read);
     }
-    for (int p = 0; p < QN_MAX_PHASES; p++)
-        qn_recording_close(&t->phases[p].recording);
-    qn_slab_close(&t->slab);
+    qn_trainer_close_plan(t);
+    qn_plan_destroy(&t->own);
     qn_arena_free(&t->arena);
     free(t);
     *trainer = NULL;

@@ -44,6 +44,7 @@ struct qn_phase_recording {
 struct qn_trainer {
     qn_device *device;
     const struct qn_plan *plan;
+    struct qn_plan *own; /* the plan, if the trainer made it (budget.c); NULL */
     struct qn_log log;
     struct qn_trainer_params params;
     struct qn_slab *slab;
@@ -57,9 +58,16 @@ struct qn_trainer {
     struct qn_update_slot slots[QN_STAGES];
     int64_t updates;
     int next_stage;
-    qn_status failed; /* a device error sticks */
-    struct qn_arena arena;
+    qn_status failed;           /* a device error sticks */
+    struct qn_arena arena;      /* of tensor_names */
+    struct qn_arena plan_arena; /* of all that belongs to the present plan */
 };
+
+/* Buffers, host memory for transfers and recordings of trainer->plan; the buffers hold nothing yet.
+ * After a failure qn_trainer_close_plan is still to be called. */
+qn_status qn_trainer_open_plan(struct qn_trainer *trainer);
+/* Gives them back; the device must be idle. */
+void qn_trainer_close_plan(struct qn_trainer *trainer);
 
 /* Where a value lies: buffer and byte offset. */
 struct qn_place_of {

@@ -181,6 +181,10 @@ def check_budget(bench):
     code, out, error = bench.run('plan', 'r.ini', '--json', '--budget', '1KiB')
     smallest = json.loads(out)['smallest_budget_bytes']
     bench.expect(code == 3 and str(smallest) in error, f'{code}: {error}')
+    points = json.loads(bench.good('plan', 'r.ini', '--frontier', '--json'))
+    bench.expect(points[0]['bytes'] == smallest, f'the frontier begins at {points[0]}')
+    bench.expect(all(a['bytes'] < b['bytes'] and a['seconds'] > b['seconds']
+                     for a, b in zip(points, points[1:])), f'{points}')
     code, _, error = bench.run('train', 'r.ini', '--budget', smallest - 1, '--metrics', 'b.json')
     bench.expect(code == 3 and str(smallest) in error, f'one byte less: {code}: {error}')
     bench.expect(lines(bench, 'b.json')[-1]['summary']['smallest_budget_bytes'] == smallest,
@@ -191,6 +195,10 @@ def check_budget(bench):
 
 
 def check_plan(bench):
+    said = bench.good('plan', 'r.ini', '--explain', 'fc1.weight')
+    bench.expect('fc1.weight, parameters: f32' in said and 'pool 0 at byte' in said, said)
+    code, _, error = bench.run('plan', 'r.ini', '--explain', 'conv99')
+    bench.expect(code == 2 and 'no tensor is called conv99' in error, f'{code}: {error}')
     plan = json.loads(bench.good('plan', 'r.ini', '--json', '--svg', 'p.svg'))
     bench.expect(plan['budget_bytes'] == 4 << 20, 'the budget of the plan')
     bench.expect((bench.folder / 'p.svg').read_text().lstrip().startswith('<'), 'no picture')

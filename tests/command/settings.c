@@ -85,6 +85,33 @@ static void everything(void **state)
     assert_int_equal(plan.batch[2], 0);
 }
 
+static void images(void **state)
+{
+    (void)state;
+    accept("[model]\nname = cnn\n[data]\nkind = images\npath = a\ntest_path = b\nsize = 256\n"
+           "crop = 224\nrandom_crop = yes\nflip = on\nmask = _m\nclasses = 3\nchannels = 1\n"
+           "[train]\nsteps = 1\n");
+    assert_int_equal(settings.data.kind, DATA_IMAGES);
+    assert_string_equal(settings.data.path, "a");
+    assert_string_equal(settings.data.test_path, "b");
+    assert_int_equal(settings.data.size[0], 256);
+    assert_int_equal(settings.data.size[1], 0);
+    assert_int_equal(settings.data.crop[0], 224);
+    assert_int_equal(settings.data.crop[1], 224);
+    assert_true(settings.data.random_crop && settings.data.flip);
+    assert_string_equal(settings.data.mask, "_m");
+    assert_int_equal(settings.data.channels, IMAGE_GREY);
+    override("data.size", "30, 40");
+    override("data.crop", "20,24");
+    assert_int_equal(settings.data.size[1], 40);
+    assert_int_equal(settings.data.crop[0], 20);
+    assert_int_equal(settings.data.crop[1], 24);
+    refuse(HEAD "steps = 1\n[data]\nflip = yes\n",
+           "r.ini:8: data.flip: goes with data.kind = images");
+    refuse("[model]\nname = cnn\n[data]\nkind = images\n[train]\nsteps = 1\n",
+           "r.ini: data.path: missing");
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -226,9 +253,9 @@ static void bad_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),   cmocka_unit_test(everything), cmocka_unit_test(refusals),
-        cmocka_unit_test(long_line), cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
-        cmocka_unit_test(any_value), cmocka_unit_test(bad_values),
+        cmocka_unit_test(shipped),    cmocka_unit_test(everything), cmocka_unit_test(images),
+        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),  cmocka_unit_test(overriding),
+        cmocka_unit_test(round_trip), cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

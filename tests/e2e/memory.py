@@ -3,7 +3,9 @@
 """memory.py PROGRAM CLCOUNT: the bytes of all OpenCL buffers, counted from outside, are those of the
 plan and those that the program says it made, under every budget; and what happens when the device
 refuses them."""
+import json
 import sys
+import time
 
 from support import MIB, Bench
 
@@ -79,6 +81,62 @@ def check_smallest(bench):
         bench.expect(run.code == 3, f'one byte less than {smallest}: {run.code}')
 
 
+def losses_of(run):
+    return [update['loss'] for update in run.updates]
+
+
+def check_budget_file(bench):
+    """Another budget after every three updates: other plans, the same losses, never more bytes."""
+    sizes = [8, 64, 12, 7, 40, 10, 24, 9, 16, 100]
+    file, metrics = bench.folder / 'budget', bench.folder / 'metrics.json'
+    file.write_text('20MiB\n')
+    out = bench.train('--steps', 36, '--budget', '20MiB')
+    metrics.unlink()
+    process = bench.start('train', 'fashion-mnist', '--set', f'data.path={bench.folder / "data"}',
+                          '--tune', 'off', '--steps', 36, '--metrics', metrics, '--budget-file',
+                          file)
+    while process.poll() is None and sizes:
+        time.sleep(0.01)
+        if metrics.exists() and metrics.read_text().count('"step"') >= 3 * (11 - len(sizes)):
+            file.write_text(f'{sizes.pop(0)}MiB\n')
+    process.communicate(timeout=900)
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    plans = [row['plan'] for row in rows if 'plan' in row]
+    other = [row['loss'] for row in rows if 'step' in row]
+    counts = json.loads((bench.folder / 'counts.json').read_text())
+    bench.expect(process.returncode == 0 and len(other) == 36, f'{process.returncode}: {rows[-1]}')
+    bench.expect(len({plan['hash'] for plan in plans}) > 5, 'the plans are the same')
+    bench.expect(len({plan['micro_batch'] for plan in plans}) > 2, 'the micro-batches are the same')
+    bench.expect(all(plan['peak_bytes_planned'] <= plan['budget_bytes'] for plan in plans), 'peaks')
+    bench.expect(counts['peak_bytes'] == max(plan['peak_bytes_planned'] for plan in plans),
+                 f'{counts}')
+    bench.expect(all(abs(a - b) <= 2e-3 * b for a, b in zip(other, losses_of(out))),
+                 f'{other} {losses_of(out)}')
+    bench.expect(is_clean(counts), f'budget file: {counts}')
+
+
+def check_bad_budget_file(bench):
+    """What is no size, or too small, is a warning; the first time it is refused."""
+    file = bench.folder / 'budget'
+    for text, said in (('lots', "'lots' is not a size"), ('', 'is not a size')):
+        file.write_text(text)
+        run = bench.train('--budget-file', file)
+        bench.expect(run.code == 2 and said in run.error, f'{text}: {run.code}: {run.error}')
+    run = bench.train('--budget-file', bench.folder / 'nowhere')
+    bench.expect(run.code == 2 and 'No such file' in run.error, f'{run.code}: {run.error}')
+    run = bench.train('--budget-file', file, '--budget', '1MiB')
+    bench.expect(run.code == 2 and 'exclude each other' in run.error, f'{run.code}: {run.error}')
+    file.write_text('20MiB')
+    process = bench.start('train', 'fashion-mnist', '--set', f'data.path={bench.folder / "data"}',
+                          '--tune', 'off', '--steps', 40, '--budget-file', file)
+    for text in ('1KiB', 'lots'):
+        time.sleep(3)
+        file.write_text(text)
+    _, error = process.communicate(timeout=900)
+    bench.expect(process.returncode == 0, f'{process.returncode}: {error}')
+    bench.expect(error.count('; the old plan goes on') == error.count('\n') > 0, error)
+
+
 def check_refusals(bench):
     """Each buffer refused in turn, then all beyond a number of bytes: one line, status 1."""
     whole = bench.train('--steps', 1, '--budget', '8MiB')
@@ -100,6 +158,8 @@ def main():
     check_tuning(bench)
     check_recompute(bench)
     check_smallest(bench)
+    check_budget_file(bench)
+    check_bad_budget_file(bench)
     check_refusals(bench)
     bench.end()
 

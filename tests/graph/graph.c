@@ -311,6 +311,24 @@ static void the_batch_stays_in_front(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void tensors_are_joined_and_cut(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor x = image(graph);
+    qn_tensor both = qn_concat(graph, 3, (const qn_tensor[]){x, qn_relu(graph, x), x}, 1);
+    qn_tensor half = qn_slice(graph, both, 2, 4, 4);
+    const qn_shape shape = qn_shape_of(graph, half);
+    assert_int_equal(shape.rank, 4);
+    assert_int_equal(shape.dim[0], QN_BATCH);
+    assert_int_equal(shape.dim[1], 9);
+    assert_int_equal(shape.dim[2], 4);
+    assert_int_equal(shape.dim[3], 8);
+    assert_int_equal(qn_concat(graph, 3, (const qn_tensor[]){x, x, {0}}, 1).id, 0);
+    assert_string_equal(qn_graph_error(graph), "concat_4: tensor 2 of 3 is not there");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +346,7 @@ int main(void)
         cmocka_unit_test(made_up_names_are_free),
         cmocka_unit_test(outputs_have_a_limit),
         cmocka_unit_test(samples_are_asked_for),
+        cmocka_unit_test(tensors_are_joined_and_cut),
         cmocka_unit_test(the_batch_stays_in_front),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);

@@ -80,6 +80,46 @@ static void smallest_budget_is_exact(void **state)
     qn_graph_destroy(&graph);
 }
 
+enum { MOST_POINTS = 1000 };
+
+static void assert_is_point(const qn_graph *graph, qn_plan_params *params, int64_t budget,
+                            const qn_plan_point *point)
+{
+    params->budget = budget;
+    qn_plan *plan = test_plan(graph, params);
+    assert_int_equal(plan->info.peak_bytes, point->bytes);
+    assert_int_equal(plan->info.micro_batch, point->micro_batch);
+    assert_int_equal(plan->info.recomputed_steps, point->recomputed_steps);
+    assert_true(plan->info.seconds == point->seconds);
+    qn_plan_destroy(&plan);
+}
+
+/* Each point is the plan of its budget, and up to the next one. */
+static void frontier_is_what_budgets_give(void **state)
+{
+    (void)state;
+    static qn_plan_point points[MOST_POINTS];
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 400 * MIB, .batch = {60}, .optimizer = adamw};
+    qn_plan *plan = test_plan(graph, &params);
+    const int count = qn_plan_frontier(plan, points, MOST_POINTS);
+    assert_in_range(count, 10, MOST_POINTS);
+    assert_int_equal(plan->info.smallest_budget, points[0].bytes);
+    assert_int_equal(plan->info.next_budget, 0);
+    for (int i = 1; i < count; i++) {
+        assert_true(points[i].bytes > points[i - 1].bytes);
+        assert_true(points[i].seconds < points[i - 1].seconds);
+    }
+    for (int i = 0; i < count; i += count / 5) {
+        assert_is_point(graph, &params, points[i].bytes, &points[i]);
+        if (i + 1 < count)
+            assert_is_point(graph, &params, points[i + 1].bytes - 1, &points[i]);
+    }
+    assert_is_point(graph, &params, 800 * MIB, &points[count - 1]);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 /* Of a batch with more useful micro-batches than are tried, the smallest one is tried all the same.
  */
 static void smallest_budget_of_a_large_batch(void **state)
@@ -474,6 +514,62 @@ static void groups_stay_whole_in_every_batch(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* --- explaining --- */
+
+static int count_text(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static int recomputed_writes(const struct qn_phase_run *phase)
+{
+    int count = 0;
+    for (int i = 0; i < phase->n_steps; i++)
+        if (phase->steps[i].recomputed)
+            count += phase->problem->tasks[phase->steps[i].task].n_writes;
+    return count;
+}
+
+/* What recomputed steps write begins to live again; nothing else does. */
+static void explains_what_is_recomputed(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 1000 * MIB, .batch = {64}};
+    qn_plan *plan = test_plan(graph, &params);
+    params.budget = plan->info.smallest_budget;
+    qn_plan_destroy(&plan);
+    plan = test_plan(graph, &params);
+    int again = 0;
+    for (int n = 0; n < plan->graph->n_nodes; n++) {
+        char *text;
+        const qn_status status = qn_plan_explain(plan, plan->graph->nodes[n].name, &text);
+        again += text ? count_text(text, "  made again in step ") : 0;
+        assert_true(status == QN_OK ? *text : !text);
+        free(text);
+    }
+    assert_true(again > 0);
+    assert_int_equal(again, recomputed_writes(&plan->program.phases[0]));
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void explains_no_tensor_that_is_not_there(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {256}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *text;
+    assert_int_equal(qn_plan_explain(plan, "nobody", &text), QN_ERR_ARGUMENT);
+    assert_null(text);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 /* --- each seed wins somewhere, and is missed when it is left out --- */
 
 enum {
@@ -489,11 +585,13 @@ static double seconds_of(const qn_graph *graph, const qn_plan_params *params, un
     const struct qn_lowering how = {
         .arena = &arena, .facts = &facts, .params = params, .without_seeds = without};
     struct qn_persist persist;
-    struct qn_choice choice;
+    struct qn_frontier frontier;
     assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
-    assert_int_equal(qn_search(&how, &persist, &choice), QN_OK);
+    assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
+    const int found = qn_frontier_find(&frontier, params->budget);
+    const double seconds = found < 0 ? 1e9 : frontier.points[found].seconds;
     qn_arena_free(&arena);
-    return choice.candidate < 0 ? 1e9 : choice.seconds;
+    return seconds;
 }
 
 static void assert_wins(const qn_graph *graph, const qn_plan_params *params, unsigned seed)
@@ -680,6 +778,9 @@ int main(void)
         cmocka_unit_test(every_budget_keeps_the_invariants),
         cmocka_unit_test(more_budget_is_never_slower),
         cmocka_unit_test(smallest_budget_is_exact),
+        cmocka_unit_test(frontier_is_what_budgets_give),
+        cmocka_unit_test(explains_what_is_recomputed),
+        cmocka_unit_test(explains_no_tensor_that_is_not_there),
         cmocka_unit_test(smallest_budget_of_a_large_batch),
         cmocka_unit_test(less_budget_recomputes_more),
         cmocka_unit_test(same_input_same_plan),

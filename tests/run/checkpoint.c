@@ -91,6 +91,36 @@ static void goes_on_bit_for_bit(void **state)
     test_data_free(&data);
 }
 
+/* What is saved is the plan that runs. */
+static void goes_on_after_another_budget(void **state)
+{
+    (void)state;
+    struct test_data data;
+    test_data_make(&data, SAMPLES, 64);
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run whole = open_run(graph), second;
+    const int64_t least = qn_plan_facts(whole.plan)->smallest_budget;
+    qn_checkpoint *checkpoint;
+    test_train(whole.trainer, &data, SAMPLES, 2);
+    assert_int_equal(qn_trainer_set_budget(whole.trainer, least), QN_OK);
+    save(&whole, false);
+    test_train(whole.trainer, &data, SAMPLES, 2);
+
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
+    assert_int_equal(qn_plan_facts(second.plan)->peak_bytes, least);
+    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan, &trainer_params), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    test_train(second.trainer, &data, SAMPLES, 2);
+    assert_same_weights(whole.trainer, second.trainer);
+
+    qn_checkpoint_close(&checkpoint);
+    test_close(&whole);
+    test_close(&second);
+    qn_graph_destroy(&graph);
+    test_data_free(&data);
+}
+
 /* The device never began the update that failed, and nobody may hear of it. */
 static void a_failed_step_leaves_no_metrics(void **state)
 {
@@ -495,7 +525,9 @@ static int next_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(goes_on_bit_for_bit),        CASE(a_failed_step_leaves_no_metrics),
+        CASE(goes_on_bit_for_bit),
+        CASE(goes_on_after_another_budget),
+        CASE(a_failed_step_leaves_no_metrics),
         CASE(keeps_last_and_best),        CASE(killed_between_the_links_keeps_the_best),
         CASE(removes_only_what_it_made),  CASE(what_cannot_be_removed_is_no_failure),
         CASE(refuses_what_is_damaged),    CASE(refuses_another_graph),

@@ -30,7 +30,7 @@ static struct buffer {
 } buffers[MOST];
 static int used;
 static long created, refused, alive;
-static unsigned long long live_bytes, peak_bytes;
+static unsigned long long live_bytes, peak_bytes, window_bytes;
 
 static unsigned long long setting(const char *name, unsigned long long without)
 {
@@ -77,6 +77,17 @@ static void add(void *mem, size_t size)
     live_bytes += size;
     if (live_bytes > peak_bytes)
         peak_bytes = live_bytes;
+    if (live_bytes > window_bytes)
+        window_bytes = live_bytes;
+}
+
+unsigned long long clcount_largest_since(void)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned long long largest = window_bytes;
+    window_bytes = live_bytes;
+    pthread_mutex_unlock(&lock);
+    return largest;
 }
 
 /* Asks `ask` for memory of `size` bytes, unless it is to be refused. */

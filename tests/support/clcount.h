@@ -17,6 +17,9 @@ void *clcount_next(const char *name);
     __typeof__(name) *real;                                                                        \
     *(void **)&real = clcount_next(#name)
 
+/* The most bytes that were alive at one moment since the last call; tests find it by its name. */
+unsigned long long clcount_largest_since(void);
+
 /* References to objects of each kind that were taken and not given back. */
 enum clcount_kind { CONTEXTS, QUEUES, PROGRAMS, KERNELS, EVENTS, KINDS };
 long clcount_alive(enum clcount_kind kind);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_split split,
-                      struct failure *failure)
+static int open_idx(qn_dataset **dataset, const struct data_settings *s, qn_split split,
+                    struct failure *failure)
 {
     qn_dataset_params params = {
         .log = failure_log(failure), .name = s->name, .path = s->path, .split = split};
@@ -17,6 +17,33 @@ static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_sp
     }
     TRY_LIBRARY(failure, NULL, qn_dataset_open(dataset, &params));
     return CODE_DONE;
+}
+
+/* What is measured is not augmented. */
+static int open_images(qn_dataset **dataset, const struct data_settings *s, qn_split split,
+                       struct failure *failure)
+{
+    bool training = split == QN_SPLIT_TRAIN;
+    const qn_image_params params = {.log = failure_log(failure),
+                                    .path = training ? s->path : s->test_path,
+                                    .channels = s->channels == IMAGE_GREY ? 1 : 3,
+                                    .size = {s->size[0], s->size[1]},
+                                    .crop = {s->crop[0], s->crop[1]},
+                                    .random_crop = training && s->random_crop,
+                                    .flip = training && s->flip,
+                                    .mask = s->mask,
+                                    .classes = s->classes};
+    if (!params.path)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_dataset_open_images(dataset, &params));
+    return CODE_DONE;
+}
+
+static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_split split,
+                      struct failure *failure)
+{
+    return s->kind == DATA_IMAGES ? open_images(dataset, s, split, failure)
+                                  : open_idx(dataset, s, split, failure);
 }
 
 static int refuse(const struct recipe *recipe, const char *key, struct failure *failure,
@@ -55,7 +82,8 @@ static int describe(struct data *data, const struct settings *s, const struct re
     *model = (qn_model_data){.channels = (int)shape[0],
                              .height = (int)shape[1],
                              .width = (int)shape[2],
-                             .classes = (int)classes};
+                             .classes = (int)classes,
+                             .masks = s->data.mask != NULL};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
                   failure);
@@ -90,6 +118,20 @@ static int describe_split(struct data *data, const struct settings *s, const str
                     failure);
 }
 
+/* Folders of classes are counted: a class that one split lacks would shift the others. */
+static int check_class_names(const struct data *data, const struct recipe *recipe,
+                             struct failure *failure)
+{
+    const qn_dataset_facts *train = qn_dataset_describe(data->train);
+    const qn_dataset_facts *test = qn_dataset_describe(data->test);
+    for (int64_t i = 0; test->class_names && i < test->classes && i < train->classes; i++)
+        if (strcmp(test->class_names[i], train->class_names[i]) != 0)
+            return failure_set(failure, CODE_FAILED,
+                               "%s: data: class %" PRId64 " is %s in test_path, %s in path",
+                               recipe->name, i, test->class_names[i], train->class_names[i]);
+    return CODE_DONE;
+}
+
 static int check_test(const struct data *data, const struct recipe *recipe, struct failure *failure)
 {
     const qn_dataset_facts *test = qn_dataset_describe(data->test);
@@ -104,7 +146,7 @@ static int check_test(const struct data *data, const struct recipe *recipe, stru
         return failure_set(failure, CODE_FAILED,
                            "%s: data: the test labels reach %" PRId64 ", but there are %d classes",
                            recipe->name, test->classes - 1, model->classes);
-    return CODE_DONE;
+    return check_class_names(data, recipe, failure);
 }
 
 int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
@@ -140,10 +182,13 @@ void data_close(struct data *data)
 qn_status data_fetch(void *user, const char *input, int64_t first, int64_t count, void *to)
 {
     const struct rows *rows = user;
+    const qn_batch *batch = &rows->batch;
+    const uint8_t *labels = batch->masks ? batch->masks : (const uint8_t *)batch->labels;
+    int64_t image = rows->facts->image_bytes, label = rows->facts->label_bytes;
     if (strcmp(input, "images") == 0)
-        memcpy(to, rows->images + first * rows->image_bytes, (size_t)(count * rows->image_bytes));
+        memcpy(to, batch->images + first * image, (size_t)(count * image));
     else if (strcmp(input, "labels") == 0)
-        memcpy(to, rows->labels + first, (size_t)count * sizeof *rows->labels);
+        memcpy(to, labels + first * label, (size_t)(count * label));
     else
         return QN_ERR_ARGUMENT;
     return QN_OK;

@@ -25,14 +25,13 @@ enum { DATA_DIGEST_BYTES = 40 };
 void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES]);
 void data_close(struct data *data);
 
-/* Rows of images and labels in host memory. */
+/* The samples of a cycle, and what is in them. */
 struct rows {
-    const uint8_t *images;
-    const int32_t *labels;
-    int64_t image_bytes;
+    qn_batch batch;
+    const qn_dataset_facts *facts;
 };
 
-/* A qn_fetch_fn over struct rows. */
+/* A qn_fetch_fn over struct rows: "images" and "labels", which may be masks. */
 qn_status data_fetch(void *rows, const char *input, int64_t first, int64_t count, void *to);
 
 #endif

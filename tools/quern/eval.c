@@ -52,7 +52,8 @@ static int measure(struct session *s, const char *weights, const struct argument
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     if (!s->data.test)
-        return failure_set(s->failure, CODE_USAGE, "%s: data.test_images: missing", s->recipe.name);
+        return failure_set(s->failure, CODE_USAGE, "%s: data.%s: missing", s->recipe.name,
+                           s->settings.data.kind == DATA_IMAGES ? "test_path" : "test_images");
     TRY(session_graph(s));
     TRY(session_device(s, a));
     TRY(session_plan(s, qn_device_facts(s->device), &params));
@@ -63,8 +64,9 @@ static int measure(struct session *s, const char *weights, const struct argument
     TRY(evaluate(s, &evaluation));
     if (a->value[OPTION_JSON])
         return print_json(s, &evaluation);
-    printf("test accuracy %.2f %%  test loss %.4f  (%lld samples)\n", 100 * evaluation.accuracy,
-           evaluation.loss, (long long)evaluation.samples);
+    char text[EVALUATION_TEXT_BYTES];
+    printf("%s  (%lld samples)\n", evaluation_text(&evaluation, text),
+           (long long)evaluation.samples);
     return CODE_DONE;
 }
 

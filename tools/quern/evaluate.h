@@ -9,9 +9,16 @@
 
 struct evaluation {
     int64_t samples; /* 0: there was none */
-    double accuracy; /* fraction whose largest logit, the first of equal ones, is the label's */
-    double loss;     /* mean */
+    double accuracy; /* fraction whose largest logit, the first of equal ones, is the label's; with
+                        masks of pixels */
+    double loss;     /* mean of the same */
+    bool masks;
+    double overlap; /* with masks: mean intersection over union of the classes */
 };
+
+/* "test accuracy 91.67 %  test loss 0.1790", for people. Gives `text`. */
+enum { EVALUATION_TEXT_BYTES = 96 };
+const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES]);
 
 /* The session has a trainer and a test split. */
 int evaluate(struct session *session, struct evaluation *evaluation);

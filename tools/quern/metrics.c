@@ -86,7 +86,7 @@ int metrics_plan(const struct metrics *metrics, const struct session *s)
 {
     if (!metrics->path)
         return CODE_DONE;
-    char *text = qn_plan_json(s->plan);
+    char *text = qn_plan_json(session_running(s));
     cJSON *plan = text ? cJSON_CreateRaw(text) : NULL;
     free(text);
     return write_object(metrics, wrap("plan", plan), s->failure);
@@ -111,7 +111,7 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update, doub
 
 cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
 {
-    const qn_plan_info *plan = qn_plan_facts(s->plan);
+    const qn_plan_info *plan = qn_plan_facts(session_running(s));
     char hash[32];
     snprintf(hash, sizeof hash, "%016" PRIx64, plan->hash);
     cJSON *object = cJSON_CreateObject();
@@ -126,6 +126,8 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
     if (evaluation->samples) {
         cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
         cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
+        if (evaluation->masks)
+            cJSON_AddNumberToObject(object, "test_iou", evaluation->overlap);
         cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
     }
     return object;

@@ -14,6 +14,8 @@ static const struct {
 } table[OPTION_COUNT] = {
     [OPTION_BUDGET] = {"--budget", "SIZE", "memory.budget",
                        "device memory: bytes, or a number with KiB, MiB, GiB"},
+    [OPTION_BUDGET_FILE] = {"--budget-file", "FILE", NULL,
+                            "the budget stands there and may change while the training runs"},
     [OPTION_BATCH] = {"--batch", "N", "train.batch", "effective batch: samples of one update"},
     [OPTION_MICRO_BATCH] = {"--micro-batch", "N|auto", "memory.micro_batch",
                             "samples that are on the device at a time"},
@@ -33,6 +35,10 @@ static const struct {
     [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors only"},
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
+    [OPTION_FRONTIER] = {"--frontier", NULL, NULL,
+                         "print what other budgets would give, the fastest last"},
+    [OPTION_EXPLAIN] = {"--explain", "TENSOR", NULL,
+                        "print where the tensor of this node or parameter lives, and why"},
     [OPTION_FACTS] = {"--facts", "FILE", NULL,
                       "plan for the device of this file (quern devices --json) without having it"},
     [OPTION_WEIGHTS] = {"--weights", "FILE", NULL, "safetensors file, or a checkpoint's folder"},
@@ -139,6 +145,9 @@ static int check(const struct arguments *a, const struct command *command, struc
     if (command->operand && command->operand[0] != '[' && !a->operand)
         return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern %s --help",
                            command->name, command->operand, command->name);
+    if (a->value[OPTION_BUDGET] && a->value[OPTION_BUDGET_FILE])
+        return failure_set(failure, CODE_USAGE, "%s: --budget and --budget-file exclude each other",
+                           command->name);
     if (a->value[OPTION_STEPS] && a->value[OPTION_EPOCHS])
         return failure_set(failure, CODE_USAGE, "%s: --steps and --epochs exclude each other",
                            command->name);

@@ -5,6 +5,8 @@
 #include "metrics.h"
 #include "value.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Facts from the file, else from the device, else those of a CPU nobody has looked at. */
@@ -55,11 +57,61 @@ static int draw(struct session *s, const char *path)
     return code;
 }
 
+static void print_points(const qn_plan_point *points, int count, int64_t budget)
+{
+    char size[SIZE_TEXT_BYTES];
+    const double best = points[count - 1].seconds;
+    printf("  %14s  %10s  %11s  %10s  %9s  %s\n", "from bytes", "", "micro-batch", "recomputed",
+           "seconds", "against the fastest");
+    for (int i = 0; i < count; i++) {
+        const qn_plan_point *p = &points[i];
+        const bool chosen = p->bytes <= budget && (i + 1 == count || points[i + 1].bytes > budget);
+        printf("%c %14" PRId64 "  %10s  %11" PRId64 "  %10d  %9.3g  %+.1f %%\n", chosen ? '*' : ' ',
+               p->bytes, size_text(p->bytes, size), p->micro_batch, p->recomputed_steps, p->seconds,
+               100 * (p->seconds / best - 1));
+    }
+}
+
+static void print_points_json(const qn_plan_point *points, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%s{\"bytes\": %" PRId64 ", \"seconds\": %.9g, \"micro_batch\": %" PRId64
+               ", \"recomputed_steps\": %d}%s\n",
+               i ? " " : "[", points[i].bytes, points[i].seconds, points[i].micro_batch,
+               points[i].recomputed_steps, i + 1 < count ? "," : "]");
+}
+
+static int print_frontier(struct session *s, bool json)
+{
+    const int count = qn_plan_frontier(s->plan, NULL, 0);
+    qn_plan_point *points = calloc((size_t)count, sizeof *points);
+    if (!points)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    qn_plan_frontier(s->plan, points, count);
+    if (json)
+        print_points_json(points, count);
+    else
+        print_points(points, count, qn_plan_facts(s->plan)->budget_bytes);
+    free(points);
+    return CODE_DONE;
+}
+
+static int explain(struct session *s, const char *name)
+{
+    char *text;
+    TRY_LIBRARY(s->failure, "--explain", qn_plan_explain(s->plan, name, &text));
+    return print_text(s, text);
+}
+
 static int print_plan(struct session *s, const struct arguments *a)
 {
     char size[SIZE_TEXT_BYTES];
     if (a->value[OPTION_SVG])
         TRY(draw(s, a->value[OPTION_SVG]));
+    if (a->value[OPTION_EXPLAIN])
+        return explain(s, a->value[OPTION_EXPLAIN]);
+    if (a->value[OPTION_FRONTIER])
+        return print_frontier(s, a->value[OPTION_JSON]);
     if (a->value[OPTION_JSON])
         return print_json(s);
     printf("recipe: %s\nbudget: %s (%s)\n", s->recipe.name,
@@ -113,5 +165,5 @@ const struct command command_plan = {
     run,
     {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS,
      OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_SVG,
-     OPTION_FACTS, OPTION_COUNT},
+     OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS, OPTION_COUNT},
 };

@@ -82,8 +82,8 @@ void progress_update(struct progress *p, const qn_metrics *m, int64_t position, 
 void progress_evaluation(struct progress *p, int64_t update, int64_t position,
                          const struct evaluation *evaluation, double seconds)
 {
-    progress_say(p,
-                 "epoch %.2f  update %" PRId64 "  test accuracy %.2f %%  test loss %.4f  (%.1f s)",
+    char text[EVALUATION_TEXT_BYTES];
+    progress_say(p, "epoch %.2f  update %" PRId64 "  %s  (%.1f s)",
                  (double)position / (double)p->samples_per_epoch, update,
-                 100 * evaluation->accuracy, evaluation->loss, seconds);
+                 evaluation_text(evaluation, text), seconds);
 }

@@ -48,7 +48,8 @@ static int choose_out(struct training *training, const struct arguments *a, cons
 /* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
 static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
-    if (!a->value[OPTION_REPLAN] && !a->value[OPTION_BUDGET]) {
+    const bool budget = a->value[OPTION_BUDGET] || a->value[OPTION_BUDGET_FILE];
+    if (!a->value[OPTION_REPLAN] && !budget) {
         failure_clear(s->failure);
         qn_status status = qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
         return status == QN_ERR_FORMAT
@@ -58,7 +59,7 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
                         : CODE_DONE;
     }
     qn_plan_params params = qn_checkpoint_describe(checkpoint)->plan;
-    if (a->value[OPTION_BUDGET])
+    if (budget)
         params.budget = s->settings.memory.budget;
     return session_plan(s, qn_device_facts(s->device), &params);
 }
@@ -144,6 +145,6 @@ const struct command command_resume = {
     "same micro-batch. Figures are appended to the file of --metrics.",
     false,
     run,
-    {OPTION_STEPS, OPTION_EPOCHS, OPTION_DEVICE, OPTION_BUDGET, OPTION_REPLAN, OPTION_OUT,
-     OPTION_METRICS, OPTION_QUIET, OPTION_COUNT},
+    {OPTION_STEPS, OPTION_EPOCHS, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_REPLAN,
+     OPTION_OUT, OPTION_METRICS, OPTION_QUIET, OPTION_COUNT},
 };

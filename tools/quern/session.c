@@ -8,7 +8,8 @@
 /* A checkpoint's recipe must mean the same in every folder. */
 static void make_paths_absolute(struct session *s)
 {
-    static const char *const keys[] = {"path", "images", "labels", "test_images", "test_labels"};
+    static const char *const keys[] = {"path",   "test_path",   "images",
+                                       "labels", "test_images", "test_labels"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
         char path[PATH_MAX];
@@ -22,7 +23,10 @@ static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
     make_paths_absolute(s);
-    return settings_read(&s->settings, &s->recipe, s->failure);
+    TRY(settings_read(&s->settings, &s->recipe, s->failure));
+    const char *path = arguments->value[OPTION_BUDGET_FILE];
+    return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
+                : CODE_DONE;
 }
 
 int session_recipe(struct session *s, const char *name, const struct arguments *arguments)
@@ -91,6 +95,11 @@ int session_trainer(struct session *s)
     return CODE_DONE;
 }
 
+const qn_plan *session_running(const struct session *s)
+{
+    return s->trainer ? qn_trainer_plan(s->trainer) : s->plan;
+}
+
 void session_close(struct session *s)
 {
     qn_trainer_close(&s->trainer);
@@ -105,6 +114,8 @@ void session_close(struct session *s)
 const char *session_budget_origin(const struct session *s)
 {
     const struct recipe_entry *entry = recipe_find(&s->recipe, "memory", "budget");
+    if (s->budget_file.path)
+        return "--budget-file";
     if (!entry)
         return "three quarters of the device's memory";
     return *entry->option ? entry->option : "of the recipe";

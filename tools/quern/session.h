@@ -6,6 +6,7 @@
 #ifndef QUERN_TOOL_SESSION_H
 #define QUERN_TOOL_SESSION_H
 
+#include "budget_file.h"
 #include "data.h"
 #include "option.h"
 #include "settings.h"
@@ -19,6 +20,7 @@ struct session {
     struct data data;
     qn_graph *graph;
     qn_device *device;
+    struct budget_file budget_file;
     char *tuning; /* what is known of the device's kernels; NULL: not looked for */
     bool quiet;   /* errors alone are printed */
     qn_plan *plan;
@@ -35,6 +37,8 @@ int session_graph(struct session *session);
 int session_device(struct session *session, const struct arguments *arguments);
 int session_plan(struct session *session, const qn_facts *facts, const qn_plan_params *params);
 int session_trainer(struct session *session);
+/* The plan that runs; before there is a trainer, the one that was made. */
+const qn_plan *session_running(const struct session *session);
 void session_close(struct session *session);
 
 /* Where the budget comes from: "of the recipe". */

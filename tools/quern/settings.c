@@ -126,6 +126,44 @@ static const char *read_shape(const struct key *key, const char *text, void *to)
     return NULL;
 }
 
+/* Height and width, or one number alone. */
+static const char *read_lengths(const struct key *key, const char *text, int lengths[2])
+{
+    float values[2];
+    int count;
+    if (value_reals(text, values, 2, &count))
+        return "is neither height,width nor one number";
+    for (int i = 0; i < count; i++)
+        if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
+            return "has a number that is not whole or out of range";
+    for (int i = 0; i < count; i++)
+        lengths[i] = (int)values[i];
+    return NULL;
+}
+
+/* One number: of the shorter side. */
+static const char *read_side(const struct key *key, const char *text, void *to)
+{
+    int lengths[2] = {0};
+    const char *reason = read_lengths(key, text, lengths);
+    if (!reason)
+        memcpy(to, lengths, sizeof lengths);
+    return reason;
+}
+
+/* One number: of both sides. */
+static const char *read_square(const struct key *key, const char *text, void *to)
+{
+    int lengths[2] = {0};
+    const char *reason = read_lengths(key, text, lengths);
+    if (reason)
+        return reason;
+    if (!lengths[1])
+        lengths[1] = lengths[0];
+    memcpy(to, lengths, sizeof lengths);
+    return NULL;
+}
+
 static const char *read_batches(const struct key *key, const char *text, void *to)
 {
     static const char *const form = "is not update:batch,update:batch, updates rising from 0";
@@ -201,6 +239,8 @@ static const char *read_storage(const struct key *key, const char *text, void *t
 /* --- the table --- */
 
 /* In the order of the enums. */
+static const char *const kinds[] = {"idx", "images", NULL};
+static const char *const channels[] = {"3", "1", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
@@ -211,12 +251,29 @@ static const char *const storages[] = {"f32", "f16", "bf16", NULL};
 #define AT(member) offsetof(struct settings, member)
 static const struct key keys[] = {
     {"model", "name", read_text, AT(model), .help = "the model; other keys are the model's own"},
+    {"data", "kind", read_word, AT(data.kind), .words = kinds,
+     .help = "idx, or images: folders of PNG and JPEG files (idx)"},
     {"data", "name", read_text, AT(data.name), .help = "fashion-mnist, from its package"},
-    {"data", "path", read_text, AT(data.path), .help = "folder of IDX files under the usual names"},
+    {"data", "path", read_text, AT(data.path),
+     .help = "folder of IDX files under the usual names, or of images"},
     {"data", "images", read_text, AT(data.images), .help = "IDX file, for training"},
     {"data", "labels", read_text, AT(data.labels), .help = "IDX file, for training"},
     {"data", "test_images", read_text, AT(data.test_images), .help = "IDX file, for evaluation"},
     {"data", "test_labels", read_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
+    {"data", "test_path", read_text, AT(data.test_path),
+     .help = "folder of images, for evaluation"},
+    {"data", "channels", read_word, AT(data.channels), .words = channels,
+     .help = "images: 3 colours, or 1 grey (3)"},
+    {"data", "size", read_side, AT(data.size), 1, 1 << 16,
+     .help = "images: resized to height,width, or to one number on the shorter side"},
+    {"data", "crop", read_square, AT(data.crop), 1, 1 << 16,
+     .help = "images: then height,width is cut out of the middle; one number: both"},
+    {"data", "random_crop", read_switch, AT(data.random_crop),
+     .help = "images: in training anywhere, not in the middle (no)"},
+    {"data", "flip", read_switch, AT(data.flip),
+     .help = "images: in training half of them from left to right (no)"},
+    {"data", "mask", read_text, AT(data.mask),
+     .help = "images: _mask: NAME_mask.png has the class of each pixel of NAME.jpg"},
     {"data", "mean", read_channels, AT(data.mean),
      .help = "of pixels in [0, 1]; one, or one a channel (0)"},
     {"data", "deviation", read_deviation, AT(data.deviation), .help = "the same (1)"},
@@ -361,19 +418,60 @@ static int need(const struct recipe *recipe, bool there, const char *what, struc
     return there ? CODE_DONE : failure_set(failure, CODE_USAGE, "%s: %s", recipe->name, what);
 }
 
-static int check_whole(const struct settings *s, const struct recipe *recipe,
-                       struct failure *failure)
+/* Keys of [data] that belong to one kind. */
+static const struct {
+    const char *name;
+    enum data_kind kind;
+} owned[] = {
+    {"name", DATA_IDX},        {"images", DATA_IDX},      {"labels", DATA_IDX},
+    {"test_images", DATA_IDX}, {"test_labels", DATA_IDX}, {"test_path", DATA_IMAGES},
+    {"channels", DATA_IMAGES}, {"size", DATA_IMAGES},     {"crop", DATA_IMAGES},
+    {"flip", DATA_IMAGES},     {"mask", DATA_IMAGES},     {"random_crop", DATA_IMAGES},
+};
+
+static int check_kind(const struct data_settings *data, const struct recipe *recipe,
+                      struct failure *failure)
 {
-    const struct data_settings *data = &s->data;
-    TRY(check_rivals(recipe, failure));
-    TRY(need(recipe, s->model, "model.name: missing", failure));
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
+        const struct recipe_entry *entry = recipe_find(recipe, "data", owned[i].name);
+        if (entry && owned[i].kind != data->kind)
+            return recipe_refuse(recipe, entry, failure, "goes with data.kind = %s",
+                                 kinds[owned[i].kind]);
+    }
+    return CODE_DONE;
+}
+
+static int check_images(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure)
+{
+    TRY(need(recipe, data->path, "data.path: missing", failure));
+    TRY(need(recipe, !data->random_crop || data->crop[0], "data.random_crop: needs data.crop",
+             failure));
+    return need(recipe, !data->mask || (data->classes && data->classes <= 256),
+                "data.mask: needs data.classes, at most 256", failure);
+}
+
+static int check_idx(const struct data_settings *data, const struct recipe *recipe,
+                     struct failure *failure)
+{
     TRY(need(recipe, data->name || data->path || data->images,
              "data.name: missing, and neither data.path nor data.images is there", failure));
     TRY(need(recipe, !data->images == !data->labels, "data.images: goes with data.labels",
              failure));
     TRY(need(recipe, !data->test_images == !data->test_labels,
              "data.test_images: goes with data.test_labels", failure));
-    TRY(need(recipe, !data->test_images || data->images, "data.images: missing", failure));
+    return need(recipe, !data->test_images || data->images, "data.images: missing", failure);
+}
+
+static int check_whole(const struct settings *s, const struct recipe *recipe,
+                       struct failure *failure)
+{
+    const struct data_settings *data = &s->data;
+    TRY(check_rivals(recipe, failure));
+    TRY(need(recipe, s->model, "model.name: missing", failure));
+    TRY(check_kind(data, recipe, failure));
+    TRY(data->kind == DATA_IMAGES ? check_images(data, recipe, failure)
+                                  : check_idx(data, recipe, failure));
     TRY(need(recipe, s->train.epochs || s->train.steps,
              "train.epochs: missing, and train.steps too", failure));
     return need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,

@@ -22,8 +22,18 @@ struct channel_values {
     int count; /* 0: not given; 1: the same for all channels */
 };
 
+/* What the files are. */
+enum data_kind { DATA_IDX, DATA_IMAGES };
+enum image_channels { IMAGE_RGB, IMAGE_GREY };
+
 struct data_settings {
+    enum data_kind kind;
     const char *name, *path, *images, *labels, *test_images, *test_labels;
+    /* Of images, as in qn_image_params; pairs are height and width. */
+    const char *test_path, *mask;
+    enum image_channels channels;
+    int size[2], crop[2];
+    bool random_crop, flip;
     struct channel_values mean, deviation;
     int64_t shape[3]; /* channels, height, width; 0: as the data says */
     int64_t classes;  /* 0: as the data says */

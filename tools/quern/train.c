@@ -58,12 +58,16 @@ const struct command command_train = {
     "else three quarters of the device's), and printed. SIGINT and SIGTERM end the training after\n"
     "the update under way; with --out it is saved and `quern resume` goes on as if nothing had\n"
     "happened.\n\n"
+    "--budget-file names a file with a size in it, which is read again before every update: when "
+    "it\n"
+    "changes, a new plan is made and the same training goes on with it. What no plan fits is a\n"
+    "warning.\n\n"
     "--metrics writes first {\"plan\": {...}}, then an object for each update with step, loss, "
     "lr,\n"
     "grad_norm, samples and seconds, last {\"summary\": {...}}.",
     true,
     run,
-    {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS,
-     OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_OUT, OPTION_METRICS,
-     OPTION_SET, OPTION_TUNE, OPTION_QUIET, OPTION_COUNT},
+    {OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
+     OPTION_EFFORT, OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE,
+     OPTION_OUT, OPTION_METRICS, OPTION_SET, OPTION_TUNE, OPTION_QUIET, OPTION_COUNT},
 };

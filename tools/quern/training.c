@@ -116,12 +116,10 @@ static double lap(struct loop *l)
 static int step(struct loop *l)
 {
     struct failure *failure = l->session->failure;
-    const qn_dataset_facts *facts = qn_dataset_describe(l->session->data.train);
-    qn_batch batch;
+    struct rows rows = {.facts = qn_dataset_describe(l->session->data.train)};
     qn_metrics previous = {0};
     int64_t samples = settings_batch(l->recipe, l->update);
-    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
-    struct rows rows = {batch.images, batch.labels, facts->image_bytes};
+    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &rows.batch));
     const qn_cycle cycle = {.samples = samples,
                             .lr = schedule_lr(&l->schedule, l->update),
                             .fetch = data_fetch,
@@ -141,6 +139,44 @@ static int settle(struct loop *l)
     TRY_LIBRARY(l->session->failure, NULL, qn_trainer_finish(l->session->trainer, &last));
     l->spent += lap(l);
     return record(l, &last);
+}
+
+/* --- another budget --- */
+
+/* Moves the training onto a plan for this budget, if there is one. */
+static int take_budget(struct loop *l, int64_t bytes)
+{
+    struct session *s = l->session;
+    failure_clear(s->failure);
+    const qn_status status = qn_trainer_set_budget(s->trainer, bytes);
+    if (status == QN_ERR_BUDGET || status == QN_ERR_MEMORY) {
+        say("warning: %s: %s; the old plan goes on", s->budget_file.path, s->failure->logged);
+        return CODE_DONE;
+    }
+    if (status != QN_OK)
+        return failure_library(s->failure, status, s->budget_file.path);
+    const qn_plan_info *plan = qn_plan_facts(session_running(s));
+    char size[SIZE_TEXT_BYTES];
+    l->progress.bytes = plan->peak_bytes;
+    l->progress.budget = plan->budget_bytes;
+    progress_say(&l->progress,
+                 "budget: %s: micro-batch %" PRId64 ", %d of %d steps recomputed, plan %016" PRIx64,
+                 size_text(bytes, size), plan->micro_batch, plan->recomputed_steps, plan->steps,
+                 plan->hash);
+    return metrics_plan(&l->training->metrics, s);
+}
+
+static int follow_budget(struct loop *l)
+{
+    struct budget_file *file = &l->session->budget_file;
+    const char *reason;
+    int64_t bytes;
+    if (!budget_file_changed(file, &bytes, &reason))
+        return CODE_DONE;
+    if (!reason)
+        return take_budget(l, bytes);
+    say("warning: %s: '%s' %s; the old plan goes on", file->path, file->text, reason);
+    return CODE_DONE;
 }
 
 /* --- between updates --- */
@@ -278,6 +314,7 @@ static int run(struct loop *l)
         TRY(save(l, false));
     lap(l);
     while (!stopped && l->update < l->schedule.total) {
+        TRY(follow_budget(l));
         TRY(step(l));
         TRY(look_after(l));
     }
@@ -296,7 +333,7 @@ int training_run(struct training *training)
     struct session *s = training->session;
     if (training->out && training->lock < 0)
         TRY(training_lock(training, s->failure));
-    const qn_plan_info *plan = qn_plan_facts(s->plan);
+    const qn_plan_info *plan = qn_plan_facts(session_running(s));
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {
         .training = training,

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All that the search found and nothing else beats: the more bytes, the less time.
+ */
+#ifndef QN_PLAN_FRONTIER_H
+#define QN_PLAN_FRONTIER_H
+
+#include "plan/problem.h"
+
+/* A program of the search, in words from which it can be built again. */
+struct qn_point {
+    int64_t bytes;  /* of all buffers */
+    double seconds; /* of one update of every batch size together */
+    int64_t micro_batch;
+    int candidate;            /* number in the frontier of its micro-batch */
+    int recomputed;           /* steps of a micro-step that run again */
+    const char *largest_step; /* at the peak */
+};
+
+/* By bytes, upwards; zeroed to begin. */
+struct qn_frontier {
+    struct qn_point *points;
+    int count, room;
+};
+
+/* Whether a point is neither larger nor slower than that. */
+bool qn_frontier_beats(const struct qn_frontier *frontier, int64_t bytes, double seconds);
+
+/* Adds a point, in the place of those that it beats, unless one beats it: of equals the first
+ * stays. Allocated from `arena`. False when out of memory. */
+bool qn_frontier_add(struct qn_frontier *frontier, const struct qn_point *point,
+                     struct qn_arena *arena);
+
+/* Number of the fastest point within the budget; -1: there is none. */
+int qn_frontier_find(const struct qn_frontier *frontier, int64_t budget);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include <quern/data.h>
+
+#include "../io/image_file.h"
+
+enum { W = 6, H = 5, PIXELS = W * H };
+
+/* Image `seed` in the folder; its pixels are value_of. */
+static uint8_t value_of(int seed, int i)
+{
+    return (uint8_t)(i * 17 + seed * 101 + i * i * seed);
+}
+
+static void put_sized(struct scratch *scratch, const char *name, int seed, int height, int width,
+                      int type)
+{
+    uint8_t rows[3 * 4096];
+    for (int i = 0; i < 3 * height * width; i++)
+        rows[i] = value_of(seed, i);
+    png_put(scratch, name, width, height, &(struct png_form){.type = type}, rows);
+}
+
+static void put(struct scratch *scratch, const char *name, int seed)
+{
+    put_sized(scratch, name, seed, H, W, PNG_COLOR_TYPE_RGB);
+}
+
+static void put_folder(struct scratch *scratch, const char *name)
+{
+    assert_int_equal(mkdir(scratch_path(scratch, name), 0777), 0);
+}
+
+/* Three classes of 1, 3 and 2 images, and things that are none. */
+static void put_classes(struct scratch *scratch)
+{
+    static const char *const folders[] = {"owl", "Bee", "cat", ".thumbs"};
+    static const char *const names[] = {"Bee/z.png", "cat/1.PNG", "cat/10.jpeg",
+                                        "cat/2.jpg", "owl/a.png", "owl/b.png"};
+    for (int i = 0; i < 4; i++)
+        put_folder(scratch, folders[i]);
+    for (int i = 0; i < 6; i++)
+        put(scratch, names[i], i); /* what they are is not in the name */
+    scratch_put(scratch, "README", "text", 4);
+    scratch_put(scratch, "cat/list.txt", "text", 4);
+    scratch_put(scratch, "cat/.hidden.png", "text", 4);
+}
+
+static qn_dataset *open_images(struct scratch *scratch, qn_image_params params)
+{
+    qn_dataset *dataset = NULL;
+    params.log = scratch->log;
+    params.path = scratch->folder;
+    if (qn_dataset_open_images(&dataset, &params) != QN_OK)
+        fail_msg("%s", scratch->heard);
+    return dataset;
+}
+
+static void refuse(struct scratch *scratch, qn_image_params params, const char *one,
+                   const char *other)
+{
+    qn_dataset *dataset = NULL;
+    params.log = scratch->log;
+    params.path = scratch->folder;
+    assert_int_equal(qn_dataset_open_images(&dataset, &params), QN_ERR_FORMAT);
+    assert_null(dataset);
+    scratch_said(scratch, one, other);
+}
+
+static qn_loader *open_loader(struct scratch *scratch, const qn_dataset *dataset, uint64_t seed,
+                              int64_t position, int64_t most, bool sequential)
+{
+    qn_loader *loader = NULL;
+    const qn_loader_params params = {.log = scratch->log,
+                                     .seed = seed,
+                                     .position = position,
+                                     .max_samples = most,
+                                     .sequential = sequential};
+    assert_int_equal(qn_loader_open(&loader, dataset, &params), QN_OK);
+    return loader;
+}
+
+static void classes_are_folders(void **state)
+{
+    struct scratch *scratch = *state;
+    static const int32_t labels[] = {0, 1, 1, 1, 2, 2};
+    put_classes(scratch);
+    qn_dataset *dataset = open_images(scratch, (qn_image_params){0});
+    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
+    assert_int_equal(facts->count, 6);
+    assert_int_equal(facts->channels, 3);
+    assert_int_equal(facts->height, H);
+    assert_int_equal(facts->width, W);
+    assert_int_equal(facts->image_bytes, 3 * PIXELS);
+    assert_int_equal(facts->label_bytes, 4);
+    assert_int_equal(facts->classes, 3);
+    assert_null(facts->images);
+    assert_memory_equal(facts->labels, labels, sizeof labels);
+    assert_string_equal(facts->class_names[0], "Bee");
+    assert_string_equal(facts->class_names[1], "cat");
+    assert_string_equal(facts->class_names[2], "owl");
+    qn_batch batch;
+    qn_loader *loader = open_loader(scratch, dataset, 1, 0, 9, true);
+    assert_int_equal(qn_loader_next(loader, 9, &batch), QN_OK);
+    assert_null(batch.masks);
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(batch.labels[i], labels[i % 6]);
+        for (int j = 0; j < 3 * PIXELS; j++)
+            assert_int_equal(batch.images[i * 3 * PIXELS + j % 3 * PIXELS + j / 3],
+                             value_of(i % 6, j));
+    }
+    qn_loader_close(&loader);
+    qn_dataset_close(&dataset);
+}
+
+static void the_checksum_tells_folders_apart(void **state)
+{
+    struct scratch *scratch = *state;
+    char from[512];
+    put_classes(scratch);
+    uint32_t sum[4];
+    for (int i = 0; i < 4; i++) {
+        qn_dataset *dataset = open_images(scratch, (qn_image_params){0});
+        sum[i] = qn_dataset_checksum(dataset);
+        qn_dataset_close(&dataset);
+        snprintf(from, sizeof from, "%s", scratch_path(scratch, "owl/a.png"));
+        if (i == 1) /* the names stay in their order */
+            assert_int_equal(rename(from, scratch_path(scratch, "cat/a.png")), 0);
+        if (i == 2)
+            put_sized(scratch, "owl/b.png", 9, H, W, PNG_COLOR_TYPE_GRAY);
+    }
+    assert_int_equal(sum[0], sum[1]);
+    assert_int_not_equal(sum[1], sum[2]);
+    assert_int_not_equal(sum[2], sum[3]);
+}
+
+/* Images of `count` samples from `position` on, in cycles of `cycle`. */
+static void collect(struct scratch *scratch, const qn_dataset *dataset, uint64_t seed,
+                    int64_t position, int64_t count, int64_t cycle, uint8_t *images)
+{
+    int64_t bytes = qn_dataset_describe(dataset)->image_bytes;
+    qn_loader *loader = open_loader(scratch, dataset, seed, position, cycle, false);
+    for (int64_t done = 0; done < count; done += cycle) {
+        qn_batch batch;
+        int64_t samples = count - done < cycle ? count - done : cycle;
+        assert_int_equal(qn_loader_next(loader, samples, &batch), QN_OK);
+        memcpy(images + done * bytes, batch.images, (size_t)(samples * bytes));
+    }
+    qn_loader_close(&loader);
+}
+
+/* A sample of an epoch looks the same whatever the cycles and wherever the loader began. */
+static void cycles_change_no_sample(void **state)
+{
+    struct scratch *scratch = *state;
+    enum { COUNT = 60, IMAGE = 3 * 2 * 4 };
+    static uint8_t once[COUNT * IMAGE], again[COUNT * IMAGE];
+    put_classes(scratch);
+    qn_dataset *dataset = open_images(
+        scratch,
+        (qn_image_params){.size = {4, 6}, .crop = {2, 4}, .random_crop = true, .flip = true});
+    assert_int_equal(qn_dataset_describe(dataset)->image_bytes, IMAGE);
+    collect(scratch, dataset, 5, 0, COUNT, COUNT, once);
+    for (int64_t cycle = 1; cycle < 20; cycle += 3) {
+        collect(scratch, dataset, 5, 0, COUNT, cycle, again);
+        assert_memory_equal(once, again, sizeof once);
+    }
+    collect(scratch, dataset, 5, 13, COUNT - 13, 7, again);
+    assert_memory_equal(once + 13 * IMAGE, again, (COUNT - 13) * IMAGE);
+    collect(scratch, dataset, 6, 0, COUNT, COUNT, again);
+    assert_memory_not_equal(once, again, sizeof once);
+    qn_dataset_close(&dataset);
+}
+
+/* With one sample every position is an epoch: its looks change from one to the next. */
+static void epochs_differ(void **state)
+{
+    struct scratch *scratch = *state;
+    enum { COUNT = 40, IMAGE = 3 * 3 * 3 };
+    static uint8_t images[COUNT * IMAGE];
+    const uint8_t mask[PIXELS] = {0};
+    put(scratch, "x.png", 1);
+    png_put(scratch, "x_m.png", W, H, &(struct png_form){0}, mask);
+    qn_dataset *dataset = open_images(
+        scratch,
+        (qn_image_params){
+            .crop = {3, 3}, .random_crop = true, .flip = true, .mask = "_m", .classes = 1});
+    collect(scratch, dataset, 5, 0, COUNT, 8, images);
+    int equal = 0;
+    for (int i = 1; i < COUNT; i++)
+        equal += memcmp(images, images + i * IMAGE, IMAGE) == 0;
+    assert_in_range(equal, 0, 8); /* 24 looks, as likely as each other */
+    qn_dataset_close(&dataset);
+}
+
+/* Masks go where their images go: the grey of a pixel is ten times its class. */
+static void masks_follow_their_images(void **state)
+{
+    struct scratch *scratch = *state;
+    static const int sizes[][2] = {{0, 0}, {15, 18}};
+    uint8_t mask[PIXELS], grey[PIXELS];
+    for (int n = 0; n < 5; n++) {
+        char name[32];
+        for (int i = 0; i < PIXELS; i++) {
+            mask[i] = value_of(n, i) % 7;
+            grey[i] = (uint8_t)(10 * mask[i]);
+        }
+        snprintf(name, sizeof name, "%d.jpg", n);
+        png_put(scratch, name, W, H, &(struct png_form){0}, grey);
+        snprintf(name, sizeof name, "%d_mask.png", n);
+        png_put(scratch, name, W, H, &(struct png_form){0}, mask);
+    }
+    for (int s = 0; s < 2; s++) {
+        qn_batch batch;
+        qn_image_params params = {
+            .channels = 1, .random_crop = true, .flip = true, .mask = "_mask", .classes = 7};
+        memcpy(params.size, sizes[s], sizeof params.size);
+        params.crop[0] = params.crop[1] = s ? 9 : 3;
+        int64_t plane = params.crop[0] * params.crop[1];
+        qn_dataset *dataset = open_images(scratch, params);
+        const qn_dataset_facts *facts = qn_dataset_describe(dataset);
+        assert_int_equal(facts->count, 5);
+        assert_int_equal(facts->label_bytes, plane);
+        assert_int_equal(facts->classes, 7);
+        assert_null(facts->labels);
+        assert_null(facts->class_names);
+        qn_loader *loader = open_loader(scratch, dataset, 2, 0, 50, false);
+        assert_int_equal(qn_loader_next(loader, 50, &batch), QN_OK);
+        assert_null(batch.labels);
+        int far = 0;
+        for (int64_t i = 0; i < 50 * plane; i++)
+            far += abs(batch.images[i] - 10 * batch.masks[i]) > 20 * s;
+        assert_in_range(far, 0, s ? 50 * plane / 6 : 0); /* a third of them blurred by the size */
+        qn_loader_close(&loader);
+        qn_dataset_close(&dataset);
+    }
+}
+
+static void folders_that_do_not_fit_are_refused(void **state)
+{
+    struct scratch *scratch = *state;
+    const qn_image_params plain = {0};
+    refuse(scratch, plain, scratch->folder, "holds no folder of a class");
+    put_folder(scratch, "a");
+    refuse(scratch, plain, "/a: ", "holds no image (.png, .jpg, .jpeg)");
+    put(scratch, "a/1.png", 1);
+    refuse(scratch, plain, scratch->folder, "holds the folder of one class alone: a");
+    put_folder(scratch, "b");
+    scratch_put(scratch, "b/text.png", "a text", 6);
+    refuse(scratch, plain, "/b/text.png: ", "neither a PNG nor a JPEG file");
+    put_sized(scratch, "b/text.png", 1, H + 1, W, PNG_COLOR_TYPE_RGB);
+    refuse(scratch, plain, "/b/text.png: is 6 high and 6 wide, but ",
+           "/a/1.png 5 high and 6 wide: set data.size or data.crop");
+    refuse(scratch, (qn_image_params){.crop = {6, 6}}, "/a/1.png: is 5 high and 6 wide",
+           "less than the crop of 6,6");
+    qn_dataset *dataset = open_images(scratch, (qn_image_params){.size = {2, 2}});
+    qn_dataset_close(&dataset);
+    put_folder(scratch, "b/more");
+    refuse(scratch, plain, "/b/more: ", "a folder among images");
+    assert_int_equal(rmdir(scratch_path(scratch, "b/more")), 0);
+    put(scratch, "c.png", 1);
+    refuse(scratch, plain, "/c.png: ", "an image outside the folders of classes");
+}
+
+static void masks_that_do_not_fit_are_refused(void **state)
+{
+    struct scratch *scratch = *state;
+    const qn_image_params params = {.mask = "_m", .classes = 3};
+    qn_dataset *dataset = NULL;
+    refuse(scratch, params, scratch->folder, "holds no image");
+    put(scratch, "x.png", 1);
+    qn_image_params missing = params;
+    missing.log = scratch->log;
+    missing.path = scratch->folder;
+    assert_int_equal(qn_dataset_open_images(&dataset, &missing), QN_ERR_IO);
+    scratch_said(scratch, "/x_m.png: ", "No such file");
+    put_sized(scratch, "x_m.png", 1, H, W - 1, PNG_COLOR_TYPE_GRAY);
+    refuse(scratch, params, "/x_m.png: is 5 high and 5 wide", "but its image is 5 high and 6 wide");
+    put(scratch, "x_m.png", 1);
+    refuse(scratch, params, "/x_m.png: ", "a mask is a PNG, grey or of a palette");
+    put_folder(scratch, "more");
+    refuse(scratch, params, "/more: ", "a folder among images");
+}
+
+/* What is found while loading is told in the cycle that it belongs to, again and again. */
+static void files_that_break_are_told(void **state)
+{
+    struct scratch *scratch = *state;
+    uint8_t masks[3][PIXELS] = {0};
+    qn_batch batch;
+    masks[2][2 * W + 3] = 9;
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d.png", i);
+        put(scratch, name, i);
+        snprintf(name, sizeof name, "%d_m.png", i);
+        png_put(scratch, name, W, H, &(struct png_form){0}, masks[i]);
+    }
+    qn_dataset *dataset = open_images(scratch, (qn_image_params){.mask = "_m", .classes = 9});
+    qn_loader *loader = open_loader(scratch, dataset, 1, 0, 1, true);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(qn_loader_next(loader, 1, &batch), QN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(qn_loader_next(loader, 1, &batch), QN_ERR_FORMAT);
+        scratch_said(scratch, "/2_m.png: ", "class 9 in row 2, column 3, but there are 9 classes");
+        assert_int_equal(qn_loader_position(loader), 2);
+    }
+    qn_loader_close(&loader);
+    assert_int_equal(truncate(scratch_path(scratch, "0.png"), 60), 0);
+    loader = open_loader(scratch, dataset, 1, 0, 3, true);
+    assert_int_equal(qn_loader_next(loader, 3, &batch), QN_ERR_FORMAT);
+    scratch_said(scratch, "/0.png: ", "");
+    assert_int_equal(unlink(scratch_path(scratch, "0.png")), 0);
+    assert_int_equal(qn_loader_next(loader, 1, &batch), QN_ERR_IO);
+    scratch_said(scratch, "/0.png: ", "No such file");
+    qn_loader_close(&loader);
+    qn_dataset_close(&dataset);
+}
+
+static void arguments_are_checked(void **state)
+{
+    struct scratch *scratch = *state;
+    const qn_image_params wrong[] = {
+        {.path = NULL},
+        {.path = "x", .channels = 2},
+        {.path = "x", .size = {0, 3}},
+        {.path = "x", .size = {-1, 3}},
+        {.path = "x", .crop = {3, 0}},
+        {.path = "x", .crop = {1 << 30, 3}},
+        {.path = "x", .mask = "_m"},
+        {.path = "x", .mask = "_m", .classes = 257},
+    };
+    qn_dataset *dataset = NULL;
+    (void)scratch;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(qn_dataset_open_images(&dataset, &wrong[i]), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_dataset_open_images(NULL, &wrong[1]), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_dataset_open_images(&dataset, NULL), QN_ERR_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SCRATCH(classes_are_folders),
+        WITH_SCRATCH(the_checksum_tells_folders_apart),
+        WITH_SCRATCH(cycles_change_no_sample),
+        WITH_SCRATCH(epochs_differ),
+        WITH_SCRATCH(masks_follow_their_images),
+        WITH_SCRATCH(folders_that_do_not_fit_are_refused),
+        WITH_SCRATCH(masks_that_do_not_fit_are_refused),
+        WITH_SCRATCH(files_that_break_are_told),
+        WITH_SCRATCH(arguments_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

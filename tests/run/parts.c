@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A tensor that was doubled, cut and joined to what it was, enlarged and made small again is the
+ * same tensor, and so is its gradient: training with and without that gives the same bits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <stdlib.h>
+
+enum { SAMPLES = 40, WIDTH = 60, SIDE = 8 };
+
+static qn_device *device;
+static struct test_data data;
+
+/* The halves of two tensors side by side, and those the right way round. The parts have no whole
+ * vectors, and each tensor has two readers. */
+static qn_tensor cut_and_join(qn_graph *graph, qn_tensor x)
+{
+    enum { FIRST = 17 };
+    const qn_tensor twice = qn_concat(graph, 2, (qn_tensor[]){x, x}, 1);
+    const qn_tensor turned = qn_slice(graph, twice, 1, FIRST, WIDTH);
+    const qn_tensor parts[] = {qn_slice(graph, turned, 1, WIDTH - FIRST, FIRST),
+                               qn_slice(graph, turned, 1, 0, WIDTH - FIRST)};
+    return qn_concat(graph, 2, parts, 1);
+}
+
+/* Four pixels of one value have that value in the mean. */
+static qn_tensor enlarge_and_shrink(qn_graph *graph, qn_tensor x)
+{
+    x = qn_reshape(graph, x, 4, (int64_t[]){QN_BATCH, 3, 4, 5});
+    x = qn_upsample2d(graph, x, NULL);
+    return qn_flatten(graph, qn_avg_pool2d(graph, x, &(qn_pool2d_params){.size = {2, 2}}));
+}
+
+static qn_tensor same(qn_graph *graph, qn_tensor x)
+{
+    (void)graph;
+    return x;
+}
+
+static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t in, int64_t out)
+{
+    const qn_init init = qn_init_fan_in(in);
+    return qn_linear(graph, x, qn_parameter(graph, name, 2, (int64_t[]){out, in}, &init),
+                     (qn_tensor){0});
+}
+
+/* The weights after three updates of a network with `detour` between its layers. */
+static int64_t train(qn_tensor (*detour)(qn_graph *graph, qn_tensor x), float **weights)
+{
+    static const qn_plan_params plan = {.budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = 16};
+    static const qn_trainer_params trainer = {.seed = 3, .poison = true};
+    qn_graph *graph = test_graph(QN_F32);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, SIDE * SIDE});
+    const qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
+    x = qn_tanh(graph, detour(graph, dense(graph, x, "first", SIDE * SIDE, WIDTH)));
+    x = dense(graph, x, "last", WIDTH, TEST_CLASSES);
+    const qn_cross_entropy_params loss = {.ignore = true, .ignore_label = TEST_IGNORED};
+    qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, &loss), "loss", NULL);
+    assert_string_equal(qn_graph_error(graph), "");
+    struct test_run run = test_open(device, graph, &plan, &trainer);
+    test_train(run.trainer, &data, SAMPLES, 3);
+    const int64_t count = test_weights(run.trainer, weights);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+    return count;
+}
+
+static void compare(qn_tensor (*detour)(qn_graph *graph, qn_tensor x))
+{
+    float *want, *have;
+    const int64_t count = train(same, &want);
+    assert_int_equal(train(detour, &have), count);
+    assert_memory_equal(have, want, (size_t)count * sizeof *have);
+    free(have);
+    free(want);
+}
+
+static void joined_parts_are_the_whole(void **state)
+{
+    (void)state;
+    compare(cut_and_join);
+}
+
+static void the_mean_of_repeated_pixels_is_theirs(void **state)
+{
+    (void)state;
+    compare(enlarge_and_shrink);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    device = test_device();
+    test_data_make(&data, SAMPLES, SIDE * SIDE);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    test_data_free(&data);
+    qn_device_close(&device);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joined_parts_are_the_whole),
+        cmocka_unit_test(the_mean_of_repeated_pixels_is_theirs),
+    };
+    return cmocka_run_group_tests_name("parts", tests, open_all, close_all);
+}

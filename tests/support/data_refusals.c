@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Folders of images are read in spite of a refused allocation, or QN_ERR_MEMORY says so in one
+ * line: run N refuses the Nth call of the library (see refusals.c), in opening and in the loader's
+ * thread. No device.
+ */
+#include "io/tree.h"
+
+#include <quern/data.h>
+
+#include <png.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { W = 7, H = 6, SAMPLES = 4 };
+
+static atomic_long calls, refused_call; /* 0: none */
+static int lines;
+static char folder[256];
+
+static bool refuse(void)
+{
+    return ++calls == refused_call;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return refuse() ? NULL : __real_realloc(old, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return refuse() ? NULL : __real_strdup(text);
+}
+
+static void count_line(void *user, qn_log_level level, const char *text)
+{
+    (void)user;
+    (void)text;
+    lines += level == QN_LOG_ERROR;
+}
+
+static void path_of(char path[300], const char *name)
+{
+    snprintf(path, 300, "%s/%s", folder, name);
+}
+
+static void put(const char *name, uint8_t value)
+{
+    char path[300];
+    uint8_t pixels[W * H];
+    png_image image = {
+        .version = PNG_IMAGE_VERSION, .width = W, .height = H, .format = PNG_FORMAT_GRAY};
+    for (int i = 0; i < W * H; i++)
+        pixels[i] = (uint8_t)(value * (i + 1));
+    path_of(path, name);
+    if (!png_image_write_to_file(&image, path, 0, pixels, 0, NULL))
+        abort();
+}
+
+/* Two classes, and two images with masks. */
+static void make_folders(void)
+{
+    static const char *const folders[] = {"classes", "classes/a", "classes/b", "scenes"};
+    static const char *const images[] = {"classes/a/1.png", "classes/a/2.png", "classes/b/1.png",
+                                         "scenes/1.png", "scenes/2.png"};
+    const char *root = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/quern-test-XXXXXX", root ? root : P_tmpdir);
+    if (!mkdtemp(folder))
+        abort();
+    for (int i = 0; i < 4; i++) {
+        char path[300];
+        path_of(path, folders[i]);
+        if (mkdir(path, 0700) != 0)
+            abort();
+    }
+    for (int i = 0; i < 5; i++)
+        put(images[i], (uint8_t)(i + 3));
+    put("scenes/1_m.png", 0);
+    put("scenes/2_m.png", 1);
+}
+
+static uint64_t mix(uint64_t sum, const void *bytes, int64_t size)
+{
+    for (int64_t i = 0; bytes && i < size; i++)
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static qn_status read_samples(const qn_dataset *dataset, const qn_log *log, uint64_t *sum)
+{
+    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
+    const qn_loader_params params = {.log = *log, .seed = 1, .max_samples = SAMPLES};
+    qn_loader *loader = NULL;
+    qn_batch batch;
+    qn_status status = qn_loader_open(&loader, dataset, &params);
+    for (int i = 0; status == QN_OK && i < 2; i++) {
+        status = qn_loader_next(loader, SAMPLES, &batch);
+        if (status != QN_OK)
+            break;
+        *sum = mix(*sum, batch.images, SAMPLES * facts->image_bytes);
+        *sum = mix(*sum, batch.labels, SAMPLES * facts->label_bytes);
+        *sum = mix(*sum, batch.masks, SAMPLES * facts->label_bytes);
+    }
+    qn_loader_close(&loader);
+    return status;
+}
+
+static qn_status read_folder(const char *name, const char *mask, uint64_t *sum)
+{
+    char path[300];
+    path_of(path, name);
+    const qn_image_params params = {.log = {count_line, NULL, QN_LOG_ERROR},
+                                    .path = path,
+                                    .size = {5, 9},
+                                    .crop = {4, 4},
+                                    .random_crop = true,
+                                    .flip = true,
+                                    .mask = mask,
+                                    .classes = 256};
+    qn_dataset *dataset = NULL;
+    qn_status status = qn_dataset_open_images(&dataset, &params);
+    if (status == QN_OK)
+        status = read_samples(dataset, &params.log, sum);
+    qn_dataset_close(&dataset);
+    return status;
+}
+
+static qn_status read_all(uint64_t *sum)
+{
+    *sum = 1;
+    lines = 0;
+    qn_status status = read_folder("classes", NULL, sum);
+    return status == QN_OK ? read_folder("scenes", "_m", sum) : status;
+}
+
+int main(void)
+{
+    uint64_t first, sum;
+    long passed = 0, failed = 0;
+    make_folders();
+    calls = 0;
+    failed += read_all(&first) != QN_OK;
+    for (long n = 1, total = calls; n <= total; n++) {
+        calls = 0;
+        refused_call = n;
+        qn_status status = read_all(&sum);
+        bool good = status == QN_OK ? sum == first : status == QN_ERR_MEMORY && lines == 1;
+        if (!good)
+            printf("call %ld refused: %s, %d lines\n", n, qn_status_name(status), lines);
+        passed += good;
+        failed += !good;
+    }
+    refused_call = 0;
+    failed += qn_tree_remove(folder, NULL) != QN_OK;
+    printf("%ld passed, %ld failed\n", passed, failed);
+    return failed > 0;
+}
