@@ -12,13 +12,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { NAME_BYTES = 48 };
 
 static const double DEVIATION = 0.02; /* of all weights at the start */
 
 struct settings {
-    double layers, heads, width, tied;
+    double layers, heads, width, tied, fused;
 };
 
 static const struct qn_model_key keys[] = {
@@ -26,6 +27,7 @@ static const struct qn_model_key keys[] = {
     {"heads", offsetof(struct settings, heads), 1, 1024, true},
     {"width", offsetof(struct settings, width), 8, 65536, true},
     {"tied", offsetof(struct settings, tied), 0, 1, true},
+    {"fused", offsetof(struct settings, fused), 0, 1, true},
     {0},
 };
 
@@ -34,7 +36,8 @@ struct block {
     qn_graph *graph;
     int number;
     int heads;
-    double last; /* deviation of what is added to the residual stream */
+    qn_tensor mask; /* for attention in steps; none: in one operator */
+    double last;    /* deviation of what is added to the residual stream */
     char name[NAME_BYTES];
 };
 
@@ -62,12 +65,46 @@ static qn_tensor add_to(struct block *block, qn_tensor stream, qn_tensor x, cons
     return qn_layer_dense(block->graph, x, name_of(block, layer), &dense);
 }
 
+static qn_tensor attention(struct block *block, qn_tensor x)
+{
+    const qn_attention_params params = {.heads = block->heads, .causal = true};
+    return qn_attention(block->graph, x, (qn_tensor){0}, (qn_tensor){0}, (qn_tensor){0}, &params);
+}
+
+/* Part 0, 1 or 2 of what attention works on: (b, t, 3 c) -> (b, heads, t, c / heads). */
+static qn_tensor heads_of(struct block *block, qn_tensor x, int part)
+{
+    const qn_shape shape = qn_shape_of(block->graph, x);
+    const int64_t length = shape.dim[1], width = shape.dim[2] / 3;
+    const int64_t split[] = {QN_BATCH, length, block->heads, width / block->heads};
+    x = qn_slice(block->graph, x, 2, part * width, width);
+    return qn_transpose(block->graph, qn_reshape(block->graph, x, 4, split), 4,
+                        (int[]){0, 2, 1, 3});
+}
+
+/* The same from its parts, each with its result in memory: what attention costs where no operator
+ * does it whole. The mask is a bias of every matrix of scores. */
+static qn_tensor attention_in_steps(struct block *block, qn_tensor x)
+{
+    qn_graph *graph = block->graph;
+    qn_tensor q = heads_of(block, x, 0), k = heads_of(block, x, 1), v = heads_of(block, x, 2);
+    const qn_shape shape = qn_shape_of(graph, q);
+    const int64_t heads = shape.dim[1], length = shape.dim[2], size = shape.dim[3];
+    const qn_batch_matmul_params turned = {.transpose_b = true};
+    x = qn_scale(graph, qn_batch_matmul(graph, q, k, &turned), 1 / sqrt((double)size));
+    x = qn_reshape(graph, x, 2, (int64_t[]){heads * QN_BATCH, length * length});
+    x = qn_bias(graph, x, block->mask);
+    x = qn_reshape(graph, x, 4, (int64_t[]){QN_BATCH, heads, length, length});
+    x = qn_batch_matmul(graph, qn_softmax(graph, x), v, NULL);
+    x = qn_transpose(graph, x, 4, (int[]){0, 2, 1, 3});
+    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, heads * size});
+}
+
 static qn_tensor attend(struct block *block, qn_tensor stream)
 {
     qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_1"));
-    const qn_attention_params params = {.heads = block->heads, .causal = true};
     x = widen(block, x, "attn.c_attn", 3);
-    x = qn_attention(block->graph, x, (qn_tensor){0}, (qn_tensor){0}, (qn_tensor){0}, &params);
+    x = block->mask.id ? attention_in_steps(block, x) : attention(block, x);
     return add_to(block, stream, x, "attn.c_proj");
 }
 
@@ -94,10 +131,21 @@ static qn_tensor embed(qn_graph *graph, qn_tensor tokens, qn_tensor words, int64
     return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
 }
 
+/* Added to scores, (t, t): of later tokens nothing is left. The number is one that f16 holds. */
+static qn_tensor causal_mask(qn_graph *graph, int64_t length)
+{
+    float *values = calloc((size_t)(length * length), sizeof *values);
+    for (int64_t i = 0; values && i < length * length; i++)
+        values[i] = i % length > i / length ? -3e4f : 0;
+    qn_tensor mask = qn_constant(graph, "mask", values, length * length);
+    free(values);
+    return mask;
+}
+
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, char error[200])
 {
-    struct settings s = {.layers = 12, .heads = 12, .width = 768, .tied = 1};
+    struct settings s = {.layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1};
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
     if (data->channels != 1 || data->height != 1)
@@ -110,6 +158,8 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
     qn_tensor words = table(graph, "transformer.wte.weight", data->classes, width);
     qn_tensor x = embed(graph, tokens, words, length, width);
+    if (s.fused == 0)
+        block.mask = causal_mask(graph, length);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     x = qn_layer_row_norm(graph, x, "transformer.ln_f");
@@ -126,6 +176,7 @@ const struct qn_model qn_model_gpt = {
     "layers           blocks of attention and perceptron (12)\n"
     "heads            of attention; divides width (12)\n"
     "width            features of a token (768)\n"
-    "tied             1: the table of tokens is the last layer's weight, too (1)\n",
+    "tied             1: the table of tokens is the last layer's weight, too (1)\n"
+    "fused            0: attention in steps, with the matrix of all scores in memory (1)\n",
     build,
 };

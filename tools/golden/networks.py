@@ -224,8 +224,8 @@ class GPT(nn.Module):
         return self.lm_head(x) if self.lm_head else x @ parts.wte.weight.T
 
 
-def gpt(name, tied):
-    options = {"layers": 3, "heads": 2, "width": 48, "tied": int(tied)}
+def gpt(name, tied, fused):
+    options = {"layers": 3, "heads": 2, "width": 48, "tied": int(tied), "fused": int(fused)}
     return Network(name, "gpt", options, (1, 1, 20), 65, 20,
                    lambda: GPT(3, 2, 48, 20, 65, tied))
 
@@ -233,7 +233,8 @@ def gpt(name, tied):
 NETWORKS = [residual(depth) for depth in (18, 34, 50, 101, 152)] + [
     plain(11, False, 224, 7), plain(13, False, 64, 2), plain(16, False, 64, 1),
     plain(19, False, 64, 2), plain(11, True, 64, 1), plain(13, True, 64, 2),
-    plain(16, True, 64, 2), plain(19, True, 64, 1), gpt("gpt_tied", True), gpt("gpt", False)]
+    plain(16, True, 64, 2), plain(19, True, 64, 1), gpt("gpt_tied", True, True),
+    gpt("gpt", False, True), gpt("gpt_steps", True, False)]
 
 
 # --- writing ---
