@@ -105,6 +105,7 @@ static qn_tensor attend(struct block *block, qn_tensor stream)
     qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_1"));
     x = widen(block, x, "attn.c_attn", 3);
     x = block->mask.id ? attention_in_steps(block, x) : attention(block, x);
+    qn_name(block->graph, x, name_of(block, "attn"));
     return add_to(block, stream, x, "attn.c_proj");
 }
 
@@ -112,6 +113,7 @@ static qn_tensor think(struct block *block, qn_tensor stream)
 {
     qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_2"));
     x = qn_gelu(block->graph, widen(block, x, "mlp.c_fc", 4), QN_GELU_TANH);
+    qn_name(block->graph, x, name_of(block, "mlp.gelu"));
     return add_to(block, stream, x, "mlp.c_proj");
 }
 

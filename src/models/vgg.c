@@ -39,7 +39,7 @@ static const struct layout layouts[] = {
     {19, {2, 2, 4, 4, 4}},
 };
 
-/* The layers as torchvision counts them: all of them have a number, only some a name here. */
+/* The layers as torchvision counts them: ReLU and pooling have a number, too. */
 struct features {
     qn_graph *graph;
     int next;
@@ -59,16 +59,19 @@ static qn_tensor layer(struct features *f, qn_tensor x, int64_t channels)
     x = qn_layer_conv(f->graph, x, number(f, name), &conv);
     if (f->group)
         x = qn_layer_batch_norm(f->graph, x, number(f, name), f->group);
-    f->next++;
-    return qn_relu(f->graph, x);
+    x = qn_relu(f->graph, x);
+    qn_name(f->graph, x, number(f, name));
+    return x;
 }
 
 static qn_tensor stage(struct features *f, qn_tensor x, int layers, int64_t channels)
 {
+    char name[NAME_BYTES];
     for (int i = 0; i < layers; i++)
         x = layer(f, x, channels);
-    f->next++;
-    return qn_max_pool2d(f->graph, x, &(qn_pool2d_params){.size = {2, 2}});
+    x = qn_max_pool2d(f->graph, x, &(qn_pool2d_params){.size = {2, 2}});
+    qn_name(f->graph, x, number(f, name));
+    return x;
 }
 
 /* torchvision pools adaptively: where the sides divide, windows of one size do that. */
