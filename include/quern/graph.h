@@ -70,6 +70,10 @@ QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const
 QN_API void qn_freeze(qn_graph *graph, qn_tensor parameter);
 QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
 
+/* An f32 array of `count` numbers that belong to the model and never change, copied. Another name
+ * is made of one that is taken. */
+QN_API qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, int64_t count);
+
 /* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */
 QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Marks a tensor as a result that evaluation gives back under a name that no other output has

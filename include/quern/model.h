@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Models that ship, as graph functions by name. Each makes its inputs ("images" u8, "labels" i32),
- * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss.
+ * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss. Models of
+ * text take rows of tokens instead: "tokens" i32 (batch, width) with as many labels, so that
+ * outputs are (batch, width, classes) and (batch, width).
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
@@ -14,7 +16,8 @@ extern "C" {
 
 enum { QN_MODEL_MAX_CHANNELS = 8 };
 
-/* What the data looks like. */
+/* What the data looks like. Rows of tokens have one channel, height 1, and as many classes as there
+ * are tokens. */
 typedef struct qn_model_data {
     int channels, height, width, classes;
     float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */

@@ -161,7 +161,8 @@ QN_API qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_gr
 QN_API qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer);
 
 /* Parameters and state from a safetensors file, by name: every tensor of the trainer must be there
- * with its shape; what the trainer does not know is refused. Nothing is changed then. */
+ * with its shape; what the trainer does not know is refused, save for PyTorch's counters
+ * (num_batches_tracked) beside running averages. Nothing is changed then. */
 QN_API qn_status qn_weights_load(qn_trainer *trainer, const char *path);
 
 #ifdef __cplusplus

@@ -238,6 +238,14 @@ qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values,
     return add_leaf(graph, &node, free_name(graph, name, unique, sizeof unique), 1, &count);
 }
 
+qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, int64_t count)
+{
+    if (graph && (!name || !*name || !values || count < 1))
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: a constant has a name and values",
+                             name && *name ? name : "constant");
+    return qn_op_constant(graph, name, values, count);
+}
+
 qn_init qn_init_he(int64_t fan_in)
 {
     return (qn_init){QN_INIT_NORMAL, 0, sqrt(2.0 / (double)fan_in)};

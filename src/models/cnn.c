@@ -27,8 +27,9 @@ static qn_tensor halve(qn_graph *graph, qn_tensor x)
 static qn_tensor layer(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
                        int64_t channels, int group)
 {
-    const struct qn_layer_conv conv = {channels, 3, 1, group};
-    return qn_relu(graph, qn_layer_conv_norm(graph, x, name, norm, &conv));
+    const struct qn_layer_conv conv = {.channels = channels, .kernel = 3, .stride = 1};
+    x = qn_layer_conv(graph, x, name, &conv);
+    return qn_relu(graph, qn_layer_batch_norm(graph, x, norm, group));
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,

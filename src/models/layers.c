@@ -23,53 +23,88 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
     return qn_normalize(graph, images, data->mean, deviation);
 }
 
-qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                             const struct qn_layer_conv *conv)
+qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
+                        const struct qn_layer_conv *conv)
 {
     const int64_t in = qn_shape_of(graph, x).dim[1], side = conv->kernel;
-    const int pad = conv->kernel / 2, stride = conv->stride;
-    qn_tensor weight =
-        parameter(graph, name, "weight", 4, (int64_t[]){conv->channels, in, side, side},
-                  qn_init_he(in * side * side));
-    qn_tensor y = qn_conv2d(graph, x, weight, (qn_tensor){0},
-                            &(qn_conv2d_params){.stride = {stride, stride}, .padding = {pad, pad}});
+    const int64_t dim[] = {conv->channels, in, side, side};
+    const qn_init init = qn_init_he((conv->fan_out ? conv->channels : in) * side * side);
+    const qn_conv2d_params params = {.stride = {conv->stride, conv->stride},
+                                     .padding = {conv->kernel / 2, conv->kernel / 2}};
+    qn_tensor weight = parameter(graph, name, "weight", 4, dim, init), bias = {0};
+    if (conv->bias)
+        bias = parameter(graph, name, "bias", 1, &conv->channels, qn_init_constant(0));
+    qn_tensor y = qn_conv2d(graph, x, weight, bias, &params);
     qn_name(graph, y, name);
-    qn_tensor scale = parameter(graph, norm, "weight", 1, &conv->channels, qn_init_constant(1));
-    qn_tensor shift = parameter(graph, norm, "bias", 1, &conv->channels, qn_init_constant(0));
-    y = qn_batch_norm(graph, y, scale, shift, &(qn_batch_norm_params){.group = conv->group});
-    qn_name(graph, y, norm);
     return y;
 }
 
-/* Without an activation the layer is plain. */
-static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
-                       qn_activation activation)
+qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group)
+{
+    const int64_t channels = qn_shape_of(graph, x).dim[1];
+    qn_tensor scale = parameter(graph, name, "weight", 1, &channels, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, name, "bias", 1, &channels, qn_init_constant(0));
+    qn_tensor y = qn_batch_norm(graph, x, scale, shift, &(qn_batch_norm_params){.group = group});
+    qn_name(graph, y, name);
+    return y;
+}
+
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name)
 {
     qn_shape shape = qn_shape_of(graph, x);
-    int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    const int64_t features = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_tensor scale = parameter(graph, name, "weight", 1, &features, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, name, "bias", 1, &features, qn_init_constant(0));
+    qn_tensor y = qn_layer_norm(graph, x, scale, shift, NULL);
+    qn_name(graph, y, name);
+    return y;
+}
+
+static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                         const struct qn_layer_dense *dense)
+{
+    const qn_linear_activation_params params = {.activation = dense->activation};
+    if (dense->activation)
+        return qn_linear_activation(graph, x, weight, bias, &params);
+    if (dense->residual.id)
+        return qn_linear_residual(graph, x, weight, bias, dense->residual);
+    return qn_linear(graph, x, weight, bias);
+}
+
+qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
+                         const struct qn_layer_dense *dense)
+{
+    qn_shape shape = qn_shape_of(graph, x);
+    const int64_t in = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_init weights = qn_init_fan_in(in), shifts = weights;
+    if (dense->deviation > 0) {
+        weights = (qn_init){QN_INIT_NORMAL, 0, dense->deviation};
+        shifts = qn_init_constant(0);
+    }
     qn_tensor weight =
-        parameter(graph, name, "weight", 2, (int64_t[]){features, in}, qn_init_fan_in(in));
-    qn_tensor bias = parameter(graph, name, "bias", 1, &features, qn_init_fan_in(in));
-    const qn_linear_activation_params params = {.activation = activation};
-    qn_tensor y = activation ? qn_linear_activation(graph, x, weight, bias, &params)
-                             : qn_linear(graph, x, weight, bias);
+        parameter(graph, name, "weight", 2, (int64_t[]){dense->features, in}, weights);
+    qn_tensor bias = parameter(graph, name, "bias", 1, &dense->features, shifts);
+    qn_tensor y = product(graph, x, weight, bias, dense);
     qn_name(graph, y, name);
     return y;
 }
 
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
 {
-    return dense(graph, x, name, features, QN_ACTIVATION_NONE);
+    return qn_layer_dense(graph, x, name, &(struct qn_layer_dense){.features = features});
 }
 
 qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
 {
-    return dense(graph, x, name, features, QN_ACTIVATION_RELU);
+    return qn_layer_dense(
+        graph, x, name,
+        &(struct qn_layer_dense){.features = features, .activation = QN_ACTIVATION_RELU});
 }
 
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)
 {
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
+    qn_shape shape = qn_shape_of(graph, logits);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     const qn_cross_entropy_params params = {.label_smoothing = label_smoothing};
     qn_tensor rows = qn_softmax_cross_entropy(graph, logits, labels, &params);
     qn_output(graph, logits, "logits");

@@ -11,21 +11,40 @@
 /* The u8 images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 
-/* Convolution of `kernel` x `kernel` without bias, padding kernel / 2, so that with stride 1 an odd
- * kernel keeps the size; then batch norm. NAME.weight and NORM.weight, NORM.bias. */
+/* Convolution of `kernel` x `kernel`, padding kernel / 2, so that with stride 1 an odd kernel keeps
+ * the size. NAME.weight and, where asked for, NAME.bias, which starts at 0. */
 struct qn_layer_conv {
     int64_t channels;
     int kernel, stride;
-    int group; /* of batch norm */
+    bool bias;
+    bool fan_out; /* He's deviation counts what goes out, as torchvision's networks have it; false:
+                     what comes in */
 };
-qn_tensor qn_layer_conv_norm(qn_graph *graph, qn_tensor x, const char *name, const char *norm,
-                             const struct qn_layer_conv *conv);
+qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
+                        const struct qn_layer_conv *conv);
 
-/* NAME.weight and NAME.bias; the second with ReLU in the same pass. */
+/* NAME.weight and NAME.bias; `group` samples are normalised together. */
+qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
+
+/* NAME.weight and NAME.bias: layer norm over the last dimension. */
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name);
+
+/* NAME.weight and NAME.bias. */
+struct qn_layer_dense {
+    int64_t features;
+    qn_activation activation; /* in the same pass; or */
+    qn_tensor residual;       /* what is added in it */
+    double deviation;         /* of the weight, normal; the bias starts at 0. 0: both start as
+                                 PyTorch's linear layers do */
+};
+qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
+                         const struct qn_layer_dense *dense);
+/* The same, started as PyTorch does; the second with ReLU. */
 qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
 
-/* Labels, cross entropy, the outputs "logits" and "loss", and the loss. */
+/* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
+ * loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
 
 #endif

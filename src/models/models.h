@@ -18,8 +18,10 @@ struct qn_model {
 
 #define QN_MODEL_LIST(X)                                                                           \
     X(cnn)                                                                                         \
+    X(gpt)                                                                                         \
     X(mlp)                                                                                         \
-    X(resnet)
+    X(resnet)                                                                                      \
+    X(vgg)
 
 #define QN_MODEL_DECLARE(name) extern const struct qn_model qn_model_##name;
 QN_MODEL_LIST(QN_MODEL_DECLARE)

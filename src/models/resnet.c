@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Residual networks of basic blocks (He et al., "Deep residual learning for image recognition",
- * CVPR 2016), with torchvision's names.
+ * Residual networks (He et al., "Deep residual learning for image recognition", CVPR 2016), with
+ * torchvision's names. The deep ones are of bottleneck blocks, and where such a block halves the
+ * image its 3 x 3 convolution does, as in torchvision, rather than the first 1 x 1 of the paper.
  */
 #include "layers.h"
 #include "models.h"
@@ -9,28 +10,34 @@
 
 #include <stdio.h>
 
-enum { NAME_BYTES = 48, STAGES = 4, WIDTH = 64 };
+enum { NAME_BYTES = 48, STAGES = 4, WIDTH = 64, EXPANSION = 4 };
 
 struct settings {
     double depth, group, stem;
 };
 
 static const struct qn_model_key keys[] = {
-    {"depth", offsetof(struct settings, depth), 18, 34, true},
+    {"depth", offsetof(struct settings, depth), 18, 152, true},
     {"group", offsetof(struct settings, group), 1, 65536, true},
     {"stem", offsetof(struct settings, stem), 3, 7, true},
     {0},
 };
 
-static const struct {
+struct layout {
     int depth;
+    bool bottleneck;
     int blocks[STAGES];
-} depths[] = {{18, {2, 2, 2, 2}}, {34, {3, 4, 6, 3}}};
+};
+
+static const struct layout layouts[] = {
+    {18, false, {2, 2, 2, 2}},  {34, false, {3, 4, 6, 3}},  {50, true, {3, 4, 6, 3}},
+    {101, true, {3, 4, 23, 3}}, {152, true, {3, 8, 36, 3}},
+};
 
 /* One block: where it stands ("layer2.0") and what it does. */
 struct block {
     const char *name;
-    int64_t channels;
+    int64_t width; /* channels of the 3 x 3 convolutions */
     int stride, group;
 };
 
@@ -38,42 +45,60 @@ struct block {
 static qn_tensor part(qn_graph *graph, qn_tensor x, const struct block *block, const char *conv,
                       const char *norm, const struct qn_layer_conv *how)
 {
-    char names[2][NAME_BYTES];
-    snprintf(names[0], NAME_BYTES, "%.24s.%.16s", block->name, conv);
-    snprintf(names[1], NAME_BYTES, "%.24s.%.16s", block->name, norm);
-    return qn_layer_conv_norm(graph, x, names[0], names[1], how);
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%.24s.%.16s", block->name, conv);
+    x = qn_layer_conv(graph, x, name, how);
+    snprintf(name, sizeof name, "%.24s.%.16s", block->name, norm);
+    return qn_layer_batch_norm(graph, x, name, block->group);
 }
 
 /* Where size or channels change, the shortcut is a convolution of 1 x 1. */
-static qn_tensor basic_block(qn_graph *graph, qn_tensor x, const struct block *block)
+static qn_tensor shortcut(qn_graph *graph, qn_tensor x, const struct block *block, int64_t channels)
 {
-    const struct qn_layer_conv first = {block->channels, 3, block->stride, block->group};
-    const struct qn_layer_conv second = {block->channels, 3, 1, block->group};
-    const struct qn_layer_conv fit = {block->channels, 1, block->stride, block->group};
-    qn_tensor shortcut = x;
-    qn_tensor y = qn_relu(graph, part(graph, x, block, "conv1", "bn1", &first));
-    y = part(graph, y, block, "conv2", "bn2", &second);
-    if (block->stride != 1 || qn_shape_of(graph, x).dim[1] != block->channels)
-        shortcut = part(graph, x, block, "downsample.0", "downsample.1", &fit);
-    return qn_relu(graph, qn_add(graph, y, shortcut));
+    const struct qn_layer_conv fit = {channels, 1, block->stride, .fan_out = true};
+    if (block->stride == 1 && qn_shape_of(graph, x).dim[1] == channels)
+        return x;
+    return part(graph, x, block, "downsample.0", "downsample.1", &fit);
 }
 
-static qn_tensor stage(qn_graph *graph, qn_tensor x, int number, int blocks, int group)
+static qn_tensor basic_block(qn_graph *graph, qn_tensor x, const struct block *block)
 {
-    for (int i = 0; i < blocks; i++) {
+    const struct qn_layer_conv first = {block->width, 3, block->stride, .fan_out = true};
+    const struct qn_layer_conv second = {block->width, 3, 1, .fan_out = true};
+    qn_tensor y = qn_relu(graph, part(graph, x, block, "conv1", "bn1", &first));
+    y = part(graph, y, block, "conv2", "bn2", &second);
+    return qn_relu(graph, qn_add(graph, y, shortcut(graph, x, block, block->width)));
+}
+
+static qn_tensor bottleneck(qn_graph *graph, qn_tensor x, const struct block *block)
+{
+    const int64_t channels = EXPANSION * block->width;
+    const struct qn_layer_conv first = {block->width, 1, 1, .fan_out = true};
+    const struct qn_layer_conv second = {block->width, 3, block->stride, .fan_out = true};
+    const struct qn_layer_conv third = {channels, 1, 1, .fan_out = true};
+    qn_tensor y = qn_relu(graph, part(graph, x, block, "conv1", "bn1", &first));
+    y = qn_relu(graph, part(graph, y, block, "conv2", "bn2", &second));
+    y = part(graph, y, block, "conv3", "bn3", &third);
+    return qn_relu(graph, qn_add(graph, y, shortcut(graph, x, block, channels)));
+}
+
+static qn_tensor stage(qn_graph *graph, qn_tensor x, int number, const struct layout *layout,
+                       int group)
+{
+    for (int i = 0; i < layout->blocks[number]; i++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "layer%d.%d", number + 1, i);
         const struct block block = {name, (int64_t)WIDTH << number, number && !i ? 2 : 1, group};
-        x = basic_block(graph, x, &block);
+        x = layout->bottleneck ? bottleneck(graph, x, &block) : basic_block(graph, x, &block);
     }
     return x;
 }
 
-static const int *blocks_of(int depth)
+static const struct layout *layout_of(int depth)
 {
-    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
-        if (depths[i].depth == depth)
-            return depths[i].blocks;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].depth == depth)
+            return &layouts[i];
     return NULL;
 }
 
@@ -83,19 +108,19 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     struct settings s = {.depth = 18, .group = 16, .stem = 7};
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
-    const int *blocks = blocks_of((int)s.depth), group = (int)s.group;
-    if (!blocks)
-        return "model.depth: is 18 or 34";
+    const struct layout *layout = layout_of((int)s.depth);
+    if (!layout)
+        return "model.depth: is 18, 34, 50, 101 or 152";
     if (s.stem != 3 && s.stem != 7)
         return "model.stem: is 3 or 7";
-    const struct qn_layer_conv stem = {WIDTH, (int)s.stem, s.stem == 7 ? 2 : 1, group};
-    qn_tensor x = qn_layer_images(graph, data);
-    x = qn_relu(graph, qn_layer_conv_norm(graph, x, "conv1", "bn1", &stem));
+    const struct qn_layer_conv stem = {WIDTH, (int)s.stem, s.stem == 7 ? 2 : 1, .fan_out = true};
+    qn_tensor x = qn_layer_conv(graph, qn_layer_images(graph, data), "conv1", &stem);
+    x = qn_relu(graph, qn_layer_batch_norm(graph, x, "bn1", (int)s.group));
     if (s.stem == 7)
         x = qn_max_pool2d(graph, x,
                           &(qn_pool2d_params){.size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     for (int i = 0; i < STAGES; i++)
-        x = stage(graph, x, i, blocks[i], group);
+        x = stage(graph, x, i, layout, (int)s.group);
     x = qn_layer_linear(graph, qn_global_avg_pool2d(graph, x), "fc", data->classes);
     qn_layer_classify(graph, x, 0);
     return NULL;
@@ -103,7 +128,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
 
 const struct qn_model qn_model_resnet = {
     "resnet",
-    "depth            18 or 34 (18)\n"
+    "depth            18, 34, 50, 101 or 152 (18)\n"
     "group            samples that batch norm normalises together (16)\n"
     "stem             the first convolution: 7 x 7 and pooling, or 3 x 3 for small images (7)\n",
     build,

@@ -119,15 +119,29 @@ static bool listed(const struct qn_tensor_list *list, const char *name)
     return false;
 }
 
+/* PyTorch's batch norm counts its batches in NAME.num_batches_tracked, beside NAME.running_mean. No
+ * number of ours is made of it. */
+static bool counts_batches(const struct qn_tensor_list *list, const char *name)
+{
+    char state[128];
+    const char *last = strrchr(name, '.');
+    if (!last || strcmp(last, ".num_batches_tracked") != 0)
+        return false;
+    int written = snprintf(state, sizeof state, "%.*s.running_mean", (int)(last - name), name);
+    return written < (int)sizeof state && listed(list, state);
+}
+
 static qn_status check_file(const qn_tensors *file, const struct qn_tensor_list *list,
                             const char *path, const struct qn_log *log)
 {
     for (int i = 0; i < list->count; i++)
         QN_TRY(check_entry(log, path, qn_tensors_find(file, list->items[i].name), &list->items[i]));
-    for (int64_t i = 0; i < qn_tensors_count(file); i++)
-        if (!listed(list, qn_tensors_at(file, i)->name))
+    for (int64_t i = 0; i < qn_tensors_count(file); i++) {
+        const char *name = qn_tensors_at(file, i)->name;
+        if (!listed(list, name) && !counts_batches(list, name))
             return qn_fail(log, QN_ERR_FORMAT, "%s: tensor %s: the model has none of that name",
-                           path, qn_tensors_at(file, i)->name);
+                           path, name);
+    }
     return QN_OK;
 }
 

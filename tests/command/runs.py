@@ -16,6 +16,25 @@ UPDATES = -(-2 * TRAIN // 24)
 SUMMARY = ['peak_bytes_planned', 'peak_bytes_allocated', 'budget_bytes', 'micro_batch',
            'micro_steps', 'recomputed_steps', 'plan_hash', 'test_accuracy', 'test_loss']
 
+NETWORK = """[model]
+[data]
+name = nowhere
+shape = 3,64,64
+classes = 10
+[train]
+batch = 4
+steps = 1
+[memory]
+budget = 2GiB
+micro_batch = 4
+"""
+MODELS = ['model.name=cnn model.group=4', 'model.name=mlp',
+          *(f'model.name=resnet model.group=4 model.depth={depth}' for depth in (18, 50, 152)),
+          *(f'model.name=vgg model.pool=2 model.group=4 model.depth={depth} model.batch_norm={norm}'
+            for depth, norm in ((11, 0), (16, 1), (19, 0))),
+          *(f'model.name=gpt model.layers=3 data.shape=1,1,32 model.fused={fused}'
+            for fused in (0, 1))]
+
 
 def lines(bench, name):
     return [json.loads(line) for line in (bench.folder / name).read_text().splitlines()]
@@ -217,6 +236,16 @@ def check_plan(bench):
         bench.good('plan', 'r.ini', '--recompute', recompute)
 
 
+def check_models(bench):
+    bench.recipe('net.ini', NETWORK)
+    for model in MODELS:
+        sets = [word for pair in model.split() for word in ('--set', pair)]
+        out = bench.good('plan', 'net.ini', '--recompute', 'none', *sets)
+        bench.expect('planned peak' in out, f'{model}: {out}')
+    code, _, error = bench.run('plan', 'net.ini', '--set', 'model.name=vgg')
+    bench.expect(code == 2 and 'net.ini' in error and 'averaged to 7 x 7' in error, error)
+
+
 def check_schedules(bench):
     bench.good('train', 'r.ini', '--quiet', '--metrics', 'g.json', '--steps', 6, '--set',
                'train.batch_schedule=0:8,2:16,4:24', '--set', 'train.schedule=one-cycle',
@@ -297,6 +326,7 @@ def main():
         check_two(bench)
         check_budget(bench)
         check_plan(bench)
+        check_models(bench)
         check_schedules(bench)
         check_tuning(bench)
         check_bench(bench)

@@ -329,6 +329,24 @@ static void tensors_are_joined_and_cut(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void constants_are_copied(void **state)
+{
+    (void)state;
+    float values[2] = {1, 2};
+    qn_graph *graph = NULL;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_tensor first = qn_constant(graph, "c", values, 2);
+    values[1] = 3;
+    qn_tensor second = qn_constant(graph, "c", values, 2);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    assert_true(first.id && second.id && graph->nodes[0].values[1] == 2.0f);
+    assert_true(graph->nodes[1].values[1] == 3.0f && graph->nodes[1].frozen);
+    assert_string_not_equal(graph->nodes[1].name, "c");
+    assert_int_equal(qn_constant(graph, "none", NULL, 2).id, 0);
+    assert_string_equal(qn_graph_error(graph), "none: a constant has a name and values");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +365,7 @@ int main(void)
         cmocka_unit_test(outputs_have_a_limit),
         cmocka_unit_test(samples_are_asked_for),
         cmocka_unit_test(tensors_are_joined_and_cut),
+        cmocka_unit_test(constants_are_copied),
         cmocka_unit_test(the_batch_stays_in_front),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);

@@ -13,14 +13,20 @@
 
 #include <string.h>
 
+static qn_graph *build_for(const qn_model_data *data, const char *model,
+                           const qn_model_option *options, int n_options)
+{
+    qn_graph *graph = NULL;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_model_build(graph, model, data, options, n_options);
+    return graph;
+}
+
 static qn_graph *build(const char *model, int side, int classes, const qn_model_option *options,
                        int n_options)
 {
-    qn_graph *graph = NULL;
     const qn_model_data data = {.channels = 3, .height = side, .width = side, .classes = classes};
-    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
-    qn_model_build(graph, model, &data, options, n_options);
-    return graph;
+    return build_for(&data, model, options, n_options);
 }
 
 static int64_t parameters_of(const qn_graph *graph)
@@ -40,18 +46,23 @@ static bool has_parameter(const qn_graph *graph, const char *name)
     return false;
 }
 
-/* The numbers are those of torchvision's resnet18 and resnet34, with the first convolution changed
+/* The numbers are those of torchvision's resnet18 to resnet152, with the first convolution changed
  * where it is. */
 static void residual_networks_have_their_parameters(void **state)
 {
     (void)state;
-    static const qn_model_option deep = {"depth", "34"}, small = {"stem", "3"};
+    static const qn_model_option small = {"stem", "3"};
+    static const qn_model_option deep[] = {
+        {"depth", "34"}, {"depth", "50"}, {"depth", "101"}, {"depth", "152"}};
     static const struct {
         int side, classes;
         const qn_model_option *option;
         int64_t parameters;
     } cases[] = {
-        {224, 1000, NULL, 11689512}, {224, 1000, &deep, 21797672}, {32, 10, &small, 11173962}};
+        {224, 1000, NULL, 11689512},     {224, 1000, &deep[0], 21797672},
+        {224, 1000, &deep[1], 25557032}, {224, 1000, &deep[2], 44549160},
+        {224, 1000, &deep[3], 60192808}, {32, 10, &small, 11173962},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_graph *graph = build("resnet", cases[i].side, cases[i].classes, cases[i].option,
                                 cases[i].option != NULL);
@@ -59,7 +70,8 @@ static void residual_networks_have_their_parameters(void **state)
         assert_int_equal(parameters_of(graph), cases[i].parameters);
         assert_true(has_parameter(graph, "layer2.0.downsample.1.bias"));
         assert_true(has_parameter(graph, "layer4.1.conv2.weight"));
-        assert_false(has_parameter(graph, "layer1.0.downsample.0.weight"));
+        assert_int_equal(has_parameter(graph, "layer1.0.downsample.0.weight"),
+                         has_parameter(graph, "layer1.0.conv3.weight"));
         qn_graph_destroy(&graph);
     }
 }
@@ -70,7 +82,7 @@ static void residual_networks_refuse_what_they_are_not(void **state)
     static const struct {
         qn_model_option option;
         const char *error;
-    } cases[] = {{{"depth", "20"}, "model.depth: is 18 or 34"},
+    } cases[] = {{{"depth", "20"}, "model.depth: is 18, 34, 50, 101 or 152"},
                  {{"stem", "5"}, "model.stem: is 3 or 7"},
                  {{"width", "5"}, "model.width: no such key"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -80,11 +92,108 @@ static void residual_networks_refuse_what_they_are_not(void **state)
     }
 }
 
+/* The numbers are those of torchvision's vgg11 to vgg19 and of two with batch norm; the last has a
+ * smaller classifier. */
+static void plain_networks_have_their_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        int side, n_options;
+        qn_model_option options[4];
+        int64_t parameters;
+    } cases[] = {
+        {224, 1, {{"depth", "11"}}, 132863336},
+        {448, 1, {{"depth", "13"}}, 133047848},
+        {224, 0, {{0}}, 138357544},
+        {255, 1, {{"depth", "19"}}, 143667240},
+        {224, 2, {{"depth", "11"}, {"batch_norm", "1"}}, 132868840},
+        {224, 2, {{"depth", "19"}, {"batch_norm", "1"}}, 143678248},
+        {64,
+         3,
+         {{"depth", "11"}, {"pool", "2"}, {"hidden", "100"}},
+         9220480 + 204900 + 10100 + 101000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("vgg", cases[i].side, 1000, cases[i].options, cases[i].n_options);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "features.0.bias"));
+        assert_true(has_parameter(graph, "classifier.6.weight"));
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void plain_networks_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        int side;
+        qn_model_option option;
+        const char *error;
+    } cases[] = {
+        {224, {"depth", "12"}, "model.depth: is 11, 13, 16 or 19"},
+        {288,
+         {"depth", "11"},
+         "model.pool: images of 288 x 288 are 9 x 9 after five halvings, which cannot be averaged "
+         "to 7 x 7: pool divides both"},
+        {31,
+         {"pool", "1"},
+         "model.pool: images of 31 x 31 are 0 x 0 after five halvings, which cannot be averaged "
+         "to 1 x 1: pool divides both"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build("vgg", cases[i].side, 10, &cases[i].option, 1);
+        assert_string_equal(qn_graph_error(graph), cases[i].error);
+        qn_graph_destroy(&graph);
+    }
+}
+
+/* GPT-2's numbers, the smallest and the next, and those without the table as last weight. */
+static void decoders_have_their_parameters(void **state)
+{
+    (void)state;
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 1024, .classes = 50257};
+    static const struct {
+        int n_options;
+        qn_model_option options[3];
+        int64_t parameters;
+    } cases[] = {
+        {0, {{0}}, 124439808},
+        {3, {{"layers", "24"}, {"heads", "16"}, {"width", "1024"}}, 354823168},
+        {1, {{"tied", "0"}}, 124439808 + 50257 * 768},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build_for(&data, "gpt", cases[i].options, cases[i].n_options);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "transformer.h.11.attn.c_attn.bias"));
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void decoders_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .classes = 9};
+    const qn_model_option uneven = {"width", "760"};
+    qn_graph *graph = build("gpt", 32, 10, NULL, 0);
+    assert_string_equal(qn_graph_error(graph), "model gpt: a sample is a row of tokens: data of "
+                                               "one channel and height 1");
+    qn_graph_destroy(&graph);
+    graph = build_for(&tokens, "gpt", &uneven, 1);
+    assert_string_equal(qn_graph_error(graph), "model.width: is not a multiple of heads");
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(residual_networks_have_their_parameters),
         cmocka_unit_test(residual_networks_refuse_what_they_are_not),
+        cmocka_unit_test(plain_networks_have_their_parameters),
+        cmocka_unit_test(plain_networks_refuse_what_they_are_not),
+        cmocka_unit_test(decoders_have_their_parameters),
+        cmocka_unit_test(decoders_refuse_what_they_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
