@@ -39,6 +39,19 @@ qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
     return y;
 }
 
+qn_tensor qn_layer_double(qn_graph *graph, qn_tensor x, const char *name,
+                          const struct qn_layer_double *how)
+{
+    const int64_t in = qn_shape_of(graph, x).dim[1], dim[] = {in, how->channels, 2, 2};
+    qn_tensor weight = parameter(graph, name, "weight", 4, dim, qn_init_he(in));
+    qn_tensor bias = parameter(graph, name, "bias", 1, &how->channels, qn_init_constant(0));
+    const qn_conv_transpose2d_params params = {.stride = {2, 2},
+                                               .output_padding = {how->more[0], how->more[1]}};
+    qn_tensor y = qn_conv_transpose2d(graph, x, weight, bias, &params);
+    qn_name(graph, y, name);
+    return y;
+}
+
 qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group)
 {
     const int64_t channels = qn_shape_of(graph, x).dim[1];
@@ -101,13 +114,26 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
         &(struct qn_layer_dense){.features = features, .activation = QN_ACTIVATION_RELU});
 }
 
+static void learn(qn_graph *graph, qn_tensor logits, qn_tensor labels,
+                  const qn_cross_entropy_params *params)
+{
+    qn_tensor losses = qn_softmax_cross_entropy(graph, logits, labels, params);
+    qn_output(graph, logits, "logits");
+    qn_output(graph, losses, "loss");
+    qn_loss(graph, losses, "objective", NULL);
+}
+
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)
 {
     qn_shape shape = qn_shape_of(graph, logits);
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
-    const qn_cross_entropy_params params = {.label_smoothing = label_smoothing};
-    qn_tensor rows = qn_softmax_cross_entropy(graph, logits, labels, &params);
-    qn_output(graph, logits, "logits");
-    qn_output(graph, rows, "loss");
-    qn_loss(graph, rows, "objective", NULL);
+    learn(graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
+}
+
+void qn_layer_segment(qn_graph *graph, qn_tensor logits)
+{
+    qn_shape shape = qn_shape_of(graph, logits);
+    const int64_t dim[] = {QN_BATCH, shape.dim[2], shape.dim[3]};
+    qn_tensor labels = qn_input(graph, "labels", QN_U8, 3, dim);
+    learn(graph, logits, labels, &(qn_cross_entropy_params){.class_dim = 1});
 }

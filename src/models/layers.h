@@ -23,6 +23,15 @@ struct qn_layer_conv {
 qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
                         const struct qn_layer_conv *conv);
 
+/* Transposed convolution of 2 x 2 that makes an image twice as large, and `more` rows and columns
+ * (0 or 1) in which there is the bias alone. NAME.weight and NAME.bias, which starts at 0. */
+struct qn_layer_double {
+    int64_t channels;
+    int more[2];
+};
+qn_tensor qn_layer_double(qn_graph *graph, qn_tensor x, const char *name,
+                          const struct qn_layer_double *how);
+
 /* NAME.weight and NAME.bias; `group` samples are normalised together. */
 qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
 
@@ -46,5 +55,7 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
  * loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
+/* The same for logits (b, classes, h, w) and a mask for each image. */
+void qn_layer_segment(qn_graph *graph, qn_tensor logits);
 
 #endif

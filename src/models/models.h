@@ -21,6 +21,7 @@ struct qn_model {
     X(gpt)                                                                                         \
     X(mlp)                                                                                         \
     X(resnet)                                                                                      \
+    X(unet)                                                                                        \
     X(vgg)
 
 #define QN_MODEL_DECLARE(name) extern const struct qn_model qn_model_##name;

@@ -6,11 +6,13 @@
 #include "plan/seeds.h"
 #include "plan/timeline.h"
 
-/* Targets between the smallest seed and keeping all, and below the smallest; moves for each task
- * and target. */
-enum { STEPS = 8, BELOW = 2, LEAST_MOVES = 2000 };
-static const int64_t moves_per_task[] = {
-    [QN_EFFORT_DEFAULT] = 60, [QN_EFFORT_INSTANT] = 0, [QN_EFFORT_THOROUGH] = 10000};
+/* Targets between keeping all and the smallest seed, and below that one, in steps of half a share of
+ * it; moves for each task and target. */
+static const struct {
+    int steps, below;
+    int64_t moves;
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60}, [QN_EFFORT_THOROUGH] = {24, 6, 10000}};
+enum { LEAST_MOVES = 2000 };
 
 struct improving {
     struct qn_lowering how; /* with an arena of its own, and quiet */
@@ -40,12 +42,36 @@ static qn_status lower(struct improving *s, const struct qn_persist *persist, bo
     }
 }
 
-static const struct qn_steps *fastest_within(const struct qn_candidates *seeds, int64_t peak)
+/* Of the seeds and the lists so far the fastest within the target; if there is none, the smallest. */
+static const struct qn_steps *best_for(const struct improving *s, int64_t target)
 {
-    for (int i = 0; i < seeds->count; i++)
-        if (seeds->items[i].peak <= peak)
-            return &seeds->items[i].steps;
-    return &seeds->items[seeds->count - 1].steps;
+    const struct qn_candidate *seed = &s->seeds.items[0];
+    while (seed->peak > target && seed + 1 < s->seeds.items + s->seeds.count)
+        seed++;
+    const struct qn_steps *best = &seed->steps;
+    int64_t peak = seed->peak;
+    for (int i = 0; i < s->lists->count; i++) {
+        const struct qn_steps *list = &s->lists->items[i];
+        const bool fits = s->peak[i] <= target;
+        if (peak > target ? s->peak[i] < peak : fits && list->seconds < best->seconds) {
+            best = list;
+            peak = s->peak[i];
+        }
+    }
+    return best;
+}
+
+/* The list that is the least above the target, or keeping all. */
+static const struct qn_steps *next_above(const struct improving *s, int64_t target)
+{
+    const struct qn_steps *best = &s->seeds.items[0].steps;
+    int64_t peak = s->seeds.items[0].peak;
+    for (int i = 0; i < s->lists->count; i++)
+        if (s->peak[i] > target && s->peak[i] < peak) {
+            best = &s->lists->items[i];
+            peak = s->peak[i];
+        }
+    return best;
 }
 
 /* Whether a seed or another list is neither slower nor larger. */
@@ -103,16 +129,16 @@ static bool improve_one(struct improving *s, const struct qn_steps *from,
                      keep_list(s, &found, peak));
 }
 
-/* From the seed that comes nearest and from keeping all. */
+/* From the best list so far and from the next one that needs more. */
 static qn_status search_for(struct improving *s, int64_t target)
 {
-    const struct qn_steps *from[] = {fastest_within(&s->seeds, target), &s->seeds.items[0].steps};
-    int64_t moves = moves_per_task[s->how.params->effort] * s->problem.n_tasks;
+    const struct qn_steps from[] = {*best_for(s, target), *next_above(s, target)};
+    int64_t moves = efforts[s->how.params->effort].moves * s->problem.n_tasks;
     moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
     for (uint64_t i = 0; i < sizeof from / sizeof *from; i++) {
         struct qn_arena arena = {0};
         const struct qn_anneal_params params = {target, moves, i + 1};
-        const bool done = improve_one(s, from[i], &params, &arena);
+        const bool done = improve_one(s, &from[i], &params, &arena);
         qn_arena_free(&arena);
         if (!done)
             return QN_ERR_MEMORY;
@@ -120,13 +146,16 @@ static qn_status search_for(struct improving *s, int64_t target)
     return QN_OK;
 }
 
+/* From many bytes to few: each target begins where the one above it ended. */
 static qn_status search_all(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
+    const int steps = efforts[s->how.params->effort].steps;
+    const int below = efforts[s->how.params->effort].below;
     s->lists->n_tasks = s->problem.n_tasks;
-    for (int i = -BELOW; i < STEPS; i++)
-        QN_TRY(search_for(s, i < 0 ? least + least * i / (4 * BELOW)
-                                   : least + (most - least) * i / STEPS));
+    for (int i = steps - 1; i >= -below; i--)
+        QN_TRY(search_for(s, i < 0 ? least + least * i / (4 * below)
+                                   : least + (most - least) * i / steps));
     return QN_OK;
 }
 

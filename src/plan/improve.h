@@ -7,7 +7,7 @@
 
 #include "plan/schedule.h"
 
-enum { QN_MOST_LISTS = 32 };
+enum { QN_MOST_LISTS = 64 };
 
 struct qn_lists {
     struct qn_steps items[QN_MOST_LISTS];

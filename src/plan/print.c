@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { MOST_NAMED = 24 }; /* recomputed tasks */
+
 static void add_size(struct qn_text *text, const char *label, int64_t bytes)
 {
     char size[32];
@@ -28,14 +30,32 @@ static void add_split(struct qn_text *text, const struct qn_plan *plan)
     }
 }
 
+/* Runs of the task from step `first` on that are recomputed. */
+static int recomputed_runs(const struct qn_phase_run *micro, int task, int first)
+{
+    int count = 0;
+    for (int i = first; i < micro->n_steps; i++)
+        count += micro->steps[i].task == task && micro->steps[i].recomputed;
+    return count;
+}
+
+/* Each once, with how often; not more than a person reads. */
 static void add_recomputed(struct qn_text *text, const struct qn_plan *plan)
 {
     const struct qn_phase_run *micro = &plan->program.phases[0];
+    int named = 0, left = micro->recomputed;
     qn_text_add(text, "recomputed: %d of %d steps", micro->recomputed, micro->n_steps);
-    for (int i = 0, shown = 0; i < micro->n_steps; i++)
-        if (micro->steps[i].recomputed)
-            qn_text_add(text, "%s%s", shown++ ? ", " : ": ",
-                        micro->problem->tasks[micro->steps[i].task].name);
+    for (int i = 0; i < micro->n_steps && named < MOST_NAMED; i++) {
+        const int task = micro->steps[i].task, runs = recomputed_runs(micro, task, i);
+        if (!micro->steps[i].recomputed || recomputed_runs(micro, task, 0) > runs)
+            continue;
+        qn_text_add(text, "%s%s", named++ ? ", " : ": ", micro->problem->tasks[task].name);
+        if (runs > 1)
+            qn_text_add(text, " x %d", runs);
+        left -= runs;
+    }
+    if (named && left)
+        qn_text_add(text, " and %d more", left);
     qn_text_add(text, "\n");
 }
 

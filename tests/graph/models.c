@@ -185,6 +185,29 @@ static void decoders_refuse_what_they_are_not(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* The numbers are those of the widely used PyTorch network of this design (milesial/Pytorch-UNet),
+ * whose convolutions with batch norm behind them have no bias either. */
+static void pixel_networks_have_their_parameters(void **state)
+{
+    (void)state;
+    static const qn_model_option thin[] = {{"width", "16"}, {"depth", "3"}};
+    qn_model_data data = {.channels = 3, .height = 75, .width = 50, .classes = 2, .masks = true};
+    qn_graph *graph = build_for(&data, "unet", NULL, 0);
+    assert_string_equal(qn_graph_error(graph), "");
+    assert_int_equal(parameters_of(graph), 31037698);
+    assert_true(has_parameter(graph, "down4.conv2.weight"));
+    assert_true(has_parameter(graph, "up0.double.bias"));
+    qn_graph_destroy(&graph);
+    data.height = data.width = 3;
+    graph = build_for(&data, "unet", thin, 2);
+    assert_non_null(strstr(qn_graph_error(graph), "model.depth: images of 3 x 3 cannot be halved"));
+    qn_graph_destroy(&graph);
+    data.masks = false;
+    graph = build_for(&data, "unet", thin, 2);
+    assert_non_null(strstr(qn_graph_error(graph), "data.mask is missing"));
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +217,7 @@ int main(void)
         cmocka_unit_test(plain_networks_refuse_what_they_are_not),
         cmocka_unit_test(decoders_have_their_parameters),
         cmocka_unit_test(decoders_refuse_what_they_are_not),
+        cmocka_unit_test(pixel_networks_have_their_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

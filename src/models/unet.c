@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * U-Net (Ronneberger, Fischer, Brox, "U-Net: convolutional networks for biomedical image
+ * segmentation", MICCAI 2015) with convolutions that keep the size and with batch norm behind them,
+ * as it is used today. Images may have any size: where a side that was halved was odd, the
+ * transposed convolution makes one row or column more.
+ */
+#include "layers.h"
+#include "models.h"
+#include "options.h"
+
+#include <stdio.h>
+
+enum { NAME_BYTES = 32, MOST_LEVELS = 8 };
+
+struct settings {
+    double depth, width, group;
+};
+
+static const struct qn_model_key keys[] = {
+    {"depth", offsetof(struct settings, depth), 2, MOST_LEVELS, true},
+    {"width", offsetof(struct settings, width), 1, 1024, true},
+    {"group", offsetof(struct settings, group), 1, 65536, true},
+    {0},
+};
+
+/* One level on the way down or up: "down2" or "up2". */
+struct level {
+    const char *way;
+    int number, group;
+    int64_t channels;
+};
+
+static const char *name_of(const struct level *level, const char *layer, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, "%s%d.%s", level->way, level->number, layer);
+    return name;
+}
+
+static qn_tensor layer(qn_graph *graph, qn_tensor x, const struct level *level, const char *conv,
+                       const char *norm)
+{
+    char name[NAME_BYTES];
+    const struct qn_layer_conv how = {.channels = level->channels, .kernel = 3, .stride = 1};
+    x = qn_layer_conv(graph, x, name_of(level, conv, name), &how);
+    x = qn_layer_batch_norm(graph, x, name_of(level, norm, name), level->group);
+    return qn_relu(graph, x);
+}
+
+static qn_tensor both_layers(qn_graph *graph, qn_tensor x, const struct level *level)
+{
+    x = layer(graph, x, level, "conv1", "bn1");
+    return layer(graph, x, level, "conv2", "bn2");
+}
+
+/* To the size of `beside`, which was halved to that of x, and next to it. */
+static qn_tensor join(qn_graph *graph, qn_tensor x, qn_tensor beside, const struct level *level)
+{
+    char name[NAME_BYTES];
+    const qn_shape size = qn_shape_of(graph, beside);
+    const struct qn_layer_double how = {level->channels,
+                                        {(int)(size.dim[2] % 2), (int)(size.dim[3] % 2)}};
+    x = qn_layer_double(graph, x, name_of(level, "double", name), &how);
+    return qn_concat(graph, 2, (const qn_tensor[]){beside, x}, 1);
+}
+
+static qn_tensor pass(qn_graph *graph, qn_tensor x, const struct settings *s)
+{
+    const int depth = (int)s->depth;
+    qn_tensor beside[MOST_LEVELS];
+    struct level level = {"down", 0, (int)s->group, (int64_t)s->width};
+    for (; level.number < depth; level.number++, level.channels *= 2) {
+        if (level.number)
+            x = qn_max_pool2d(graph, x, &(qn_pool2d_params){.size = {2, 2}});
+        x = beside[level.number] = both_layers(graph, x, &level);
+    }
+    level = (struct level){"up", depth - 2, level.group, level.channels / 4};
+    for (; level.number >= 0; level.number--, level.channels /= 2)
+        x = both_layers(graph, join(graph, x, beside[level.number], &level), &level);
+    return x;
+}
+
+static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
+                         int n_options, char error[200])
+{
+    struct settings s = {.depth = 5, .width = 64, .group = 1};
+    if (qn_model_read(keys, options, n_options, &s, error))
+        return error;
+    const int least = 1 << ((int)s.depth - 1);
+    if (data->height < least || data->width < least) {
+        snprintf(error, 200, "model.depth: images of %d x %d cannot be halved %d times",
+                 data->height, data->width, (int)s.depth - 1);
+        return error;
+    }
+    const struct qn_layer_conv head = {
+        .channels = data->classes, .kernel = 1, .stride = 1, .bias = true};
+    qn_tensor x = pass(graph, qn_layer_images(graph, data), &s);
+    qn_layer_segment(graph, qn_layer_conv(graph, x, "head", &head));
+    return NULL;
+}
+
+const struct qn_model qn_model_unet = {
+    "unet",
+    "depth            levels of the image, each half as large as the one above (5)\n"
+    "width            channels of the first level; each has twice those of the one above (64)\n"
+    "group            samples that batch norm normalises together (1)\n",
+    build,
+    .masks = true,
+};
