@@ -135,7 +135,7 @@ static const struct qn_check_case cases[] = {
      {IMAGES(2, 8, 4, 5), WEIGHT(8, 3, 3, 3), BIAS(12)},
      SQUARE(2, 1, 1, 1, 4)},
     {"depthwise", {IMAGES(2, 7, 5, 6), WEIGHT(7, 1, 2, 2), BIAS(7)}, SQUARE(2, 0, 0, 1, 7)},
-    {"one pixel in", {IMAGES(5, 4, 1, 1), WEIGHT(4, 3, 6, 5), BIAS(3)}, SQUARE(1, 0, 0, 1, 1)},
+    {"one pixel in", {IMAGES(1, 4, 1, 1), WEIGHT(4, 3, 6, 5), BIAS(3)}, SQUARE(1, 0, 0, 1, 1)},
     {"65 pixels and channels",
      {IMAGES(5, 65, 13, 1), WEIGHT(65, 3, 1, 1), BIAS(3)},
      SQUARE(1, 0, 0, 1, 1)},
