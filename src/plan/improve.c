@@ -6,8 +6,8 @@
 #include "plan/seeds.h"
 #include "plan/timeline.h"
 
-/* Targets between keeping all and the smallest seed, and below that one, in steps of half a share of
- * it; moves for each task and target. */
+/* Targets between keeping all and the smallest seed, and below that one, in steps of half a share
+ * of it; moves for each task and target. */
 static const struct {
     int steps, below;
     int64_t moves;
@@ -42,7 +42,8 @@ static qn_status lower(struct improving *s, const struct qn_persist *persist, bo
     }
 }
 
-/* Of the seeds and the lists so far the fastest within the target; if there is none, the smallest. */
+/* Of the seeds and the lists so far the fastest within the target; if there is none, the smallest.
+ */
 static const struct qn_steps *best_for(const struct improving *s, int64_t target)
 {
     const struct qn_candidate *seed = &s->seeds.items[0];
