@@ -76,6 +76,28 @@ QN_API qn_status qn_trainer_set_budget(qn_trainer *trainer, int64_t budget);
  * borrowed until it makes another. */
 QN_API const qn_plan *qn_trainer_plan(const qn_trainer *trainer);
 
+/* What a step of the plan did. */
+typedef enum qn_profile_kind {
+    QN_PROFILE_FORWARD,
+    QN_PROFILE_RECOMPUTE, /* of the forward pass, again */
+    QN_PROFILE_BACKWARD,
+    QN_PROFILE_UPDATE,
+    QN_PROFILE_EVALUATION,
+    QN_PROFILE_TRANSFER, /* between host and device */
+} qn_profile_kind;
+
+typedef struct qn_profile_step {
+    qn_profile_kind kind;
+    const char *name, *group; /* "conv1", "weight gradient"; borrowed for the call */
+    double begin, seconds;    /* on the host's clock; `begin` since some fixed moment */
+    int64_t live_bytes;       /* alive while it ran, as planned */
+} qn_profile_step;
+
+/* From now on tells `fn` of every step, on the thread that runs it; NULL: no longer. Each step is
+ * waited for, so that everything takes longer; no number changes. */
+typedef void (*qn_profile_fn)(void *user, const qn_profile_step *step);
+QN_API void qn_trainer_profile(qn_trainer *trainer, qn_profile_fn fn, void *user);
+
 /* The micro-steps of a cycle without the update: leaves the gradient of the whole effective batch
  * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything. */
 QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle);

@@ -2,6 +2,7 @@
  *
  * From a plan's steps to recorded launches, and running them.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/shape.h"
 #include "run/trainer.h"
@@ -166,16 +167,33 @@ static qn_status send_sample(struct qn_trainer *trainer, const struct qn_feed *f
         &stage->sample, sizeof stage->sample, &stage->transfers[stage->n_transfers++]);
 }
 
+/* Steps one by one, where somebody looks at what is between them. */
+static bool runs_alone(const struct qn_trainer *trainer)
+{
+    return trainer->params.poison || trainer->profile;
+}
+
+static qn_status end_step(struct qn_trainer *trainer, int number, int index, double begin)
+{
+    if (trainer->profile)
+        QN_TRY(qn_trainer_report_step(trainer, number, index, begin));
+    return trainer->params.poison
+               ? poison_dead(trainer, trainer->plan->program.phases[number].start + index)
+               : QN_OK;
+}
+
 static qn_status run_steps(struct qn_trainer *trainer, int number, const struct qn_feed *feed,
                            struct qn_stage *stage)
 {
     const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
     const struct qn_phase_recording *recorded = &trainer->phases[number];
+    const bool alone = runs_alone(trainer);
     int done = 0; /* launches that were enqueued */
     for (int i = 0; i < phase->n_steps; i++) {
         enum qn_task_kind kind = phase->problem->tasks[phase->steps[i].task].kind;
         int before = recorded->first_launch[i], after = recorded->first_launch[i + 1];
-        if ((kind != QN_TASK_GROUP || trainer->params.poison) && before > done) {
+        const double begin = alone ? qn_clock() : 0;
+        if (kind != QN_TASK_GROUP && before > done) {
             QN_TRY(qn_recording_run(recorded->recording, done, before));
             done = before;
         }
@@ -183,11 +201,11 @@ static qn_status run_steps(struct qn_trainer *trainer, int number, const struct 
             QN_TRY(upload(trainer, phase, &phase->steps[i], feed, stage));
         if (kind == QN_TASK_DOWNLOAD)
             QN_TRY(download(trainer, phase, &phase->steps[i], feed));
-        if (trainer->params.poison) {
-            QN_TRY(qn_recording_run(recorded->recording, done, after));
-            done = after;
-            QN_TRY(poison_dead(trainer, phase->start + i));
-        }
+        if (!alone)
+            continue;
+        QN_TRY(qn_recording_run(recorded->recording, done, after));
+        done = after;
+        QN_TRY(end_step(trainer, number, i, begin));
     }
     return done < recorded->first_launch[phase->n_steps]
                ? qn_recording_run(recorded->recording, done, -1)

@@ -58,6 +58,8 @@ struct qn_trainer {
     struct qn_update_slot slots[QN_STAGES];
     int64_t updates;
     int next_stage;
+    qn_profile_fn profile; /* told of each step; NULL: nobody is */
+    void *profile_user;
     qn_status failed;           /* a device error sticks */
     struct qn_arena arena;      /* of tensor_names */
     struct qn_arena plan_arena; /* of all that belongs to the present plan */
@@ -88,6 +90,9 @@ struct qn_feed {
     int64_t first, count;
 };
 qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed);
+
+/* Waits for step `index` of the phase, which began at `begin`, and tells trainer->profile. */
+qn_status qn_trainer_report_step(struct qn_trainer *trainer, int phase, int index, double begin);
 
 /* Waits until the device has read all that a stage holds. */
 qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage);

@@ -213,6 +213,30 @@ def check_budget(bench):
     bench.expect(summary['peak_bytes_allocated'] == smallest, f'{summary}')
 
 
+def check_profile(bench):
+    """A trace of one update: every step once, in time, with the bytes of the plan."""
+    bench.good('train', 'r.ini', '--quiet', '--steps', 5, '--micro-batch', 5, '--recompute', 'all',
+               '--metrics', 'm.json', '--profile', 'p.json')
+    plan = lines(bench, 'm.json')[0]['plan']
+    events = json.loads((bench.folder / 'p.json').read_text())['traceEvents']
+    spans = [event for event in events if event['ph'] == 'X']
+    steps = {phase['name']: len(phase['steps']) for phase in plan['phases']}
+    want = (steps['first micro-step'] + 3 * steps['later micro-steps'] + steps['remainder'] +
+            steps['update'])
+    bench.expect(len(spans) == want, f'{len(spans)} steps, not {want}')
+    kinds = {event['cat'] for event in spans}
+    bench.expect(kinds == {'forward', 'recompute', 'backward', 'update', 'transfer'}, f'{kinds}')
+    bench.expect(sum(event['cat'] == 'recompute' for event in spans) ==
+                 sum(len(step) > 2 for phase in plan['phases'] for step in phase['steps'] *
+                     (3 if phase['name'] == 'later micro-steps' else 1)), 'recomputed steps')
+    bench.expect(all(a['ts'] + a['dur'] <= b['ts'] + 1 for a, b in zip(spans, spans[1:])),
+                 'steps overlap')
+    most = max(event['args']['bytes'] for event in events if event['ph'] == 'C')
+    bench.expect(most == plan['live_bytes'], f"{most} bytes, not {plan['live_bytes']}")
+    code, _, error = bench.run('train', 'r.ini', '--steps', 2, '--profile', 'nowhere/p.json')
+    bench.expect(code == 1 and 'nowhere/p.json' in error, f'{code}: {error}')
+
+
 def check_plan(bench):
     said = bench.good('plan', 'r.ini', '--explain', 'fc1.weight')
     bench.expect('fc1.weight, parameters: f32' in said and 'pool 0 at byte' in said, said)
@@ -325,6 +349,7 @@ def main():
         check_any_folder(bench)
         check_two(bench)
         check_budget(bench)
+        check_profile(bench)
         check_plan(bench)
         check_models(bench)
         check_schedules(bench)

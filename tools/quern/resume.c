@@ -110,7 +110,10 @@ static int open_and_go_on(struct session *s, struct training *training, const st
 
 static int resume(struct session *s, const struct arguments *a)
 {
-    struct training training = {.session = s, .metrics = {.descriptor = -1}, .lock = -1};
+    struct training training = {.session = s,
+                                .metrics = {.descriptor = -1},
+                                .lock = -1,
+                                .profile = a->value[OPTION_PROFILE]};
     char source[PATH_MAX];
     TRY(find_source(a->operand, source, s->failure));
     TRY(choose_out(&training, a, source, s->failure));
@@ -146,5 +149,5 @@ const struct command command_resume = {
     false,
     run,
     {OPTION_STEPS, OPTION_EPOCHS, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_REPLAN,
-     OPTION_OUT, OPTION_METRICS, OPTION_QUIET, OPTION_COUNT},
+     OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
 };

@@ -38,8 +38,11 @@ static int run(const struct arguments *a, struct failure *failure)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
     session->quiet = a->value[OPTION_QUIET] != NULL;
-    struct training training = {
-        .session = session, .out = a->value[OPTION_OUT], .metrics = {.descriptor = -1}, .lock = -1};
+    struct training training = {.session = session,
+                                .out = a->value[OPTION_OUT],
+                                .profile = a->value[OPTION_PROFILE],
+                                .metrics = {.descriptor = -1},
+                                .lock = -1};
     training_catch_signals();
     int code = train(session, &training, a);
     training_close(&training);
@@ -69,5 +72,6 @@ const struct command command_train = {
     run,
     {OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
      OPTION_EFFORT, OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE,
-     OPTION_OUT, OPTION_METRICS, OPTION_SET, OPTION_TUNE, OPTION_QUIET, OPTION_COUNT},
+     OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_SET, OPTION_TUNE, OPTION_QUIET,
+     OPTION_COUNT},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
 #include "note.h"
+#include "profile.h"
 #include "value.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ struct loop {
     struct progress progress;
     qn_loader *loader;
     int64_t samples_per_epoch;
+    int64_t first;                /* update with which this run began */
     int64_t update, position;     /* done; the last metrics may still be under way */
     int64_t recorded;             /* samples of all updates whose metrics arrived */
     int64_t overflows;            /* updates without effect: their gradient was not finite */
@@ -113,6 +115,25 @@ static double lap(struct loop *l)
     return l->mark - before;
 }
 
+/* Runs the update to the end, step by step, and writes their trace. */
+static int trace(struct loop *l, const qn_cycle *cycle, qn_metrics *previous)
+{
+    struct session *s = l->session;
+    struct profile profile = {0};
+    failure_clear(s->failure);
+    qn_trainer_profile(s->trainer, profile_step, &profile);
+    const qn_status status = qn_trainer_step(s->trainer, cycle, previous);
+    qn_trainer_profile(s->trainer, NULL, NULL);
+    const int code = profile_write(&profile, l->training->profile, s->failure);
+    return status ? failure_library(s->failure, status, NULL) : code;
+}
+
+static bool trace_is_due(const struct loop *l)
+{
+    const int64_t last = l->schedule.total - 1, wanted = l->first + PROFILE_UPDATE;
+    return l->training->profile && l->update == (wanted < last ? wanted : last);
+}
+
 static int step(struct loop *l)
 {
     struct failure *failure = l->session->failure;
@@ -124,7 +145,10 @@ static int step(struct loop *l)
                             .lr = schedule_lr(&l->schedule, l->update),
                             .fetch = data_fetch,
                             .user = &rows};
-    TRY_LIBRARY(failure, NULL, qn_trainer_step(l->session->trainer, &cycle, &previous));
+    if (trace_is_due(l))
+        TRY(trace(l, &cycle, &previous));
+    else
+        TRY_LIBRARY(failure, NULL, qn_trainer_step(l->session->trainer, &cycle, &previous));
     l->update++;
     l->position += samples;
     TRY(record(l, &previous));
@@ -341,6 +365,7 @@ int training_run(struct training *training)
         .recipe = &s->settings.train,
         .schedule = s->settings.train.schedule,
         .samples_per_epoch = samples,
+        .first = qn_trainer_updates(s->trainer),
         .update = qn_trainer_updates(s->trainer),
         .position = training->position,
         .recorded = training->position,

@@ -12,10 +12,11 @@
 struct training {
     struct session *session;
     struct metrics metrics;
-    const char *out;  /* folder of checkpoints; NULL: none */
-    int64_t position; /* of the data at the start */
-    bool saved;       /* the start is a checkpoint of `out` already */
-    int lock;         /* descriptor that keeps others out of `out`; -1 */
+    const char *out;     /* folder of checkpoints; NULL: none */
+    const char *profile; /* file of a trace; NULL: none */
+    int64_t position;    /* of the data at the start */
+    bool saved;          /* the start is a checkpoint of `out` already */
+    int lock;            /* descriptor that keeps others out of `out`; -1 */
 };
 
 /* From now on SIGINT and SIGTERM end the training after the update under way; a second one ends the

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A trace of one update in the Chrome trace format, which chrome://tracing and Perfetto show.
+ */
+#ifndef QUERN_TOOL_PROFILE_H
+#define QUERN_TOOL_PROFILE_H
+
+#include "failure.h"
+
+#include <cjson/cJSON.h>
+#include <quern/quern.h>
+
+/* The update that is traced, counted from that with which a run begins: the first ones are slower.
+ */
+enum { PROFILE_UPDATE = 2 };
+
+struct profile {
+    cJSON *events;
+    double begin; /* of the first step */
+    bool failed;  /* out of memory */
+};
+
+/* For qn_trainer_profile; `profile` zeroed to begin. */
+void profile_step(void *profile, const qn_profile_step *step);
+/* Writes and frees the trace. */
+int profile_write(struct profile *profile, const char *path, struct failure *failure);
+
+#endif
