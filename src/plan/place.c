@@ -198,6 +198,26 @@ static bool tighten(struct qn_storage *storages, int count, struct qn_arena *are
     return true;
 }
 
+/* The most bytes that are alive together, which no placement can go below; -1: out of memory. */
+static int64_t live_bytes(const struct qn_storage *storages, int count, struct qn_arena *arena)
+{
+    int end = 0;
+    for (int i = 0; i < count; i++)
+        end = storages[i].end > end ? storages[i].end : end;
+    int64_t *change = qn_arena_new(arena, int64_t, (size_t)end + 2), live = 0, most = 0;
+    if (!change)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        change[storages[i].start] += storages[i].bytes;
+        change[storages[i].end + 1] -= storages[i].bytes;
+    }
+    for (int at = 0; at <= end; at++) {
+        live += change[at];
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
 qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
                             struct qn_arena *arena, struct qn_placement *placement)
 {
@@ -205,11 +225,12 @@ qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capa
     struct key *keys = qn_arena_new(arena, struct key, (size_t)count + 1);
     p.order = qn_arena_new(arena, int, (size_t)count + 1);
     p.above = qn_arena_new(arena, int, (size_t)count + 1);
-    if (!keys || !p.order || !p.above)
+    const int64_t live = live_bytes(storages, count, arena);
+    if (!keys || !p.order || !p.above || live < 0)
         return QN_ERR_MEMORY;
     int best = -1;
     *placement = (struct qn_placement){.total = INT64_MAX};
-    for (int order = 0; order < N_ORDERS; order++) {
+    for (int order = 0; order < N_ORDERS && placement->total > live; order++) {
         sort_by(storages, count, order, keys, p.order);
         if (place_all(&p, count) && p.result.total < placement->total) {
             best = order;
@@ -220,5 +241,7 @@ qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capa
         return QN_ERR_BUDGET;
     sort_by(storages, count, best, keys, p.order);
     place_all(&p, count);
+    if (placement->total == live)
+        return QN_OK;
     return tighten(storages, count, arena, placement) ? QN_OK : QN_ERR_MEMORY;
 }
