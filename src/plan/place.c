@@ -5,6 +5,7 @@
  * neural net inference", 2020; several orders, as XLA's heap simulator keeps the best of some).
  * What gaps it leaves are for the exact search of pack.c.
  */
+#include "base/log.h"
 #include "plan/pack.h"
 #include "plan/program.h"
 
@@ -218,19 +219,21 @@ static int64_t live_bytes(const struct qn_storage *storages, int count, struct q
     return most;
 }
 
-qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
-                            struct qn_arena *arena, struct qn_placement *placement)
+/* *live: the bytes that it cannot go below. */
+static qn_status place_greedily(struct qn_storage *storages, int count, int64_t capacity,
+                                struct qn_arena *arena, struct qn_placement *placement,
+                                int64_t *live)
 {
     struct placer p = {.storages = storages, .capacity = capacity};
     struct key *keys = qn_arena_new(arena, struct key, (size_t)count + 1);
     p.order = qn_arena_new(arena, int, (size_t)count + 1);
     p.above = qn_arena_new(arena, int, (size_t)count + 1);
-    const int64_t live = live_bytes(storages, count, arena);
-    if (!keys || !p.order || !p.above || live < 0)
+    *live = live_bytes(storages, count, arena);
+    if (!keys || !p.order || !p.above || *live < 0)
         return QN_ERR_MEMORY;
     int best = -1;
     *placement = (struct qn_placement){.total = INT64_MAX};
-    for (int order = 0; order < N_ORDERS && placement->total > live; order++) {
+    for (int order = 0; order < N_ORDERS && placement->total > *live; order++) {
         sort_by(storages, count, order, keys, p.order);
         if (place_all(&p, count) && p.result.total < placement->total) {
             best = order;
@@ -241,6 +244,21 @@ qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capa
         return QN_ERR_BUDGET;
     sort_by(storages, count, best, keys, p.order);
     place_all(&p, count);
+    return QN_OK;
+}
+
+qn_status qn_place_greedily(struct qn_storage *storages, int count, int64_t capacity,
+                            struct qn_arena *arena, struct qn_placement *placement)
+{
+    int64_t live;
+    return place_greedily(storages, count, capacity, arena, placement, &live);
+}
+
+qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
+                            struct qn_arena *arena, struct qn_placement *placement)
+{
+    int64_t live;
+    QN_TRY(place_greedily(storages, count, capacity, arena, placement, &live));
     if (placement->total == live)
         return QN_OK;
     return tighten(storages, count, arena, placement) ? QN_OK : QN_ERR_MEMORY;

@@ -94,5 +94,8 @@ struct qn_placement {
  * QN_ERR_MEMORY: out of host memory. */
 qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
                             struct qn_arena *arena, struct qn_placement *placement);
+/* The same without the exact search. */
+qn_status qn_place_greedily(struct qn_storage *storages, int count, int64_t capacity,
+                            struct qn_arena *arena, struct qn_placement *placement);
 
 #endif

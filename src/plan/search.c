@@ -174,11 +174,11 @@ static qn_status build_program(const struct option *o, const struct qn_candidate
 }
 
 /* QN_ERR_BUDGET: it cannot be placed. */
-static qn_status place(const struct option *o, struct qn_program *program, struct qn_arena *arena,
-                       struct qn_placement *placement)
+static qn_status place(const struct option *o, bool exactly, struct qn_program *program,
+                       struct qn_arena *arena, struct qn_placement *placement)
 {
-    const qn_status status = qn_place_storages(program->storages, program->n_storages,
-                                               o->how.facts->max_alloc_bytes, arena, placement);
+    const qn_status status = (exactly ? qn_place_storages : qn_place_greedily)(
+        program->storages, program->n_storages, o->how.facts->max_alloc_bytes, arena, placement);
     return status == QN_ERR_MEMORY ? qn_fail(o->how.log, status, "plan: out of host memory")
                                    : status;
 }
@@ -205,17 +205,36 @@ static const char *peak_step(const struct qn_program *program)
     return "";
 }
 
-/* Placing takes the most time by far: what is beaten by its live bytes already is not placed. */
-static qn_status try_candidate(const struct option *o, int candidate, struct qn_arena *arena,
-                               const struct qn_lowering *how, struct qn_frontier *frontier)
+/* One look at candidates of all micro-batches. Placing takes the most time by far: the first look
+ * places all greedily, the second what is left of them exactly. */
+struct look {
+    const struct qn_lowering *how;
+    const struct qn_persist *persist;
+    const struct qn_frontier *left; /* NULL: the first look */
+    struct qn_frontier *frontier;   /* in how->arena */
+};
+
+static bool is_left(const struct look *l, int64_t micro_batch, int candidate)
+{
+    for (int i = 0; l->left && i < l->left->count; i++) {
+        const struct qn_point *point = &l->left->points[i];
+        if (point->micro_batch == micro_batch && (candidate < 0 || point->candidate == candidate))
+            return true;
+    }
+    return !l->left;
+}
+
+/* What is beaten by its live bytes already is not placed. */
+static qn_status try_candidate(const struct look *l, const struct option *o, int candidate,
+                               struct qn_arena *arena)
 {
     struct qn_program program;
     struct qn_placement placement;
     QN_TRY(build_program(o, &o->candidates.items[candidate], arena, &program));
     const double seconds = all_cycles(&program);
-    if (qn_frontier_beats(frontier, program.live_peak + program.blas_temp, seconds))
+    if (qn_frontier_beats(l->frontier, program.live_peak + program.blas_temp, seconds))
         return QN_OK;
-    const qn_status status = place(o, &program, arena, &placement);
+    const qn_status status = place(o, l->left, &program, arena, &placement);
     if (status != QN_OK)
         return status == QN_ERR_BUDGET ? QN_OK : status;
     const struct qn_point point = {.bytes = placement.total + program.blas_temp,
@@ -224,32 +243,31 @@ static qn_status try_candidate(const struct option *o, int candidate, struct qn_
                                    .candidate = candidate,
                                    .recomputed = program.phases[0].recomputed,
                                    .largest_step = peak_step(&program)};
-    return qn_frontier_add(frontier, &point, how->arena)
+    return qn_frontier_add(l->frontier, &point, l->how->arena)
                ? QN_OK
-               : qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+               : qn_fail(l->how->log, QN_ERR_MEMORY, "plan: out of host memory");
 }
 
-static qn_status try_candidates(const struct option *o, const struct qn_lowering *how,
-                                struct qn_frontier *frontier)
+static qn_status try_candidates(const struct look *l, const struct option *o)
 {
     for (int c = 0; c < o->candidates.count; c++) {
         struct qn_arena arena = {0};
-        const qn_status status = try_candidate(o, c, &arena, how, frontier);
+        const qn_status status =
+            is_left(l, o->micro_batch, c) ? try_candidate(l, o, c, &arena) : QN_OK;
         qn_arena_free(&arena);
         QN_TRY(status);
     }
     return QN_OK;
 }
 
-static qn_status try_micro_batch(const struct qn_lowering *how, const struct qn_persist *persist,
-                                 int64_t micro_batch, struct qn_frontier *frontier)
+static qn_status try_micro_batch(const struct look *l, int64_t micro_batch)
 {
     struct qn_arena arena = {0};
-    struct option o = {.how = *how, .persist = persist, .micro_batch = micro_batch};
+    struct option o = {.how = *l->how, .persist = l->persist, .micro_batch = micro_batch};
     o.how.arena = &arena;
     qn_status status = open_option(&o);
     if (status == QN_OK)
-        status = try_candidates(&o, how, frontier);
+        status = try_candidates(l, &o);
     qn_arena_free(&arena);
     return status;
 }
@@ -278,25 +296,39 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
 
 /* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
  * none, and whenever anything else goes wrong, it is tried again, aloud. */
+static qn_status try_all(const struct look *l, const int64_t *sizes, int count)
+{
+    bool too_large, any = false;
+    struct qn_lowering quiet = *l->how;
+    struct look silent = *l;
+    silent.how = &quiet;
+    quiet.log = NULL;
+    quiet.too_large = &too_large;
+    for (int i = 0; i < count; i++) {
+        too_large = false;
+        qn_status status = try_micro_batch(&silent, sizes[i]);
+        if (status != QN_OK && too_large && (any || i + 1 < count))
+            continue;
+        if (status != QN_OK)
+            QN_TRY(try_micro_batch(l, sizes[i]));
+        any = true;
+    }
+    return QN_OK;
+}
+
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
                     struct qn_frontier *frontier)
 {
     int64_t sizes[MOST_MICRO_BATCHES];
     int count = useful_micro_batches(how, qn_graph_batch_group(persist->graph), sizes);
-    bool too_large, any = false;
-    struct qn_lowering quiet = *how;
-    quiet.log = NULL;
-    quiet.too_large = &too_large;
+    struct qn_frontier rough = {.count = 0};
+    const struct look first = {how, persist, NULL, &rough},
+                      second = {how, persist, &rough, frontier};
     *frontier = (struct qn_frontier){.count = 0};
-    for (int i = 0; i < count; i++) {
-        too_large = false;
-        qn_status status = try_micro_batch(&quiet, persist, sizes[i], frontier);
-        if (status != QN_OK && too_large && (any || i + 1 < count))
-            continue;
-        if (status != QN_OK)
-            QN_TRY(try_micro_batch(how, persist, sizes[i], frontier));
-        any = true;
-    }
+    QN_TRY(try_all(&first, sizes, count));
+    for (int i = 0; i < count; i++)
+        if (is_left(&second, sizes[i], -1))
+            QN_TRY(try_micro_batch(&second, sizes[i]));
     return QN_OK;
 }
 
@@ -327,6 +359,6 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
     *kept = o;
     QN_TRY(open_option(kept));
     QN_TRY(build_program(kept, &kept->candidates.items[point->candidate], how->arena, program));
-    QN_TRY(place(kept, program, how->arena, placement));
+    QN_TRY(place(kept, true, program, how->arena, placement));
     return time_keep_all(kept, program, how->arena, keep_all_seconds);
 }
