@@ -3,7 +3,8 @@
  * The gradients of the weight and the bias of a norm: sums of dy and of dy * xhat over a part of
  * the samples, then over the parts in order. x is (samples, groups, channels, inner), a parameter
  * belongs to each (group, channel). The statistics are those of the sample and group, a mean of two
- * floats, or with QN_BY_PART of the part and parameter.
+ * floats, or with QN_BY_PART of the part and parameter. With QN_RELU, which goes with QN_BY_PART,
+ * dy is that of a ReLU behind the norm.
  */
 #ifndef X_TYPE
 #define X_TYPE f32
@@ -27,40 +28,59 @@
 #define AT(sample, p) ((sample) * groups + (p) / channels)
 #endif
 
-static inline norm_row statistics_at(__global const float *mean, __global const float *rstd,
-                                       ulong at)
+/* What the norm had; weight and bias matter with QN_RELU alone. */
+typedef struct norm_sources {
+    __global const float *mean, *rstd;
+    __global const TYPE(W) *weight;
+    __global const TYPE(B) *bias;
+    int has_weight, has_bias;
+} norm_sources;
+
+/* For elements of parameter p whose statistics lie at `at`. */
+static inline norm_row statistics_at(norm_sources from, ulong at, ulong p)
 {
 #if QN_BY_PART
-    norm_row s = {LD(F, mean, at), 0.0f, LD(F, rstd, at)};
+    const float rstd = LD(F, from.rstd, at);
+    norm_row s = {LD(F, from.mean, at), 0.0f, rstd,
+                  from.has_weight ? LD(W, from.weight, p) * rstd : rstd,
+                  from.has_bias ? LD(B, from.bias, p) : 0.0f};
     return s;
 #else
-    return pair_statistics(mean, rstd, at);
+    return pair_statistics(from.mean, from.rstd, at);
 #endif
 }
 
-/* xhat of an element, and of QN_V neighbours of one group. */
-static inline float xhat(float x, __global const float *mean, __global const float *rstd, ulong at)
-{
-    const norm_row s = statistics_at(mean, rstd, at);
-    return ((x - s.near) - s.rest) * s.rstd;
-}
+/* The same for QN_V neighbours of one group. */
+typedef struct norm_rows {
+    floatv near, rest, rstd, scale, shift;
+} norm_rows;
 
-static inline floatv xhats(floatv x, __global const float *mean, __global const float *rstd,
-                           ulong at)
+static inline norm_rows statistics_from(norm_sources from, ulong at, ulong p)
 {
 #if QN_BY_PART
-    return (x - LDV(F, mean, at)) * LDV(F, rstd, at);
+    const floatv rstd = LDV(F, from.rstd, at);
+    norm_rows s = {LDV(F, from.mean, at), (floatv)(0.0f), rstd,
+                   from.has_weight ? LDV(W, from.weight, p) * rstd : rstd,
+                   from.has_bias ? LDV(B, from.bias, p) : (floatv)(0.0f)};
 #else
-    const norm_row s = pair_statistics(mean, rstd, at);
-    return ((x - s.near) - s.rest) * s.rstd;
+    const norm_row row = pair_statistics(from.mean, from.rstd, at);
+    norm_rows s = {(floatv)(row.near), (floatv)(row.rest), (floatv)(row.rstd), (floatv)(1.0f),
+                   (floatv)(0.0f)};
 #endif
+    return s;
 }
 
 #define SUMS_ARGS                                                                                  \
     __global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy, ulong dy_at,               \
         __global const float *mean, ulong mean_at, __global const float *rstd, ulong rstd_at,      \
-        __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at, ulong samples,   \
-        ulong groups, ulong channels, ulong inner, ulong each, ulong tile, uint lanes
+        __global const TYPE(W) *weight, ulong weight_at, __global const TYPE(B) *bias,             \
+        ulong bias_at, __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at,   \
+        ulong samples, ulong groups, ulong channels, ulong inner, ulong each, ulong tile,          \
+        uint lanes, int has_weight, int has_bias
+#define SOURCES                                                                                    \
+    {                                                                                              \
+        mean + mean_at, rstd + rstd_at, weight + weight_at, bias + bias_at, has_weight, has_bias   \
+    }
 
 #if QN_WG == 1
 /* A work-item takes `tile` parameters of `each` samples, as they lie in memory, and adds up in its
@@ -72,8 +92,7 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
     const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
     x += x_at;
     dy += dy_at;
-    mean += mean_at;
-    rstd += rstd_at;
+    const norm_sources from = SOURCES;
     sum0 += sum0_at + get_group_id(1) * parameters;
     sum1 += sum1_at + get_group_id(1) * parameters;
     for (ulong sample = begin; sample < end; sample++) {
@@ -81,7 +100,7 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
 #if QN_PLANES
         for (ulong p = first; p < last; p++) {
             const ulong at = (sample * parameters + p) * inner;
-            const norm_row s = statistics_at(mean, rstd, AT(sample, p));
+            const norm_row s = statistics_at(from, AT(sample, p), p);
             const float2 sum = run_products(x + at, dy + at, 0, 0, s, inner, 0, 1);
             ACC(F, sum0, p, beta, sum.x);
             ACC(F, sum1, p, beta, sum.y * s.rstd);
@@ -91,14 +110,18 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
         for (ulong p = first, stop; p < last; p = stop) {
             stop = min(last, (p / channels + 1) * channels);
             for (; p + QN_V <= stop; p += QN_V) {
-                const floatv g = LDV(DY, dy, at + p);
+                const norm_rows s = statistics_from(from, AT(sample, p), p);
+                const floatv d = (LDV(X, x, at + p) - s.near) - s.rest;
+                const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at + p), d, s.scale, s.shift);
                 ACCV(F, sum0, p, beta, g);
-                ACCV(F, sum1, p, beta, g * xhats(LDV(X, x, at + p), mean, rstd, AT(sample, p)));
+                ACCV(F, sum1, p, beta, g * (d * s.rstd));
             }
             for (; p < stop; p++) {
-                const float g = LD(DY, dy, at + p);
+                const norm_row s = statistics_at(from, AT(sample, p), p);
+                const float d = (LD(X, x, at + p) - s.near) - s.rest;
+                const float g = BEHIND_RELU(float, LD(DY, dy, at + p), d, s.scale, s.shift);
                 ACC(F, sum0, p, beta, g);
-                ACC(F, sum1, p, beta, g * xhat(LD(X, x, at + p), mean, rstd, AT(sample, p)));
+                ACC(F, sum1, p, beta, g * (d * s.rstd));
             }
         }
 #endif
@@ -116,23 +139,24 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
     const uint lane = qn_lane(lanes);
     x += x_at;
     dy += dy_at;
-    mean += mean_at;
-    rstd += rstd_at;
+    const norm_sources from = SOURCES;
     sum0 += sum0_at + get_group_id(1) * parameters;
     sum1 += sum1_at + get_group_id(1) * parameters;
     float2 sum = (float2)(0.0f);
 #if QN_PLANES
     for (ulong sample = begin; p < parameters && sample < end; sample++) {
         const ulong at = (sample * parameters + p) * inner;
-        const norm_row s = statistics_at(mean, rstd, AT(sample, p));
+        const norm_row s = statistics_at(from, AT(sample, p), p);
         const float2 own = run_products(x + at, dy + at, 0, 0, s, inner, lane, lanes);
         sum += (float2)(own.x, own.y * s.rstd);
     }
 #else
     for (ulong sample = begin + lane; p < parameters && sample < end; sample += lanes) {
         const ulong at = sample * parameters + p;
-        const float g = LD(DY, dy, at);
-        sum += (float2)(g, g * xhat(LD(X, x, at), mean, rstd, AT(sample, p)));
+        const norm_row s = statistics_at(from, AT(sample, p), p);
+        const float d = (LD(X, x, at) - s.near) - s.rest;
+        const float g = BEHIND_RELU(float, LD(DY, dy, at), d, s.scale, s.shift);
+        sum += (float2)(g, g * (d * s.rstd));
     }
 #endif
     sum.x = qn_team_sum(sum.x, part, lanes);

@@ -8,6 +8,7 @@
  * of its first few rows. Where what that saw alone makes the deviation, and is one in k of the
  * elements, the squares lose a factor of k to cancellation, and never more.
  */
+#include "lib/activation.clh"
 #include "lib/control.clh"
 
 #ifndef X_TYPE
@@ -15,14 +16,8 @@
 #endif
 #include "lib/norm.clh"
 
-#ifndef Y_TYPE
-#define Y_TYPE f32
-#endif
 #ifndef DX_TYPE
 #define DX_TYPE f32
-#endif
-#ifndef B_TYPE
-#define B_TYPE f32
 #endif
 #ifndef QN_RUNNING
 #define QN_RUNNING 0 /* 1: the second statistic is a variance, not 1 / deviation */
@@ -177,6 +172,9 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
 /* 1 / deviation from the second statistic. */
 #define INVERSE(spread) (QN_RUNNING ? 1.0f / sqrt((spread) + eps) : (spread))
 
+/* What is stored of a value. */
+#define RESULT(T, v) (QN_RELU ? RELU(T, v, 0) : (v))
+
 /* Teams of `lanes` work-items per run, `span` runs each in turn. */
 ROW_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float *mean,
                      ulong mean_at, __global const float *spread, ulong spread_at,
@@ -200,27 +198,30 @@ ROW_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float
             const floatv inverse = INVERSE(PARAMETERS(F, s, i));
             const floatv scale = has_weight ? PARAMETERS(W, w, i) * inverse : inverse;
             const floatv shift = has_bias ? PARAMETERS(B, b, i) : (floatv)(0.0f);
-            STV(Y, y, at + i, fma(LDV(X, x, at + i) - PARAMETERS(F, m, i), scale, shift));
+            const floatv v = fma(LDV(X, x, at + i) - PARAMETERS(F, m, i), scale, shift);
+            STV(Y, y, at + i, RESULT(floatv, v));
         }
         for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
             const float inverse = INVERSE(PARAMETER(F, s, i));
             const float scale = has_weight ? PARAMETER(W, w, i) * inverse : inverse;
             const float shift = has_bias ? PARAMETER(B, b, i) : 0.0f;
-            ST(Y, y, at + i, fma(LD(X, x, at + i) - PARAMETER(F, m, i), scale, shift));
+            const float v = fma(LD(X, x, at + i) - PARAMETER(F, m, i), scale, shift);
+            ST(Y, y, at + i, RESULT(float, v));
         }
     }
 }
 
 /* dx = scale * (dy - the mean of dy - xhat * the mean of dy * xhat); runs as above. sum0 and sum1
- * are the sums of dy and of dy * xhat. */
+ * are the sums of dy and of dy * xhat. The bias is read behind a ReLU alone. */
 ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
                           ulong dy_at, __global const float *mean, ulong mean_at,
                           __global const float *rstd, ulong rstd_at, __global const float *sum0,
                           ulong sum0_at, __global const float *sum1, ulong sum1_at,
                           __global const TYPE(W) *weight, ulong weight_at,
-                          __global TYPE(DX) *dx, ulong dx_at, ulong rows, ulong runs,
-                          ulong channels, ulong group, ulong inner, uint lanes, uint span,
-                          int has_weight, float beta)
+                          __global const TYPE(B) *bias, ulong bias_at, __global TYPE(DX) *dx,
+                          ulong dx_at, ulong rows, ulong runs, ulong channels, ulong group,
+                          ulong inner, uint lanes, uint span, int has_weight, int has_bias,
+                          float beta)
 {
     x += x_at;
     dy += dy_at;
@@ -235,19 +236,24 @@ ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const 
         __global const float *m = mean + mean_at + own, *r = rstd + rstd_at + own;
         __global const float *s0 = sum0 + sum0_at + own, *s1 = sum1 + sum1_at + own;
         __global const TYPE(W) *w = weight + weight_at + c;
+        __global const TYPE(B) *b = bias + bias_at + c;
         for (ulong i = lane * QN_V; i + QN_V <= length; i += lanes * QN_V) {
             const floatv inverse = PARAMETERS(F, r, i);
             const floatv slope = PARAMETERS(F, s1, i) * share * inverse;
             const floatv scale = has_weight ? PARAMETERS(W, w, i) * inverse : inverse;
+            const floatv shift = has_bias ? PARAMETERS(B, b, i) : (floatv)(0.0f);
             const floatv d = LDV(X, x, at + i) - PARAMETERS(F, m, i);
-            const floatv g = LDV(DY, dy, at + i) - fma(d, slope, PARAMETERS(F, s0, i) * share);
+            const floatv dv = BEHIND_RELU(floatv, LDV(DY, dy, at + i), d, scale, shift);
+            const floatv g = dv - fma(d, slope, PARAMETERS(F, s0, i) * share);
             ACCV(DX, dx, at + i, beta, g * scale);
         }
         for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
             const float inverse = PARAMETER(F, r, i), slope = PARAMETER(F, s1, i) * share * inverse;
             const float scale = has_weight ? PARAMETER(W, w, i) * inverse : inverse;
+            const float shift = has_bias ? PARAMETER(B, b, i) : 0.0f;
             const float d = LD(X, x, at + i) - PARAMETER(F, m, i);
-            const float g = LD(DY, dy, at + i) - fma(d, slope, PARAMETER(F, s0, i) * share);
+            const float dv = BEHIND_RELU(float, LD(DY, dy, at + i), d, scale, shift);
+            const float g = dv - fma(d, slope, PARAMETER(F, s0, i) * share);
             ACC(DX, dx, at + i, beta, g * scale);
         }
     }

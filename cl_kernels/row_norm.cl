@@ -16,14 +16,8 @@
 #endif
 #include "lib/norm.clh"
 
-#ifndef Y_TYPE
-#define Y_TYPE f32
-#endif
 #ifndef DX_TYPE
 #define DX_TYPE f32
-#endif
-#ifndef B_TYPE
-#define B_TYPE f32
 #endif
 
 /* A row as runs of neighbours. */
@@ -45,7 +39,7 @@ static inline norm_row row_statistics(__global const TYPE(X) *x, ulong n, float 
     const float sum = qn_team_sum(own.x, part, lanes);
     const float squares = qn_team_sum(own.y, part, lanes);
     const float rest = sum / (float)n, about = fmax(squares - rest * sum, 0.0f);
-    norm_row s = {near, rest, 1.0f / sqrt(about / (float)n + eps)};
+    norm_row s = {near, rest, 1.0f / sqrt(about / (float)n + eps), 1.0f, 0.0f};
     return s;
 }
 

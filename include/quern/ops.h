@@ -95,6 +95,7 @@ typedef struct qn_batch_norm_params {
                         own group */
     double eps;      /* 0: 1e-5 */
     double momentum; /* of the running averages, once per update; 0: 0.1 */
+    bool relu;       /* the result goes through max(0, y), in the same pass */
 } qn_batch_norm_params;
 /* x (b, c, ...); weight and bias (c) or none. Running averages belong to the node and move once per
  * update, with the averages over the whole effective batch (unbiased variance). */

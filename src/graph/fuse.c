@@ -3,7 +3,7 @@
  * Chains of elementwise operators, each read by the next alone, become one node in the place of
  * their last.
  */
-#include "graph/graph.h"
+#include "graph/fuse.h"
 #include "op/chain.h"
 
 #include <stdlib.h>
@@ -244,11 +244,9 @@ static void count_uses(struct fusion *f)
         f->uses[f->graph->outputs[i].tensor]++;
 }
 
-bool qn_graph_fuse(qn_graph *graph)
+bool qn_graph_fuse_chains(qn_graph *graph)
 {
     struct qn_chain_link link;
-    if (graph->fused)
-        return true;
     struct fusion f = {.graph = graph,
                        .op = qn_op_find("chain"),
                        .uses = calloc((size_t)graph->n_tensors + 1, sizeof *f.uses)};
@@ -259,6 +257,12 @@ bool qn_graph_fuse(qn_graph *graph)
         if (link_of(graph, &graph->nodes[n], &link))
             done = fuse_at(&f, n);
     free(f.uses);
-    graph->fused = done;
     return done;
+}
+
+bool qn_graph_fuse(qn_graph *graph)
+{
+    if (!graph->fused)
+        graph->fused = qn_graph_fuse_norms(graph) && qn_graph_fuse_chains(graph);
+    return graph->fused;
 }

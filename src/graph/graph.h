@@ -65,9 +65,10 @@ struct qn_graph {
 /* A deep copy that shares nothing; NULL when out of memory. */
 qn_graph *qn_graph_clone(const qn_graph *graph);
 
-/* Makes chains of elementwise operators one node each, where that keeps no more memory: the last of
- * a chain becomes the operator `chain`, the others stay as nodes that nobody reads. Numbers, names
- * and results remain. Once is enough: a second call changes nothing. False when out of memory. */
+/* Makes one node of a batch norm and the ReLU that alone reads it, and of chains of elementwise
+ * operators, where that keeps no more memory: the batch norm stays, the last of a chain becomes the
+ * operator `chain`, the others stay as nodes that nobody reads. Numbers, names and results remain.
+ * Once is enough: a second call changes nothing. False when out of memory. */
 bool qn_graph_fuse(qn_graph *graph);
 
 /* Shapes of every tensor and of every node's inner operands when the batch is `batch`. */

@@ -8,6 +8,7 @@
 struct qn_batch_norm_attr {
     int group; /* samples normalised together */
     float eps, momentum;
+    int relu; /* 1: the result goes through max(0, y) */
 };
 
 #endif

@@ -26,6 +26,9 @@ int64_t qn_channel_tile(const struct qn_facts *facts, int64_t channels, int64_t 
 qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_affine *a, bool cpu)
 {
+    static const struct qn_operand none;
+    const struct qn_operand *weight = a->relu ? &call->in[1] : &none;
+    const struct qn_operand *bias = a->relu ? &call->in[2] : &none;
     const int64_t parameters = a->groups * a->channels, parts = qn_affine_parts(a);
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, a->inner);
     if (!cpu && a->inner == 1)
@@ -36,16 +39,21 @@ qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
         .program = "affine",
         .kernel = "affine_sums",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
-                 QN_BUF(&call->saved[1]), QN_BUF(&a->dy_sum), QN_BUF(&a->dy_xhat_sum),
-                 QN_LONG(a->samples), QN_LONG(a->groups), QN_LONG(a->channels), QN_LONG(a->inner),
-                 QN_LONG(a->each), QN_LONG(tile), QN_INT(walk.lanes)},
+                 QN_BUF(&call->saved[1]), QN_BUF(weight), QN_BUF(bias), QN_BUF(&a->dy_sum),
+                 QN_BUF(&a->dy_xhat_sum), QN_LONG(a->samples), QN_LONG(a->groups),
+                 QN_LONG(a->channels), QN_LONG(a->inner), QN_LONG(a->each), QN_LONG(tile),
+                 QN_INT(walk.lanes), QN_INT(qn_present(weight)), QN_INT(qn_present(bias))},
         .global = {qn_div_up(parameters, tile) * walk.group, parts},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
     qn_launch_option(&launch, "QN_PLANES", a->inner > 1);
     qn_launch_option(&launch, "QN_BY_PART", a->by_part);
+    qn_launch_option(&launch, "QN_RELU", a->relu);
     qn_launch_type(&launch, "X", &call->in[0]);
+    qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
+    qn_launch_type(&launch, "W", weight);
+    qn_launch_type(&launch, "B", bias);
     return qn_emit_launch(emit, &launch);
 }
 

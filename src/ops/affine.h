@@ -15,6 +15,8 @@ struct qn_affine {
     int64_t each; /* samples of a part; the last one may be short */
     bool by_part; /* saved 0 and 1 are a mean and 1 / deviation for each (part, parameter); else two
                      floats of a mean and 1 / deviation for each (sample, group) */
+    bool relu; /* dout 0 is that of a ReLU behind the norm; only by_part, and then weight and bias
+                  are read */
     struct qn_operand dy_sum, dy_xhat_sum;
 };
 

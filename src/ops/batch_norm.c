@@ -5,6 +5,9 @@
  * running averages move once per update, with the averages over the whole effective batch. A
  * skipped update does not move them. The variance of a group of one element counts as 0. Where a
  * sample has several rows (tokens), a group has those of all its samples.
+ *
+ * A ReLU behind the norm is part of the same passes. Backward finds what it was given again, from x
+ * and the saved statistics, and so needs neither that nor the result.
  */
 #include "op/batch_norm.h"
 #include "base/log.h"
@@ -28,6 +31,11 @@ static int64_t rows_of_group(const struct qn_batch_norm_attr *attr, const struct
 struct sizes {
     int64_t rows, channels, inner, group, groups, count;
 };
+
+static int has_relu(const void *attr)
+{
+    return ((const struct qn_batch_norm_attr *)attr)->relu;
+}
 
 static struct sizes sizes_of(const struct qn_call *call)
 {
@@ -72,6 +80,17 @@ static int64_t batch_group(const void *attr)
     return ((const struct qn_batch_norm_attr *)attr)->group;
 }
 
+/* Backward reads that are for the ReLU's sake alone. */
+static unsigned spared_sums(const void *attr)
+{
+    return has_relu(attr) ? 0 : 1u << 4 | 1u << 5;
+}
+
+static unsigned spared_input_gradient(const void *attr)
+{
+    return has_relu(attr) ? 0 : 1u << 7;
+}
+
 /* --- costs --- */
 
 static void cost_of(const struct qn_call *call, int group, double flops_per_element, int launches,
@@ -91,22 +110,22 @@ static void statistics_cost(const struct qn_call *call, struct qn_cost *cost)
 
 static void normalise_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, NORMALISE, 3, 1, cost);
+    cost_of(call, NORMALISE, 3 + has_relu(call->attr), 1, cost);
 }
 
 static void normalise_eval_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, NORMALISE_EVAL, 3, 1, cost);
+    cost_of(call, NORMALISE_EVAL, 3 + has_relu(call->attr), 1, cost);
 }
 
 static void sums_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, SUMS, 4, 1, cost);
+    cost_of(call, SUMS, 4 + 3 * has_relu(call->attr), 1, cost);
 }
 
 static void input_gradient_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, INPUT_GRADIENT, 6, 1, cost);
+    cost_of(call, INPUT_GRADIENT, 6 + 3 * has_relu(call->attr), 1, cost);
 }
 
 static void affine_gradient_cost(const struct qn_call *call, struct qn_cost *cost)
@@ -197,6 +216,7 @@ static qn_status launch_runs(struct qn_emit *emit, const struct qn_call *call, c
     launch->local[0] = r->walk.group;
     qn_walk_options(launch, &r->walk);
     qn_launch_option(launch, "QN_PLANES", sizes_of(call).inner > 1);
+    qn_launch_option(launch, "QN_RELU", has_relu(call->attr));
     set_types(call, launch);
     return qn_emit_launch(emit, launch);
 }
@@ -228,6 +248,7 @@ static struct qn_affine affine_of(const struct qn_call *call)
                               .inner = s.inner,
                               .each = s.group,
                               .by_part = true,
+                              .relu = has_relu(call->attr),
                               .dy_sum = call->temp[0],
                               .dy_xhat_sum = call->temp[1]};
 }
@@ -246,9 +267,10 @@ static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call 
         .kernel = "input_gradient",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
                  QN_BUF(&call->saved[1]), QN_BUF(&call->temp[0]), QN_BUF(&call->temp[1]),
-                 QN_BUF(&call->in[1]), QN_BUF(&call->din[0]), QN_LONG(s.rows), QN_LONG(r.count),
-                 QN_LONG(s.channels), QN_LONG(s.group), QN_LONG(s.inner), QN_INT(r.walk.lanes),
-                 QN_INT(r.span), QN_INT(qn_present(&call->in[1])), QN_FLOAT(call->beta_in[0])}};
+                 QN_BUF(&call->in[1]), QN_BUF(&call->in[2]), QN_BUF(&call->din[0]), QN_LONG(s.rows),
+                 QN_LONG(r.count), QN_LONG(s.channels), QN_LONG(s.group), QN_LONG(s.inner),
+                 QN_INT(r.walk.lanes), QN_INT(r.span), QN_INT(qn_present(&call->in[1])),
+                 QN_INT(qn_present(&call->in[2])), QN_FLOAT(call->beta_in[0])}};
     return launch_runs(emit, call, &r, &launch);
 }
 
@@ -356,7 +378,13 @@ const struct qn_op qn_op_batch_norm =
                           {"gpu", qn_fits_row_group, normalise_eval_cost, normalise_eval_gpu}}},
          [SUMS] = {.name = "sums",
                    .phase = QN_PHASE_BACKWARD,
-                   .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},
+                   .read = {{QN_IN(0)},
+                            {QN_DOUT(0)},
+                            {QN_SAVED(0)},
+                            {QN_SAVED(1)},
+                            {QN_IN(1)},
+                            {QN_IN(2)}},
+                   .spares = spared_sums,
                    .write = {{QN_TEMP(0)}, {QN_TEMP(1)}},
                    .variant = {{"cpu", qn_fits_cpu, sums_cost, sums_cpu},
                                {"gpu", qn_fits_row_group, sums_cost, sums_gpu}}},
@@ -369,7 +397,9 @@ const struct qn_op qn_op_batch_norm =
                        {QN_SAVED(1)},
                        {QN_TEMP(0)},
                        {QN_TEMP(1)},
-                       {QN_IN(1)}},
+                       {QN_IN(1)},
+                       {QN_IN(2)}},
+              .spares = spared_input_gradient,
               .write = {{QN_DIN(0), QN_DOUT(0)}},
               .variant = {{"cpu", qn_fits_cpu, input_gradient_cost, input_gradient_cpu},
                           {"gpu", qn_fits_row_group, input_gradient_cost, input_gradient_gpu}}},
@@ -393,6 +423,7 @@ qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tenso
     const struct qn_batch_norm_attr attr = {
         .group = params->group ? params->group : 16,
         .eps = (float)(params->eps != 0 ? params->eps : 1e-5),
-        .momentum = (float)(params->momentum != 0 ? params->momentum : 0.1)};
+        .momentum = (float)(params->momentum != 0 ? params->momentum : 0.1),
+        .relu = params->relu};
     return qn_op_apply(graph, &qn_op_batch_norm, (const qn_tensor[]){x, weight, bias}, &attr);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which elementwise operators become one node.
+ * Which elementwise operators become one node, and which batch norms take a ReLU in.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/graph.h"
+#include "op/batch_norm.h"
 #include "op/chain.h"
 #include <quern/ops.h>
 
@@ -190,6 +191,85 @@ static void a_chain_has_so_many_inputs(void **state)
     assert_fused(&net, sum, "add 0 1, add 8 2, add 9 3, add 10 4");
 }
 
+static qn_tensor norm_of(struct net *net)
+{
+    qn_tensor norm = qn_batch_norm(net->graph, net->x, none, none, NULL);
+    qn_name(net->graph, norm, "norm");
+    return norm;
+}
+
+/* Whether the node is the batch norm, with a ReLU. */
+static bool is_joined(const struct qn_node *node)
+{
+    return strcmp(node->op->name, "batch_norm") == 0 && strcmp(node->name, "norm") == 0 &&
+           ((const struct qn_batch_norm_attr *)node->attr)->relu == 1;
+}
+
+static void a_batch_norm_takes_its_relu_in(void **state)
+{
+    (void)state;
+    struct net net = open_net();
+    qn_tensor norm = norm_of(&net), last = qn_relu(net.graph, norm);
+    const uint32_t place = net.graph->tensors[norm.id].node;
+    const uint32_t relu = net.graph->tensors[last.id].node;
+    net.graph->nodes[relu].recompute = true;
+    qn_output(net.graph, last, "out");
+    const struct qn_node *node = fused(&net, last);
+    assert_true(is_joined(node));
+    assert_int_equal(net.graph->tensors[last.id].node, place);
+    assert_int_equal(node->out, last.id);
+    assert_int_equal(node->in[0], net.x.id);
+    assert_true(node->recompute);
+    bool used[32] = {false};
+    qn_graph_mark_training(net.graph, used);
+    qn_graph_mark_evaluation(net.graph, used);
+    assert_true(used[place]);
+    assert_false(used[relu]);
+    qn_graph_destroy(&net.graph);
+}
+
+static void assert_apart(struct net *net, qn_tensor norm)
+{
+    qn_tensor last = qn_relu(net->graph, norm);
+    assert_string_equal(fused(net, last)->op->name, "relu");
+    assert_false(is_joined(&net->graph->nodes[net->graph->tensors[norm.id].node]));
+    qn_graph_destroy(&net->graph);
+}
+
+static void a_batch_norm_with_other_readers_stays(void **state)
+{
+    (void)state;
+    struct net net = open_net();
+    qn_tensor norm = norm_of(&net);
+    qn_loss(net.graph, qn_softmax(net.graph, norm), "other", NULL);
+    assert_apart(&net, norm);
+    net = open_net();
+    norm = norm_of(&net);
+    qn_output(net.graph, norm, "norm");
+    assert_apart(&net, norm);
+}
+
+static void a_relu_behind_something_else_stays(void **state)
+{
+    (void)state;
+    struct net net = open_net();
+    qn_tensor last = qn_relu(net.graph, qn_layer_norm(net.graph, net.x, none, none, NULL));
+    assert_string_equal(fused(&net, last)->op->name, "relu");
+    qn_graph_destroy(&net.graph);
+}
+
+/* A chain with the ReLU in it would keep what the batch norm gave. */
+static void a_batch_norm_comes_before_a_chain(void **state)
+{
+    (void)state;
+    struct net net = open_net();
+    qn_tensor h = qn_relu(net.graph, norm_of(&net));
+    qn_tensor last = qn_add(net.graph, h, net.y);
+    assert_string_equal(fused(&net, last)->op->name, "add");
+    assert_true(is_joined(&net.graph->nodes[net.graph->tensors[h.id].node]));
+    qn_graph_destroy(&net.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +282,10 @@ int main(void)
         cmocka_unit_test(a_bias_lies_along_the_last_dimension),
         cmocka_unit_test(a_chain_has_an_end),
         cmocka_unit_test(a_chain_has_so_many_inputs),
+        cmocka_unit_test(a_batch_norm_takes_its_relu_in),
+        cmocka_unit_test(a_batch_norm_with_other_readers_stays),
+        cmocka_unit_test(a_relu_behind_something_else_stays),
+        cmocka_unit_test(a_batch_norm_comes_before_a_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,15 +33,17 @@ static void find_statistics(struct part *p)
             p->variance += (x_at(p, s, i) - p->mean) * (x_at(p, s, i) - p->mean) / p->count;
 }
 
-static void normalise(const struct part *p, double eps)
+static void normalise(const struct part *p, const struct qn_batch_norm_attr *attr)
 {
     const struct qn_reference *r = p->r;
     double weight = r->in[1] ? r->in[1][p->channel] : 1;
     double bias = r->in[2] ? r->in[2][p->channel] : 0;
     for (int64_t s = p->first; s < p->last; s++)
-        for (int64_t i = 0; i < p->inner; i++)
-            r->out[0][(s * p->channels + p->channel) * p->inner + i] =
-                (x_at(p, s, i) - p->mean) / sqrt(p->variance + eps) * weight + bias;
+        for (int64_t i = 0; i < p->inner; i++) {
+            const double xhat = (x_at(p, s, i) - p->mean) / sqrt(p->variance + (double)attr->eps);
+            const double y = xhat * weight + bias;
+            r->out[0][(s * p->channels + p->channel) * p->inner + i] = attr->relu && y <= 0 ? 0 : y;
+        }
 }
 
 static void gather(const struct part *p, double share)
@@ -63,7 +65,7 @@ static void train(struct part *p, const struct qn_batch_norm_attr *attr, int64_t
     for (p->first = 0; p->first < rows; p->first += group) {
         p->last = p->first + group < rows ? p->first + group : rows;
         find_statistics(p);
-        normalise(p, attr->eps);
+        normalise(p, attr);
         gather(p, share);
     }
 }
@@ -85,7 +87,7 @@ static void reference(const struct qn_reference *r)
         p.last = x->dim[0];
         p.mean = r->state[0][p.channel];
         p.variance = r->state[1][p.channel];
-        normalise(&p, attr->eps);
+        normalise(&p, attr);
     }
 }
 
@@ -102,6 +104,31 @@ static void reference(const struct qn_reference *r)
     {                                                                                              \
         .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(count)}, .fill = QN_FILL_POSITIVE           \
     }
+/* Two heaps of numbers with a gap around their mean, however the groups divide them; weights that
+ * turn them over or not, and biases that move the gap a little or far away: the ReLU's kink never
+ * comes near a number, and each of the three decides what is on which side of it. */
+#define HEAPS13 1.2, -0.9, -1.4, 1, 0.8, -1.1, 1.3, -1.2, -0.8, 1.4, -1, 0.9, -1.3
+#define HEAPS65 HEAPS13, HEAPS13, HEAPS13, HEAPS13, HEAPS13
+#define HEAPS325 HEAPS65, HEAPS65, HEAPS65, HEAPS65, HEAPS65
+#define HEAPS1625 HEAPS325, HEAPS325, HEAPS325, HEAPS325, HEAPS325
+static const double heaps[] = {HEAPS1625, HEAPS1625, HEAPS1625};
+#define HEAPS(...)                                                                                 \
+    {                                                                                              \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
+        .values = heaps                                                                            \
+    }
+#define TURNS7 -0.75, 1.25, 1, -1.5, -0.5, 0.75, -1
+static const double turns[] = {TURNS7, TURNS7, TURNS7};
+#define TURN(count)                                                                                \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(count)}, .values = turns                    \
+    }
+#define MOVES5 0.0625, 3, -0.03125, -3, -0.0625
+static const double moves[] = {MOVES5, MOVES5, MOVES5, MOVES5};
+#define MOVE(count)                                                                                \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(count)}, .values = moves                    \
+    }
 #define NONE                                                                                       \
     {                                                                                              \
         .rank = -1                                                                                 \
@@ -110,6 +137,12 @@ static void reference(const struct qn_reference *r)
     &(const struct qn_batch_norm_attr)                                                             \
     {                                                                                              \
         .group = (n), .eps = 1e-5f, .momentum = 0.1f                                               \
+    }
+
+#define RELU(n)                                                                                    \
+    &(const struct qn_batch_norm_attr)                                                             \
+    {                                                                                              \
+        .group = (n), .eps = 1e-5f, .momentum = 0.1f, .relu = 1                                    \
     }
 
 static const struct qn_control skipped = {.samples = 6, .loss_scale = 1, .skip = 1};
@@ -131,6 +164,20 @@ static const struct qn_check_case cases[] = {
     {"rows of a sample", {IMAGES(15, 3, 4), ROW(3), ROW(3)}, GROUP(2), .rows_per_sample = 3},
     {"tokens", {IMAGES(28, 19), ROW(19), ROW(19)}, GROUP(4), .rows_per_sample = 7},
     {"skipped update", {IMAGES(6, 2, 5), ROW(2), ROW(2)}, GROUP(2), .control = &skipped},
+    {"relu", {HEAPS(4, 2, 2, 5), TURN(2), MOVE(2)}, RELU(2), .small = true},
+    {"relu, a short last group", {HEAPS(7, 5, 3, 11), TURN(5), MOVE(5)}, RELU(3)},
+    {"relu, no weight, no bias", {HEAPS(6, 3, 17), NONE, NONE}, RELU(2)},
+    {"relu, weight alone", {HEAPS(6, 3, 18), TURN(3), NONE}, RELU(3)},
+    {"relu, bias alone", {HEAPS(6, 3, 17), NONE, MOVE(3)}, RELU(6)},
+    {"relu, features",
+     {HEAPS(37, 19), TURN(19), MOVE(19)},
+     RELU(16),
+     .small = true,
+     .f32_only = true},
+    {"relu, features, weight alone", {HEAPS(37, 19), TURN(19), NONE}, RELU(16)},
+    {"relu, features, bias alone", {HEAPS(37, 19), NONE, MOVE(19)}, RELU(16)},
+    {"relu, large images", {HEAPS(2, 2, 23, 47), TURN(2), MOVE(2)}, RELU(2)},
+    {"relu, tokens", {HEAPS(36, 19), TURN(19), MOVE(19)}, RELU(2), .rows_per_sample = 9},
     {0},
 };
 
