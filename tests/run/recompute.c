@@ -98,7 +98,7 @@ static void pools_change_no_bit(void **state)
     float *one, *many;
     int64_t count = train(QN_F32, &base, false, &one, NULL);
     qn_device *whole = device;
-    const qn_device_params small = {.max_alloc_bytes = 96 << 10};
+    const qn_device_params small = {.max_alloc_bytes = 64 << 10};
     assert_int_equal(qn_device_open(&device, &small), QN_OK);
     qn_plan_info info;
     assert_int_equal(train(QN_F32, &base, false, &many, &info), count);
