@@ -235,24 +235,22 @@ static bool fuse_at(struct fusion *f, int n)
     return node.attr;
 }
 
-static void count_uses(struct fusion *f)
+int *qn_graph_uses(const qn_graph *graph)
 {
-    for (int n = 0; n < f->graph->n_nodes; n++)
+    int *uses = calloc((size_t)graph->n_tensors + 1, sizeof *uses);
+    for (int n = 0; uses && n < graph->n_nodes; n++)
         for (int i = 0; i < QN_MAX_IN; i++)
-            f->uses[f->graph->nodes[n].in[i]]++;
-    for (int i = 0; i < f->graph->n_outputs; i++)
-        f->uses[f->graph->outputs[i].tensor]++;
+            uses[graph->nodes[n].in[i]]++;
+    for (int i = 0; uses && i < graph->n_outputs; i++)
+        uses[graph->outputs[i].tensor]++;
+    return uses;
 }
 
 bool qn_graph_fuse_chains(qn_graph *graph)
 {
     struct qn_chain_link link;
-    struct fusion f = {.graph = graph,
-                       .op = qn_op_find("chain"),
-                       .uses = calloc((size_t)graph->n_tensors + 1, sizeof *f.uses)};
+    struct fusion f = {.graph = graph, .op = qn_op_find("chain"), .uses = qn_graph_uses(graph)};
     bool done = f.uses;
-    if (done)
-        count_uses(&f);
     for (int n = graph->n_nodes - 1; done && n >= 0; n--)
         if (link_of(graph, &graph->nodes[n], &link))
             done = fuse_at(&f, n);

@@ -6,24 +6,12 @@
 #include "graph/fuse.h"
 #include "op/batch_norm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is(const struct qn_node *node, const char *op)
 {
     return node->kind == QN_NODE_OPERATOR && strcmp(node->op->name, op) == 0;
-}
-
-/* Whether it is an operand once and no output of the graph. */
-static bool has_one_reader(const qn_graph *graph, uint32_t tensor)
-{
-    int readers = 0;
-    for (int n = 0; n < graph->n_nodes; n++)
-        for (int i = 0; i < QN_MAX_IN; i++)
-            readers += graph->nodes[n].in[i] == tensor;
-    for (int i = 0; i < graph->n_outputs; i++)
-        if (graph->outputs[i].tensor == tensor)
-            return false;
-    return readers == 1;
 }
 
 /* The norm stays in its place and keeps its name, which is that of its running averages. It gives
@@ -43,15 +31,18 @@ static bool join(qn_graph *graph, uint32_t norm, uint32_t relu)
     return stays->attr;
 }
 
+/* Joining counts no other norm's readers anew. */
 bool qn_graph_fuse_norms(qn_graph *graph)
 {
-    for (int n = 0; n < graph->n_nodes; n++) {
+    int *uses = qn_graph_uses(graph);
+    bool done = uses;
+    for (int n = 0; done && n < graph->n_nodes; n++) {
         if (!is(&graph->nodes[n], "relu"))
             continue;
         const uint32_t between = graph->nodes[n].in[0], norm = graph->tensors[between].node;
-        if (is(&graph->nodes[norm], "batch_norm") && has_one_reader(graph, between) &&
-            !join(graph, norm, (uint32_t)n))
-            return false;
+        if (is(&graph->nodes[norm], "batch_norm") && uses[between] == 1)
+            done = join(graph, norm, (uint32_t)n);
     }
-    return true;
+    free(uses);
+    return done;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/folder.h"
 #include "base/log.h"
+#include "io/names.h"
 #include "io/path.h"
 #include "io/tree.h"
 
@@ -87,15 +88,9 @@ void qn_folder_discard(struct qn_folder *folder)
     end_folder(folder);
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 qn_status qn_folder_make(const char *path, const struct qn_log *log)
 {
-    if (is_folder(path))
+    if (qn_is_folder(path))
         return QN_OK;
     char *copy = qn_path_join("", path);
     if (!copy)
@@ -107,7 +102,7 @@ qn_status qn_folder_make(const char *path, const struct qn_log *log)
     }
     int failed = mkdir(copy, 0777);
     free(copy);
-    return failed && !is_folder(path) ? qn_fail_errno(log, path, "make the folder") : QN_OK;
+    return failed && !qn_is_folder(path) ? qn_fail_errno(log, path, "make the folder") : QN_OK;
 }
 
 qn_status qn_folder_sync(const char *path, const struct qn_log *log)

@@ -34,10 +34,8 @@ static bool is_value(const struct explaining *e, int value)
 /* "step 12, conv1: weight gradient" */
 static void add_step(const struct explaining *e, int step)
 {
-    static const char *const kinds[] = {"", "upload", "download"};
     const struct qn_task *task = task_at(e, step);
-    qn_text_add(e->text, "step %d, %s: %s", step, task->name,
-                task->group ? task->group->name : kinds[task->kind]);
+    qn_text_add(e->text, "step %d, %s: %s", step, task->name, qn_task_does(task));
 }
 
 static void add_place(const struct explaining *e, int storage, int64_t offset)

@@ -151,13 +151,18 @@ static bool place_all(struct placer *p, int count)
  * heights tried: as low as the live bytes first. */
 enum { WORK = 1000000, HEIGHTS = 4 };
 
+static qn_lifetime box_of(const struct qn_storage *s)
+{
+    return (qn_lifetime){s->start, s->end + 1, s->bytes, 0};
+}
+
 static int list_pool(const struct qn_storage *storages, int count, int pool, qn_lifetime *boxes,
                      int *index)
 {
     int n = 0;
     for (int i = 0; i < count; i++)
         if (storages[i].bytes > 0 && storages[i].pool == pool) {
-            boxes[n] = (qn_lifetime){storages[i].start, storages[i].end + 1, storages[i].bytes, 0};
+            boxes[n] = box_of(&storages[i]);
             index[n++] = i;
         }
     return n;
@@ -202,21 +207,10 @@ static bool tighten(struct qn_storage *storages, int count, struct qn_arena *are
 /* The most bytes that are alive together, which no placement can go below; -1: out of memory. */
 static int64_t live_bytes(const struct qn_storage *storages, int count, struct qn_arena *arena)
 {
-    int end = 0;
-    for (int i = 0; i < count; i++)
-        end = storages[i].end > end ? storages[i].end : end;
-    int64_t *change = qn_arena_new(arena, int64_t, (size_t)end + 2), live = 0, most = 0;
-    if (!change)
-        return -1;
-    for (int i = 0; i < count; i++) {
-        change[storages[i].start] += storages[i].bytes;
-        change[storages[i].end + 1] -= storages[i].bytes;
-    }
-    for (int at = 0; at <= end; at++) {
-        live += change[at];
-        most = live > most ? live : most;
-    }
-    return most;
+    qn_lifetime *boxes = qn_arena_new(arena, qn_lifetime, (size_t)count + 1);
+    for (int i = 0; boxes && i < count; i++)
+        boxes[i] = box_of(&storages[i]);
+    return boxes ? qn_pack_bound(boxes, count, arena) : -1;
 }
 
 /* *live: the bytes that it cannot go below. */

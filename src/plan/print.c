@@ -116,11 +116,10 @@ static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phas
     qn_text_add(text, ", \"steps\": [");
     for (int i = 0; i < phase->n_steps; i++) {
         const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
-        static const char *const kinds[] = {"", "upload", "download"};
         qn_text_add(text, "%s[", i ? ", " : "");
         qn_text_json(text, task->name);
         qn_text_add(text, ", ");
-        qn_text_json(text, task->group ? task->group->name : kinds[task->kind]);
+        qn_text_json(text, qn_task_does(task));
         qn_text_add(text, "%s]", phase->steps[i].recomputed ? ", \"recomputed\"" : "");
     }
     qn_text_add(text, "]}");

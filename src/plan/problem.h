@@ -144,6 +144,14 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
 qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,
                         struct qn_task *task);
 
+/* What the task does, for people: the name of its group, or "upload". */
+static inline const char *qn_task_does(const struct qn_task *task)
+{
+    static const char *const transfers[] = {
+        [QN_TASK_UPLOAD] = "upload", [QN_TASK_DOWNLOAD] = "download"};
+    return task->group ? task->group->name : transfers[task->kind];
+}
+
 /* Value `value`, or the block it lies in. */
 static inline int qn_value_root(const struct qn_problem *problem, int value)
 {

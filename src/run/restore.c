@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "io/file.h"
+#include "io/names.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
@@ -15,12 +16,6 @@
 #include <sys/stat.h>
 
 enum { MOST_JSON = 64 << 20, MOST_CHECKSUMS = 4096 };
-
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 static bool is_file(const char *folder, const char *name)
 {
@@ -36,7 +31,7 @@ static qn_status find_folder(const struct qn_log *log, const char *path, char re
     char last[PATH_MAX + 8];
     snprintf(last, sizeof last, "%s/last", path);
     const char *folder = is_file(path, QN_CHECKSUM_FILE) ? path : last;
-    if (!is_folder(path))
+    if (!qn_is_folder(path))
         return qn_fail(log, QN_ERR_IO, "%s: no such folder", path);
     if (!is_file(folder, QN_CHECKSUM_FILE) || !realpath(folder, real))
         return qn_fail(log, QN_ERR_IO, "%s: holds no checkpoint (%s is missing)", path,

@@ -168,6 +168,15 @@ static int64_t train(const qn_graph *graph, const qn_plan_params *params, bool p
     return n;
 }
 
+static int64_t smallest_budget(const qn_graph *graph, const qn_plan_params *params)
+{
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL), QN_OK);
+    const int64_t least = qn_plan_facts(plan)->smallest_budget;
+    qn_plan_destroy(&plan);
+    return least;
+}
+
 /* How many of the plans recomputed something. */
 static int check_graph(uint64_t seed)
 {
@@ -182,13 +191,8 @@ static int check_graph(uint64_t seed)
     int recomputed = 0;
     const int64_t n = train(graph, &params, true, &kept, &keep);
     params.recompute = QN_RECOMPUTE_AUTO;
+    const int64_t least = smallest_budget(graph, &params);
     for (int i = 0; i < BUDGETS; i++) {
-        qn_plan *plan;
-        params.budget = 64 << 20;
-        assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &params, NULL),
-                         QN_OK);
-        const int64_t least = qn_plan_facts(plan)->smallest_budget;
-        qn_plan_destroy(&plan);
         const double share = i ? qn_random_uniform(seed, 8, (uint64_t)i) : 0;
         params.budget = least + (int64_t)(share * (double)(keep.peak_bytes - least));
         assert_int_equal(train(graph, &params, i != 1, &weights, &info), n);
