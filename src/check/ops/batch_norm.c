@@ -117,6 +117,16 @@ static const double heaps[] = {HEAPS1625, HEAPS1625, HEAPS1625};
         .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
         .values = heaps                                                                            \
     }
+/* So far from 0 that the squares lose digits unless something near the mean is taken off first. */
+#define FAR13 65.25, 63.125, 62.5, 65, 64.75, 63, 65.25, 62.75, 63.25, 65.5, 63, 64.875, 62.625
+#define FAR65 FAR13, FAR13, FAR13, FAR13, FAR13
+#define FAR325 FAR65, FAR65, FAR65, FAR65, FAR65
+static const double far[] = {FAR325, FAR325, FAR325};
+#define VERY_FAR(...)                                                                              \
+    {                                                                                              \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
+        .values = far                                                                              \
+    }
 #define TURNS7 -0.75, 1.25, 1, -1.5, -0.5, 0.75, -1
 static const double turns[] = {TURNS7, TURNS7, TURNS7};
 #define TURN(count)                                                                                \
@@ -159,6 +169,8 @@ static const struct qn_check_case cases[] = {
     {"one feature", {IMAGES(9, 1), ROW(1), ROW(1)}, GROUP(4)},
     {"rank 5", {IMAGES(4, 3, 2, 5, 3), ROW(3), ROW(3)}, GROUP(2)},
     {"far from 0", {FAR_IMAGES(8, 2, 31), ROW(2), ROW(2)}, GROUP(4)},
+    {"very far from 0", {VERY_FAR(4, 3, 23), ROW(3), ROW(3)}, GROUP(2)},
+    {"features very far from 0", {VERY_FAR(37, 19), ROW(19), ROW(19)}, GROUP(16)},
     {"more channels than a work-group", {IMAGES(5, 131, 3), ROW(131), ROW(131)}, GROUP(2)},
     {"large images", {IMAGES(3, 2, 71, 73), ROW(2), ROW(2)}, GROUP(2)},
     {"rows of a sample", {IMAGES(15, 3, 4), ROW(3), ROW(3)}, GROUP(2), .rows_per_sample = 3},
