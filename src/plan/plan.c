@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "plan/improve.h"
 #include "plan/search.h"
+#include "plan/seconds.h"
 #include "plan/tuning.h"
 
 #include <inttypes.h>
@@ -266,9 +267,14 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
                                   int64_t *smallest)
 {
-    struct qn_lowering how = {&plan->arena, &plan->facts, &plan->params, &plan->log, tuning};
+    struct qn_lowering how = {.arena = &plan->arena,
+                              .facts = &plan->facts,
+                              .params = &plan->params,
+                              .log = &plan->log,
+                              .tuning = tuning};
     struct qn_lists lists;
     double keep_all;
+    how.calibration = qn_seconds_calibrate(tuning, &plan->facts, &plan->arena);
     QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
     QN_TRY(qn_lists_find(&how, &plan->persist, &lists));
     how.lists = &lists;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 #include "plan/problem.h"
+#include "plan/seconds.h"
 #include "plan/tuning.h"
 
 #include <stdio.h>
@@ -178,10 +179,22 @@ static bool choose(const struct qn_lowering *how, const struct qn_problem *probl
 
 /* --- costs --- */
 
-static double seconds_of(const struct qn_facts *facts, const struct qn_cost *cost)
+/* Measured where that was done. */
+static void set_seconds(const struct qn_lowering *how, const struct qn_problem *problem,
+                        struct qn_task *task, const struct qn_cost *cost)
 {
-    double compute = cost->flops / facts->flops, move = cost->bytes / facts->bytes_per_second;
-    return (compute > move ? compute : move) + cost->launches * facts->launch_seconds;
+    const struct qn_variant *variant = &task->group->variant[task->variant];
+    char key[QN_TASK_KEY];
+    const struct qn_tuned like = {.task = qn_task_key(problem, task, key),
+                                  .batch = problem->batch,
+                                  .variant = variant->name,
+                                  .setting = qn_setting_name(variant, task->setting)};
+    const double measured =
+        how->tuning ? qn_seconds_measured(how->tuning, how->facts, &like, cost) : 0;
+    task->measured = measured > 0;
+    task->seconds = measured > 0 ? measured
+                                 : qn_seconds_estimated(how->facts, cost) *
+                                       (how->calibration > 0 ? how->calibration : 1);
 }
 
 qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,
@@ -214,7 +227,7 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
     task->scratch = cost.scratch;
     task->flops = cost.flops;
     task->bytes = cost.bytes;
-    task->seconds = seconds_of(how->facts, &cost);
+    set_seconds(how, problem, task, &cost);
     if (cost.blas[0] && how->facts->blas_temp_bytes)
         task->blas_temp = how->facts->blas_temp_bytes(how->facts->blas_device, cost.blas[0],
                                                       cost.blas[1], cost.blas[2]);

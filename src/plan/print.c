@@ -59,6 +59,26 @@ static void add_recomputed(struct qn_text *text, const struct qn_plan *plan)
     qn_text_add(text, "\n");
 }
 
+/* Steps of a micro-step whose seconds were measured. */
+static int measured_steps(const struct qn_plan *plan)
+{
+    const struct qn_phase_run *micro = &plan->program.phases[0];
+    int count = 0;
+    for (int i = 0; i < micro->n_steps; i++)
+        count += micro->problem->tasks[micro->steps[i].task].measured;
+    return count;
+}
+
+static void add_costs(struct qn_text *text, const struct qn_plan *plan)
+{
+    const int measured = measured_steps(plan);
+    if (measured)
+        qn_text_add(text, "costs measured for %d of %d steps", measured,
+                    plan->program.phases[0].n_steps);
+    else
+        qn_text_add(text, "costs estimated");
+}
+
 char *qn_plan_text(const qn_plan *plan)
 {
     struct qn_text text = {0};
@@ -79,8 +99,10 @@ char *qn_plan_text(const qn_plan *plan)
         add_size(&text, "next faster plan from", info->next_budget);
     if (plan->program.blas_temp)
         add_size(&text, "of it, for CLBlast", plan->program.blas_temp);
-    qn_text_add(&text, "device: %s; %d pool%s; costs estimated; plan %016" PRIx64 "\n",
-                plan->facts.name, info->pools, info->pools == 1 ? "" : "s", info->hash);
+    qn_text_add(&text, "device: %s; %d pool%s; ", plan->facts.name, info->pools,
+                info->pools == 1 ? "" : "s");
+    add_costs(&text, plan);
+    qn_text_add(&text, "; plan %016" PRIx64 "\n", info->hash);
     return qn_text_take(&text);
 }
 
@@ -142,7 +164,8 @@ char *qn_plan_json(const qn_plan *plan)
                 info->micro_steps, info->remainder, info->steps, info->recomputed_steps);
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
-    qn_text_add(&text, ", \"costs\": \"estimated\", \"optimizer\": \"%s\", ", info->optimizer);
+    qn_text_add(&text, ", \"measured_steps\": %d, \"optimizer\": \"%s\", ", measured_steps(plan),
+                info->optimizer);
     add_tags_json(&text, info);
     qn_text_add(&text, ", ");
     add_pools_json(&text, plan);

@@ -82,6 +82,7 @@ struct qn_task {
     int64_t scratch; /* bytes */
     int64_t blas_temp;
     double flops, bytes, seconds;
+    bool measured; /* the seconds; else estimated */
 };
 
 struct qn_problem {
@@ -106,7 +107,9 @@ struct qn_lowering {
     const struct qn_plan_params *params;
     const struct qn_log *log;
     const struct qn_tuning *tuning; /* what params->tuning says; NULL: nothing */
-    const struct qn_lists *lists;   /* candidates of local search (improve.h); NULL: none */
+    double calibration; /* what estimated seconds are multiplied with to go with measured ones; 0:
+                           nothing was measured */
+    const struct qn_lists *lists; /* candidates of local search (improve.h); NULL: none */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
                         cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */

@@ -81,17 +81,33 @@ static double ratio(int64_t a, int64_t b)
     return a > b ? (double)a / (double)b : (double)b / (double)a;
 }
 
+/* Which of two is nearer to a batch; the first may be NULL. */
+static const struct qn_tuned *nearer(const struct qn_tuned *a, const struct qn_tuned *b,
+                                     int64_t batch)
+{
+    const double far = a ? ratio(a->batch, batch) : 0, other = ratio(b->batch, batch);
+    return !a || other < far || (other <= far && b->batch < a->batch) ? b : a;
+}
+
 const struct qn_tuned *qn_tuning_find(const struct qn_tuning *tuning, const char *task,
                                       int64_t batch)
 {
     const struct qn_tuned *best = NULL;
+    for (int i = 0; i < tuning->n_choices; i++)
+        if (strcmp(tuning->choices[i].task, task) == 0)
+            best = nearer(best, &tuning->choices[i], batch);
+    return best;
+}
+
+const struct qn_tuned *qn_tuning_find_timed(const struct qn_tuning *tuning,
+                                            const struct qn_tuned *like)
+{
+    const struct qn_tuned *best = NULL;
     for (int i = 0; i < tuning->n_choices; i++) {
         const struct qn_tuned *one = &tuning->choices[i];
-        if (strcmp(one->task, task) != 0)
-            continue;
-        const double far = ratio(one->batch, batch), nearest = best ? ratio(best->batch, batch) : 0;
-        if (!best || far < nearest || (far <= nearest && one->batch < best->batch))
-            best = one;
+        if (one->seconds > 0 && strcmp(one->task, like->task) == 0 &&
+            strcmp(one->variant, like->variant) == 0 && strcmp(one->setting, like->setting) == 0)
+            best = nearer(best, one, like->batch);
     }
     return best;
 }
@@ -175,6 +191,15 @@ static void add_word(struct qn_text *text, const char *name, const char *word)
     qn_text_json(text, word);
 }
 
+static void add_work(struct qn_text *text, const struct qn_tuned *choice)
+{
+    qn_text_add(text, ", \"flops\": ");
+    qn_text_number(text, 9, choice->flops);
+    qn_text_add(text, ", \"bytes\": ");
+    qn_text_number(text, 9, choice->bytes);
+    qn_text_add(text, ", \"launches\": %d", choice->launches);
+}
+
 static void add_choice(struct qn_text *text, const struct qn_tuned *choice)
 {
     qn_text_add(text, "{");
@@ -187,6 +212,8 @@ static void add_choice(struct qn_text *text, const struct qn_tuned *choice)
     }
     qn_text_add(text, ", \"seconds\": ");
     qn_text_number(text, 4, choice->seconds);
+    if (choice->seconds > 0)
+        add_work(text, choice);
     qn_text_add(text, "%s}", choice->thorough ? ", \"thorough\": true" : "");
 }
 
@@ -264,6 +291,19 @@ static qn_status read_number(const struct reading *r, const cJSON *from, const c
     return QN_OK;
 }
 
+/* What earlier tables did not say is 0: their runs choose variants, and are no measurement. */
+static qn_status read_work(const struct reading *r, const cJSON *from, struct qn_tuned *choice)
+{
+    double launches = 0;
+    if (!cJSON_GetObjectItemCaseSensitive(from, "flops"))
+        return QN_OK;
+    QN_TRY(read_number(r, from, "flops", 0, 1e30, &choice->flops));
+    QN_TRY(read_number(r, from, "bytes", 0, 1e30, &choice->bytes));
+    QN_TRY(read_number(r, from, "launches", 0, 1e9, &launches));
+    choice->launches = (int)launches;
+    return QN_OK;
+}
+
 static qn_status read_choice(const struct reading *r, const cJSON *from)
 {
     struct qn_tuned choice = {0};
@@ -273,6 +313,7 @@ static qn_status read_choice(const struct reading *r, const cJSON *from)
     QN_TRY(read_word(r, from, "setting", "", &choice.setting));
     QN_TRY(read_number(r, from, "batch", 0, most_batch, &batch));
     QN_TRY(read_number(r, from, "seconds", 0, 1e9, &choice.seconds));
+    QN_TRY(read_work(r, from, &choice));
     choice.batch = (int64_t)batch;
     choice.thorough = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "thorough"));
     return qn_tuning_add_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;

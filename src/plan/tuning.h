@@ -19,6 +19,8 @@ struct qn_tuned {
     const char *setting; /* "": the variant has none */
     double seconds;      /* of one run; 0: not timed, the default was taken */
     bool thorough;       /* every variant was a candidate, not the likely ones alone */
+    double flops, bytes; /* of that run, as its variant says */
+    int launches;
 };
 
 /* One variant of an operator on operands of one storage type. */
@@ -54,6 +56,9 @@ bool qn_tuning_add_test(struct qn_tuning *tuning, const struct qn_self_test *tes
 /* The entry of the task whose batch is nearest by ratio, of equals the smaller; NULL: none. */
 const struct qn_tuned *qn_tuning_find(const struct qn_tuning *tuning, const char *task,
                                       int64_t batch);
+/* The same among those of the same variant and setting that were timed; `like` gives these. */
+const struct qn_tuned *qn_tuning_find_timed(const struct qn_tuning *tuning,
+                                            const struct qn_tuned *like);
 /* NULL: it was not tested. */
 const struct qn_self_test *qn_tuning_test(const struct qn_tuning *tuning,
                                           const struct qn_self_test *like);

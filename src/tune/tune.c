@@ -42,6 +42,7 @@ struct contest {
     struct qn_rig rig;
     struct qn_rig_run first, best; /* the first is the default */
     bool any;
+    bool alone; /* there is one candidate: it is timed, but need not prove itself */
 };
 
 /* Of two that disagree the first may be the one that is wrong. */
@@ -81,29 +82,46 @@ static qn_status try_variant(struct tuner *t, struct contest *c, int variant)
     const char *why;
     for (int s = 0; s < qn_setting_count(v); s++) {
         if (!qn_rig_fits(&c->rig, variant, s, &why) || (c->any && is_over(t)) ||
-            !qn_trial_passed(t->device, &t->tuning, c->rig.task, variant, s))
+            (!c->alone && !qn_trial_passed(t->device, &t->tuning, c->rig.task, variant, s)))
             continue;
         QN_TRY(enter(t, c, variant, s));
     }
     return QN_OK;
 }
 
-static bool note(struct tuner *t, const struct qn_tune_task *task, int variant, int setting,
-                 double seconds)
+static bool note(struct tuner *t, const struct qn_tune_task *task, const struct qn_rig_run *run)
 {
-    const struct qn_variant *v = &task->task->group->variant[variant];
+    const struct qn_variant *v = &task->task->group->variant[run->variant];
     const struct qn_tuned choice = {.task = task->key,
                                     .batch = task->problem->batch,
                                     .variant = v->name,
-                                    .setting = qn_setting_name(v, setting),
-                                    .seconds = seconds,
-                                    .thorough = t->params.all};
+                                    .setting = qn_setting_name(v, run->setting),
+                                    .seconds = run->seconds,
+                                    .thorough = t->params.all,
+                                    .flops = run->cost.flops,
+                                    .bytes = run->cost.bytes,
+                                    .launches = run->cost.launches};
     return qn_tuning_add_choice(&t->tuning, &choice);
+}
+
+/* What the task takes where nothing is timed. */
+static struct qn_rig_run untimed(const struct qn_tune_task *task)
+{
+    return (struct qn_rig_run){.variant = task->task->variant, .setting = task->task->setting};
+}
+
+static bool has_choice(const struct qn_tune_task *task, unsigned candidates)
+{
+    int count = 0;
+    for (int v = 0; v < QN_MAX_VARIANTS; v++)
+        if (candidates >> v & 1u)
+            count += qn_setting_count(&task->task->group->variant[v]);
+    return count > 1;
 }
 
 static qn_status compete(struct tuner *t, const struct qn_tune_task *task, unsigned candidates)
 {
-    struct contest c = {.best = {.variant = task->task->variant, .setting = task->task->setting}};
+    struct contest c = {.best = untimed(task), .alone = !has_choice(task, candidates)};
     const struct qn_rig_task what = {task->problem, task->task, candidates, t->budget};
     qn_status status = qn_rig_open(&c.rig, t->device, &what);
     for (int v = 0; status == QN_OK && v < QN_MAX_VARIANTS; v++)
@@ -112,7 +130,7 @@ static qn_status compete(struct tuner *t, const struct qn_tune_task *task, unsig
     qn_rig_close(&c.rig);
     if (status != QN_OK && status != QN_ERR_BUDGET)
         return status;
-    return note(t, task, c.best.variant, c.best.setting, c.best.seconds) ? QN_OK : QN_ERR_MEMORY;
+    return note(t, task, &c.best) ? QN_OK : QN_ERR_MEMORY;
 }
 
 /* What tuning found for the task at this very batch; NULL: nothing. */
@@ -128,27 +146,18 @@ static bool is_settled(const struct tuner *t, const struct qn_tuned *entry)
     return entry && (!t->params.all || (entry->thorough && entry->seconds > 0));
 }
 
-static bool has_choice(const struct qn_tune_task *task, unsigned candidates)
-{
-    int count = 0;
-    for (int v = 0; v < QN_MAX_VARIANTS; v++)
-        if (candidates >> v & 1u)
-            count += qn_setting_count(&task->task->group->variant[v]);
-    return count > 1;
-}
-
 static qn_status tune_task(struct tuner *t, const struct qn_tune_task *task)
 {
     const unsigned candidates =
         qn_trial_candidates(task->problem, task->task, qn_device_facts(t->device), t->params.all);
     const struct qn_tuned *entry = known(t, task);
-    if (is_settled(t, entry) || !has_choice(task, candidates))
+    if (is_settled(t, entry))
         return QN_OK;
     t->timed++;
     if (!is_over(t))
         return compete(t, task, candidates);
-    return entry || note(t, task, task->task->variant, task->task->setting, 0) ? QN_OK
-                                                                               : QN_ERR_MEMORY;
+    const struct qn_rig_run none = untimed(task);
+    return entry || note(t, task, &none) ? QN_OK : QN_ERR_MEMORY;
 }
 
 static void tell(const struct tuner *t, int done)

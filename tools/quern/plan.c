@@ -3,6 +3,7 @@
 #include "facts.h"
 #include "file.h"
 #include "metrics.h"
+#include "tuning.h"
 #include "value.h"
 
 #include <inttypes.h>
@@ -129,6 +130,16 @@ static void print_refusal(const struct session *s)
     cJSON_Delete(object);
 }
 
+/* With what was timed on the device, if there is one. */
+static int make(struct session *s, const qn_facts *facts)
+{
+    const qn_plan_params params = settings_plan(&s->settings);
+    const enum tune_mode mode = s->settings.memory.tune;
+    if (s->device)
+        return tuning_plan(s, &params, mode == TUNE_QUICK ? TUNE_STORED : mode);
+    return session_plan(s, facts, &params);
+}
+
 static int plan(struct session *s, const struct arguments *a)
 {
     qn_facts facts;
@@ -136,8 +147,7 @@ static int plan(struct session *s, const struct arguments *a)
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(find_facts(s, a, &facts));
-    const qn_plan_params params = settings_plan(&s->settings);
-    int code = session_plan(s, &facts, &params);
+    int code = make(s, &facts);
     if (code == CODE_NO_PLAN && a->value[OPTION_JSON])
         print_refusal(s);
     return code ? code : print_plan(s, a);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/seconds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+double qn_seconds_estimated(const struct qn_facts *facts, const struct qn_cost *cost)
+{
+    const double compute = cost->flops / facts->flops;
+    const double move = cost->bytes / facts->bytes_per_second;
+    return (compute > move ? compute : move) + cost->launches * facts->launch_seconds;
+}
+
+static double estimated_then(const struct qn_tuned *run, const struct qn_facts *facts)
+{
+    const struct qn_cost cost = {
+        .flops = run->flops, .bytes = run->bytes, .launches = run->launches};
+    return run->seconds > 0 ? qn_seconds_estimated(facts, &cost) : 0;
+}
+
+double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts *facts,
+                           const struct qn_tuned *like, const struct qn_cost *cost)
+{
+    const struct qn_tuned *run = qn_tuning_find_timed(tuning, like);
+    const double then = run ? estimated_then(run, facts) : 0;
+    if (then <= 0)
+        return 0;
+    return run->batch == like->batch ? run->seconds
+                                     : run->seconds * qn_seconds_estimated(facts, cost) / then;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
+                            struct qn_arena *arena)
+{
+    double *ratios = qn_arena_new(arena, double, (size_t)tuning->n_choices + 1);
+    int count = 0;
+    for (int i = 0; ratios && i < tuning->n_choices; i++) {
+        const double then = estimated_then(&tuning->choices[i], facts);
+        if (then > 0)
+            ratios[count++] = tuning->choices[i].seconds / then;
+    }
+    if (!count)
+        return 0;
+    qsort(ratios, (size_t)count, sizeof *ratios, by_size);
+    return ratios[count / 2];
+}
