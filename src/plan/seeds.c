@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Three seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
+ * Four seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
  * than arithmetic, most bytes per second first, in prefixes of that order. Segments cuts the
  * forward pass where a single value crosses and keeps those values only, by a sweep over segment
  * sizes (Chen et al., "Training deep nets with sublinear memory cost", 2016: greedy by size,
- * swept), and by how long what is made again is held.
+ * swept), and by how long what is made again is held. Selective keeps the boundaries of segments
+ * and, between them, what gives the fewest bytes per second of recompute: chains of cheap tasks
+ * through a whole network, as residual sums are, are then never made again from its beginning.
  */
 #include "base/log.h"
 #include "plan/improve.h"
@@ -14,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEP = 32 };
+enum { SWEEP = 32, LEVELS = 8 };
 static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum {
     N_WINDOWS = sizeof windows / sizeof *windows,
-    MOST = SWEEP * (N_WINDOWS + 1) + QN_MOST_LISTS + 2
+    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_LISTS + 2
 };
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
@@ -49,6 +51,8 @@ struct seeding {
     struct qn_candidates *out;
     bool *drop;
     int64_t *saved; /* by forward task: bytes that it writes and that backward reads */
+    int64_t total;  /* of them */
+    bool *cut;      /* by forward task: a segment may end behind it */
 };
 
 static qn_status add_candidate(struct seeding *s, enum qn_seed seed, int window)
@@ -99,25 +103,34 @@ static bool cheap(const struct qn_task *task)
            task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
 }
 
-static int rank_cheap(const struct seeding *s, struct rank *ranks)
+static bool repeats(const struct qn_task *task)
 {
-    int count = 0;
+    return task->repeatable && task->kind == QN_TASK_GROUP;
+}
+
+/* The tasks that free something and of which `fits` is true, the most bytes for a second first. */
+static qn_status rank(const struct seeding *s, bool (*fits)(const struct qn_task *),
+                      struct rank **ranks, int *count)
+{
+    *ranks = qn_arena_new(s->how->arena, struct rank, (size_t)s->problem->n_forward + 1);
+    *count = 0;
+    if (!*ranks)
+        return out_of_memory(s->how);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        if (cheap(task) && s->saved[t] > 0)
-            ranks[count++] = (struct rank){(double)s->saved[t] / task->seconds, t};
+        if (fits(task) && s->saved[t] > 0)
+            (*ranks)[(*count)++] = (struct rank){(double)s->saved[t] / task->seconds, t};
     }
-    qsort(ranks, (size_t)count, sizeof *ranks, compare_ranks);
-    return count;
+    qsort(*ranks, (size_t)*count, sizeof **ranks, compare_ranks);
+    return QN_OK;
 }
 
 static qn_status seed_cheap(struct seeding *s)
 {
-    struct rank *ranks =
-        qn_arena_new(s->how->arena, struct rank, (size_t)s->problem->n_forward + 1);
-    if (!ranks)
-        return out_of_memory(s->how);
-    int count = rank_cheap(s, ranks), stride = count / SWEEP + 1;
+    struct rank *ranks;
+    int count;
+    QN_TRY(rank(s, cheap, &ranks, &count));
+    const int stride = count / SWEEP + 1;
     drop_nothing(s);
     for (int i = 0; i < count; i++) {
         s->drop[ranks[i].task] = true;
@@ -166,16 +179,26 @@ static qn_status find_cuts(const struct seeding *s, const int *last, bool *cut)
     return QN_OK;
 }
 
+/* Whether a task frees so many bytes for a second of recompute; what frees none goes with what it
+ * makes again. */
+static bool pays(const struct seeding *s, int task, double bytes_per_second)
+{
+    return s->saved[task] > 0
+               ? (double)s->saved[task] >= bytes_per_second * s->problem->tasks[task].seconds
+               : bytes_per_second <= 0 || cheap(&s->problem->tasks[task]);
+}
+
 /* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
- * next cut is one. What follows the last boundary is kept too: the backward pass starts there. */
-static void drop_segments(struct seeding *s, const bool *cut, int64_t most)
+ * next cut is one; and what does not pay. What follows the last boundary is kept too: the backward
+ * pass starts there. */
+static void drop_segments(struct seeding *s, const bool *cut, int64_t most, double bytes_per_second)
 {
     int64_t since = 0;
     int last_boundary = 0;
     drop_nothing(s);
     for (int t = 0; t < s->problem->n_forward; t++) {
         bool boundary = cut[t] && since + s->saved[t] > most;
-        s->drop[t] = s->problem->tasks[t].repeatable && !boundary;
+        s->drop[t] = s->problem->tasks[t].repeatable && !boundary && pays(s, t, bytes_per_second);
         since = boundary ? 0 : since + s->saved[t];
         if (boundary)
             last_boundary = t;
@@ -184,21 +207,38 @@ static void drop_segments(struct seeding *s, const bool *cut, int64_t most)
         s->drop[t] = false;
 }
 
+static qn_status find_boundaries(struct seeding *s)
+{
+    for (int t = 0; t < s->problem->n_forward; t++)
+        s->total += s->saved[t];
+    int *last = last_forward_reads(s);
+    s->cut = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_forward + 1);
+    return last && s->cut ? find_cuts(s, last, s->cut) : out_of_memory(s->how);
+}
+
 static qn_status seed_segments(struct seeding *s)
 {
-    int64_t total = 0;
-    for (int t = 0; t < s->problem->n_forward; t++)
-        total += s->saved[t];
-    int *last = last_forward_reads(s);
-    bool *cut = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_forward + 1);
-    if (!last || !cut)
-        return out_of_memory(s->how);
-    QN_TRY(find_cuts(s, last, cut));
     for (int i = 0; i < SWEEP; i++) {
-        drop_segments(s, cut, total / SWEEP * i);
+        drop_segments(s, s->cut, s->total / SWEEP * i, 0);
         for (int w = 0; w < N_WINDOWS; w++)
             QN_TRY(add_candidate(s, QN_SEED_SEGMENTS, windows[w]));
     }
+    return QN_OK;
+}
+
+/* --- selective --- */
+
+static qn_status seed_selective(struct seeding *s)
+{
+    struct rank *ranks;
+    int count;
+    QN_TRY(rank(s, repeats, &ranks, &count));
+    for (int level = 1; count && level < LEVELS; level++)
+        for (int i = 0; i < SWEEP; i++) {
+            drop_segments(s, s->cut, s->total / SWEEP * i,
+                          ranks[count * level / LEVELS].bytes_per_second);
+            QN_TRY(add_candidate(s, QN_SEED_SELECTIVE, 0));
+        }
     return QN_OK;
 }
 
@@ -296,11 +336,12 @@ static void keep_smallest(struct qn_candidates *out)
 qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
                              struct qn_candidates *out)
 {
-    static qn_status (*const seeds[])(struct seeding *) = {seed_keep_all, seed_cheap, seed_segments,
-                                                           seed_chosen, seed_lists};
+    static qn_status (*const seeds[])(struct seeding *) = {
+        seed_keep_all, seed_cheap, seed_segments, seed_selective, seed_chosen, seed_lists};
     static const unsigned allowed[] = {
         [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP |
-                              1u << QN_SEED_SEGMENTS | 1u << QN_SEED_LISTS,
+                              1u << QN_SEED_SEGMENTS | 1u << QN_SEED_SELECTIVE |
+                              1u << QN_SEED_LISTS,
         [QN_RECOMPUTE_NONE] = 1u << QN_SEED_KEEP_ALL,
         [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
         [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,
@@ -312,6 +353,7 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
     if (!out->items || !s.drop || !s.saved)
         return out_of_memory(how);
     QN_TRY(find_saved(&s));
+    QN_TRY(find_boundaries(&s));
     unsigned use = allowed[how->params->recompute];
     if (how->params->recompute == QN_RECOMPUTE_AUTO)
         use &= ~how->without_seeds;

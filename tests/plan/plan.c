@@ -575,7 +575,9 @@ static void explains_no_tensor_that_is_not_there(void **state)
 enum {
     KEEP_ALL = 1 << QN_SEED_KEEP_ALL,
     CHEAP = 1 << QN_SEED_CHEAP,
-    SEGMENTS = 1 << QN_SEED_SEGMENTS
+    SEGMENTS = 1 << QN_SEED_SEGMENTS,
+    SELECTIVE = 1 << QN_SEED_SELECTIVE,
+    ALL_SEEDS = KEEP_ALL | CHEAP | SEGMENTS | SELECTIVE
 };
 
 static double seconds_of(const qn_graph *graph, const qn_plan_params *params, unsigned without)
@@ -599,7 +601,7 @@ static void assert_wins(const qn_graph *graph, const qn_plan_params *params, uns
     double best = seconds_of(graph, params, 0);
     assert_true(best < 1e9);
     assert_true(seconds_of(graph, params, seed) > best);
-    assert_true(seconds_of(graph, params, (KEEP_ALL | CHEAP | SEGMENTS) & ~seed) == best);
+    assert_true(seconds_of(graph, params, ALL_SEEDS & ~seed) == best);
 }
 
 static void keep_all_wins_with_room(void **state)
@@ -629,8 +631,23 @@ static void segments_win_on_a_chain(void **state)
     qn_graph *graph = test_chain(36, 32);
     qn_plan_params params = {.budget = 800 * MIB, .batch = {16384}, .micro_batch = 16384};
     qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes * 2 / 5;
+    params.budget = all->info.peak_bytes / 5;
     assert_wins(all->graph, &params, SEGMENTS);
+    qn_plan_destroy(&all);
+    qn_graph_destroy(&graph);
+}
+
+/* Sums of residual blocks are cheap, but made again without a boundary they take the whole network.
+ */
+static void selective_wins_on_residual_blocks(void **state)
+{
+    (void)state;
+    const qn_model_option depth = {"depth", "34"};
+    qn_graph *graph = test_model("resnet", &depth, 1);
+    qn_plan_params params = {.budget = 1600 * MIB, .batch = {512}, .micro_batch = 512};
+    qn_plan *all = test_plan(graph, &params);
+    params.budget = all->info.peak_bytes * 2 / 3;
+    assert_wins(all->graph, &params, SELECTIVE);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }
@@ -799,6 +816,7 @@ int main(void)
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
         cmocka_unit_test(segments_win_on_a_chain),
+        cmocka_unit_test(selective_wins_on_residual_blocks),
         cmocka_unit_test(modes_do_what_they_say),
         cmocka_unit_test(nothing_to_recompute),
         cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),
