@@ -19,7 +19,7 @@ enum { NAME_BYTES = 48 };
 static const double DEVIATION = 0.02; /* of all weights at the start */
 
 struct settings {
-    double layers, heads, width, tied, fused;
+    double layers, heads, width, tied, fused, logits;
 };
 
 static const struct qn_model_key keys[] = {
@@ -28,6 +28,7 @@ static const struct qn_model_key keys[] = {
     {"width", offsetof(struct settings, width), 8, 65536, true},
     {"tied", offsetof(struct settings, tied), 0, 1, true},
     {"fused", offsetof(struct settings, fused), 0, 1, true},
+    {"logits", offsetof(struct settings, logits), 0, 1, true},
     {0},
 };
 
@@ -144,10 +145,35 @@ static qn_tensor causal_mask(qn_graph *graph, int64_t length)
     return mask;
 }
 
+/* The last layer and its loss in one operator, so that training never holds all logits. Evaluation
+ * does where it is to give them, and has the loss from them. */
+static void learn(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
+{
+    const qn_shape shape = qn_shape_of(graph, x);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
+    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, NULL);
+    qn_name(graph, losses, "lm_head");
+    qn_loss(graph, losses, "objective", NULL);
+    if (logits) {
+        x = qn_linear(graph, x, words, (qn_tensor){0});
+        qn_output(graph, x, "logits");
+        losses = qn_softmax_cross_entropy(graph, x, labels, NULL);
+    }
+    qn_output(graph, losses, "loss");
+}
+
+static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
+{
+    x = qn_linear(graph, x, words, (qn_tensor){0});
+    qn_name(graph, x, "lm_head");
+    qn_layer_classify(graph, x, 0);
+}
+
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, char error[200])
 {
-    struct settings s = {.layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1};
+    struct settings s = {
+        .layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1, .logits = 1};
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
     if (data->channels != 1 || data->height != 1)
@@ -167,9 +193,10 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     x = qn_layer_row_norm(graph, x, "transformer.ln_f");
     if (s.tied == 0)
         words = table(graph, "lm_head.weight", data->classes, width);
-    x = qn_linear(graph, x, words, (qn_tensor){0});
-    qn_name(graph, x, "lm_head");
-    qn_layer_classify(graph, x, 0);
+    if (s.fused == 0)
+        learn_in_steps(graph, x, words);
+    else
+        learn(graph, x, words, s.logits != 0);
     return NULL;
 }
 
@@ -179,6 +206,9 @@ const struct qn_model qn_model_gpt = {
     "heads            of attention; divides width (12)\n"
     "width            features of a token (768)\n"
     "tied             1: the table of tokens is the last layer's weight, too (1)\n"
-    "fused            0: attention in steps, with the matrix of all scores in memory (1)\n",
+    "fused            0: attention and last layer in steps, with all scores and logits in memory "
+    "(1)\n"
+    "logits           0: with fused 1, evaluation gives the loss alone and never holds logits "
+    "(1)\n",
     build,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes of the operator softmax_cross_entropy.
+ * Attributes of the operators softmax_cross_entropy and linear_cross_entropy, which has no
+ * dimension of classes.
  */
 #ifndef QN_OP_CROSS_ENTROPY_H
 #define QN_OP_CROSS_ENTROPY_H

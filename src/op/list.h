@@ -40,6 +40,7 @@
     X(conv_transpose2d)                                                                            \
     X(linear)                                                                                      \
     X(linear_activation)                                                                           \
+    X(linear_cross_entropy)                                                                        \
     X(batch_matmul)                                                                                \
     X(attention)                                                                                   \
     X(gradient_norm_partial)                                                                       \

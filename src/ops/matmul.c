@@ -104,12 +104,12 @@ static int64_t count_of(const struct qn_matmul *p)
 }
 
 /* Tiles of equal size, as large as a block, halved until there are enough of them. */
-static void cut_tiles(struct layout *layout, const struct qn_facts *facts,
-                      const struct qn_matmul *p)
+static void cut_tiles(struct layout *layout, const struct qn_call *call, const struct qn_matmul *p)
 {
+    const struct qn_facts *facts = call->facts;
     const struct block *block = block_of(facts);
     const int64_t v = facts->vector_width, m = p->m, n = p->n;
-    const int64_t most_m = block->m >> p->setting, most_n = block->n >> p->setting;
+    const int64_t most_m = block->m >> call->setting, most_n = block->n >> call->setting;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, most_m)), v);
     layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), REGISTER_VECTORS * v);
     while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
@@ -131,38 +131,57 @@ static struct layout layout_of_tiles(const struct qn_facts *facts, const struct 
     return layout;
 }
 
-static struct layout layout_of(const struct qn_facts *facts, const struct qn_matmul *p, bool cpu)
+static struct layout layout_of(const struct qn_call *call, const struct qn_matmul *p, bool cpu)
 {
     struct layout layout = {0};
     if (!cpu)
-        return layout_of_tiles(facts, p, (struct qn_tile){GPU_TILE, GPU_TILE});
-    cut_tiles(&layout, facts, p);
-    split(&layout, facts, true, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p), p->k,
-          PART_K);
+        return layout_of_tiles(call->facts, p, (struct qn_tile){GPU_TILE, GPU_TILE});
+    cut_tiles(&layout, call, p);
+    split(&layout, call->facts, true, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p),
+          p->k, PART_K);
     return layout;
 }
 
-bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
+static bool cpu_fits(const struct qn_facts *facts, const char **why)
+{
+    *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
+                       : "the device has too little local memory";
+    return facts->cpu &&
+           facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
+}
+
+static bool gpu_fits(const struct qn_facts *facts, const char **why)
+{
+    *why = facts->max_work_group < SIDE * SIDE ? "the device's work-groups are too small"
+                                               : "the device has too little local memory";
+    return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
+}
+
+static bool blas_fits(const struct qn_facts *facts, const struct qn_matmul *p, const char **why)
+{
+    *why = !facts->blas                            ? "CLBlast may not be used"
+           : facts->max_alloc_bytes > most_of_blas ? "CLBlast counts elements in 32 bits"
+                                                   : "CLBlast multiplies two matrices of f32 "
+                                                     "and does nothing else";
+    return facts->blas && facts->max_alloc_bytes <= most_of_blas && p->a->dtype == QN_F32 &&
+           p->b->dtype == QN_F32 && p->c->dtype == QN_F32 && batch_of(p) == 1 &&
+           !p->epilogue.activation && !p->epilogue.residual;
+}
+
+bool qn_matmul_fits(const struct qn_call *call, const struct qn_matmul *p, enum qn_matmul_way way,
                     const char **why)
 {
     switch (way) {
+    case QN_MATMUL_THIN:
+        return qn_matmul_thin_fits(call, p, why);
     case QN_MATMUL_CPU:
-        *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
-                           : "the device has too little local memory";
-        return facts->cpu &&
-               facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
+        return cpu_fits(call->facts, why);
     case QN_MATMUL_GPU:
-        *why = facts->max_work_group < SIDE * SIDE ? "the device's work-groups are too small"
-                                                   : "the device has too little local memory";
-        return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
+        return gpu_fits(call->facts, why);
+    case QN_MATMUL_UNITS:
+        return qn_matmul_units_fits(call, p, why);
     case QN_MATMUL_BLAS:
-        *why = !facts->blas                            ? "CLBlast may not be used"
-               : facts->max_alloc_bytes > most_of_blas ? "CLBlast counts elements in 32 bits"
-                                                       : "CLBlast multiplies two matrices of f32 "
-                                                         "and does nothing else";
-        return facts->blas && facts->max_alloc_bytes <= most_of_blas && p->a->dtype == QN_F32 &&
-               p->b->dtype == QN_F32 && p->c->dtype == QN_F32 && batch_of(p) == 1 &&
-               !p->epilogue.activation && !p->epilogue.residual;
+        return blas_fits(call->facts, p, why);
     }
     return false;
 }
@@ -185,17 +204,38 @@ static void add_cost(const struct qn_matmul *p, struct qn_cost *cost)
     cost->flops = 2.0 * (double)count_of(p) * (double)p->k;
 }
 
-void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *p, enum qn_matmul_way way,
-                    struct qn_cost *cost)
+static void blas_cost(const struct qn_matmul *p, struct qn_cost *cost)
 {
     add_cost(p, cost);
-    if (way == QN_MATMUL_BLAS) {
-        cost->launches = p->bias ? 2 : 1;
-        memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
-        return;
-    }
-    const struct layout layout = layout_of(facts, p, way == QN_MATMUL_CPU);
+    cost->launches = p->bias ? 2 : 1;
+    memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
+}
+
+static void own_cost(const struct qn_call *call, const struct qn_matmul *p, bool cpu,
+                     struct qn_cost *cost)
+{
+    const struct layout layout = layout_of(call, p, cpu);
+    add_cost(p, cost);
     add_cost_of_parts(&layout, count_of(p), cost);
+}
+
+void qn_matmul_cost(const struct qn_call *call, const struct qn_matmul *p, enum qn_matmul_way way,
+                    struct qn_cost *cost)
+{
+    switch (way) {
+    case QN_MATMUL_THIN:
+        qn_matmul_thin_cost(call, p, cost);
+        return;
+    case QN_MATMUL_UNITS:
+        qn_matmul_units_cost(call, p, cost);
+        return;
+    case QN_MATMUL_BLAS:
+        blas_cost(p, cost);
+        return;
+    case QN_MATMUL_CPU:
+    case QN_MATMUL_GPU:
+        own_cost(call, p, way == QN_MATMUL_CPU, cost);
+    }
 }
 
 void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *p,
@@ -391,15 +431,29 @@ static qn_status finish(struct qn_emit *emit, const struct qn_call *call, const 
                         &(struct qn_parts){layout->parts, count_of(p), p->c, p->beta, p->epilogue});
 }
 
+static qn_status emit_own(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p, bool cpu)
+{
+    const struct layout layout = layout_of(call, p, cpu);
+    QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
+    return finish(emit, call, p, &layout);
+}
+
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *p, enum qn_matmul_way way)
 {
-    if (way == QN_MATMUL_BLAS)
+    switch (way) {
+    case QN_MATMUL_THIN:
+        return qn_matmul_thin_emit(emit, call, p);
+    case QN_MATMUL_UNITS:
+        return qn_matmul_units_emit(emit, call, p);
+    case QN_MATMUL_BLAS:
         return emit_blas(emit, call, p);
-    const bool cpu = way == QN_MATMUL_CPU;
-    const struct layout layout = layout_of(call->facts, p, cpu);
-    QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
-    return finish(emit, call, p, &layout);
+    case QN_MATMUL_CPU:
+    case QN_MATMUL_GPU:
+        return emit_own(emit, call, p, way == QN_MATMUL_CPU);
+    }
+    return QN_ERR_ARGUMENT;
 }
 
 qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,

@@ -26,7 +26,6 @@ struct qn_matmul {
     const struct qn_operand *bias; /* NULL: none; only with beta 0, and no batch */
     struct qn_epilogue epilogue;
     float beta;
-    int setting; /* of the CPU shape: an index into qn_matmul_settings */
 };
 
 /* Tiles as large as a block, or half as high and wide; they change no bit but through the number of
@@ -41,18 +40,21 @@ struct qn_column_sums {
 };
 
 enum qn_matmul_way {
-    QN_MATMUL_CPU,  /* one work-item per work-group, long vectors */
-    QN_MATMUL_GPU,  /* work-groups of 256 */
-    QN_MATMUL_BLAS, /* CLBlast; f32 only */
+    QN_MATMUL_THIN,  /* CPUs, where one operand is no wider or higher than a vector */
+    QN_MATMUL_CPU,   /* one work-item per work-group, long vectors; the settings above */
+    QN_MATMUL_GPU,   /* work-groups of 256 */
+    QN_MATMUL_UNITS, /* the device's matrix units; qn_matmul_units_settings */
+    QN_MATMUL_BLAS,  /* CLBlast; f32 only */
 };
 
-/* Whether the product can be computed that way on the device; if not, *why says why. */
-bool qn_matmul_fits(const struct qn_facts *facts, const struct qn_matmul *matmul,
+/* Whether the product can be computed that way on the device; if not, *why says why. All three take
+ * facts and setting from the call. */
+bool qn_matmul_fits(const struct qn_call *call, const struct qn_matmul *matmul,
                     enum qn_matmul_way way, const char **why);
 /* Fills everything in. */
-void qn_matmul_cost(const struct qn_facts *facts, const struct qn_matmul *matmul,
+void qn_matmul_cost(const struct qn_call *call, const struct qn_matmul *matmul,
                     enum qn_matmul_way way, struct qn_cost *cost);
-/* Uses call->facts and call->scratch. */
+/* Uses call->scratch. */
 qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
                          const struct qn_matmul *matmul, enum qn_matmul_way way);
 
@@ -68,7 +70,7 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *matmul, struct qn_tile tile,
                                struct qn_launch *launch);
 
-/* The way by the device's matrix units; call->setting chooses the tiles. */
+/* Two of the ways, each in a file of its own. */
 extern const char *const qn_matmul_units_settings[];
 bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *matmul,
                           const char **why);
@@ -76,8 +78,6 @@ void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *ma
                           struct qn_cost *cost);
 qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *matmul);
-
-/* The way for CPUs where one operand has no more rows or columns than a vector has elements. */
 bool qn_matmul_thin_fits(const struct qn_call *call, const struct qn_matmul *matmul,
                          const char **why);
 void qn_matmul_thin_cost(const struct qn_call *call, const struct qn_matmul *matmul,
@@ -89,10 +89,10 @@ qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
  * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. Those that are
  * ours alone, for products that CLBlast never computes, have OWN in their names. */
 #define QN_MATMUL_OWN_VARIANTS(product)                                                            \
-    QN_MATMUL_OTHER_VARIANT(product, thin)                                                         \
+    QN_MATMUL_VARIANT(product, thin, QN_MATMUL_THIN)                                               \
     QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
     QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
-    QN_MATMUL_OTHER_VARIANT(product, units)
+    QN_MATMUL_VARIANT(product, units, QN_MATMUL_UNITS)
 #define QN_MATMUL_VARIANTS(product)                                                                \
     QN_MATMUL_OWN_VARIANTS(product)                                                                \
     QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)
@@ -113,35 +113,17 @@ qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
     static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_fits(call->facts, &matmul, way, why);                                     \
+        return qn_matmul_fits(call, &matmul, way, why);                                            \
     }                                                                                              \
     static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
     {                                                                                              \
-        struct qn_matmul matmul = product(call);                                                   \
-        matmul.setting = call->setting;                                                            \
-        qn_matmul_cost(call->facts, &matmul, way, cost);                                           \
+        const struct qn_matmul matmul = product(call);                                             \
+        qn_matmul_cost(call, &matmul, way, cost);                                                  \
     }                                                                                              \
     static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
     {                                                                                              \
-        struct qn_matmul matmul = product(call);                                                   \
-        matmul.setting = call->setting;                                                            \
+        const struct qn_matmul matmul = product(call);                                             \
         return qn_matmul_emit(emit, call, &matmul, way);                                           \
-    }
-#define QN_MATMUL_OTHER_VARIANT(product, name)                                                     \
-    static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
-    {                                                                                              \
-        const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_##name##_fits(call, &matmul, why);                                        \
-    }                                                                                              \
-    static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
-    {                                                                                              \
-        const struct qn_matmul matmul = product(call);                                             \
-        qn_matmul_##name##_cost(call, &matmul, cost);                                              \
-    }                                                                                              \
-    static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
-    {                                                                                              \
-        const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_##name##_emit(emit, call, &matmul);                                       \
     }
 
 /* The same for column sums, in the shape of CPUs or of GPUs. */

@@ -23,13 +23,15 @@ static const struct factor {
     enum qn_matrix_type unit;
 } f16 = {"f16", QN_MATRIX_F16}, bf16 = {"bf16", QN_MATRIX_BF16}, tf32 = {"tf32", QN_MATRIX_TF32};
 
-/* The narrowest type of which every 16-bit operand is a part. */
+/* The narrowest type of which every 16-bit operand is a part. Two factors of bf16 hold 16 bits of a
+ * number of f32: enough where the result has no more. */
 static const struct factor *factor_of(const struct qn_matmul *p)
 {
     const qn_dtype a = p->a->dtype, b = p->b->dtype;
+    const bool exact = p->c->dtype == QN_F32 && (a == QN_F32 || b == QN_F32);
     if (a == QN_F16 && b == QN_F16)
         return &f16;
-    if (a != QN_F16 && b != QN_F16 && (a == QN_BF16 || b == QN_BF16))
+    if (a != QN_F16 && b != QN_F16 && (a == QN_BF16 || b == QN_BF16) && !exact)
         return &bf16;
     return &tf32;
 }

@@ -5,14 +5,16 @@
  * each layout with kernels of its own. A label that is no class counts as ignored; whoever brings
  * the data refuses it. The largest logit and the log of the sum are kept for the backward pass.
  */
-#include "op/cross_entropy.h"
+#include "ops/cross_entropy.h"
+
+#include "base/log.h"
 #include "base/shape.h"
 #include "ops/common.h"
 #include "ops/strip.h"
 
-#include <quern/ops.h>
-
 #include <string.h>
+
+enum { LOGITS, LABELS, WEIGHTS };
 
 /* Vectors of a plane that a work-item of a CPU takes. */
 enum { PLANE_VECTORS = 64 };
@@ -48,7 +50,7 @@ static struct qn_shape shape_of_labels(const struct qn_shape *logits, int dim)
 static qn_status shape(struct qn_shape_call *call)
 {
     const struct qn_cross_entropy_attr *attr = call->attr;
-    const struct qn_operand *logits = &call->in[0], *labels = &call->in[1];
+    const struct qn_operand *logits = &call->in[LOGITS];
     const int rank = logits->shape.rank;
     if (!qn_is_float(logits) || rank < 2)
         return qn_shape_error(call, "cross entropy takes logits (.., c) of a float type");
@@ -56,123 +58,101 @@ static qn_status shape(struct qn_shape_call *call)
         return qn_shape_error(call, "the classes cannot lie along dimension %d of %d",
                               attr->class_dim, rank);
     const int dim = class_dim(attr, &logits->shape);
-    const int64_t classes = logits->shape.dim[dim];
     const struct qn_shape rows = shape_of_labels(&logits->shape, dim);
-    if (classes < 1 || classes > INT32_MAX)
-        return qn_shape_error(call, "%lld classes", (long long)classes);
-    if ((labels->dtype != QN_U8 && labels->dtype != QN_I32) ||
-        !qn_shape_equal(&labels->shape, &rows))
-        return qn_shape_error(call, "labels must be u8 or i32, one for each %lld logits",
-                              (long long)classes);
-    if (qn_present(&call->in[2]) &&
-        (call->in[2].dtype != QN_F32 || !qn_is_row_of(&call->in[2], classes)))
-        return qn_shape_error(call, "there are %lld classes; weights must be as many, of f32",
-                              (long long)classes);
-    if (!(attr->smoothing >= 0 && attr->smoothing < 1))
-        return qn_shape_error(call, "a label smoothing of %g is not in [0, 1)",
-                              (double)attr->smoothing);
-    qn_shape_set(&call->out[0], QN_F32, rank - 1, rows.dim);
+    QN_TRY(qn_cross_entropy_shape(call, &rows, logits->shape.dim[dim], LABELS));
     qn_shape_set(&call->saved[0], QN_F32, rank, logits->shape.dim);
     call->saved[0].shape.dim[dim] = 2;
     return QN_OK;
 }
 
-static bool counts(const struct qn_cross_entropy_attr *attr, int64_t label, int64_t classes)
-{
-    return label >= 0 && label < classes && !(attr->ignore && label == attr->ignored_label);
-}
-
 static double loss_weight(const struct qn_call *call, const void *const *host)
 {
-    const int64_t rows = qn_operand_count(&call->in[1]), classes = sizes_of(call).classes;
-    const bool bytes = call->in[1].dtype == QN_U8, weighted = qn_present(&call->in[2]);
-    double sum = 0;
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t label = bytes ? ((const uint8_t *)host[1])[row] : ((const int32_t *)host[1])[row];
-        if (counts(call->attr, label, classes))
-            sum += weighted ? (double)((const float *)host[2])[label] : 1;
-    }
-    return sum;
+    return qn_cross_entropy_weight(call, host, sizes_of(call).classes, LABELS);
 }
 
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 12 * (double)qn_operand_count(&call->in[0]);
+    cost->flops = QN_CROSS_ENTROPY_FORWARD * (double)qn_operand_count(&call->in[0]);
     cost->bytes = qn_group_bytes(call, 0);
     cost->launches = 1;
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 14 * (double)qn_operand_count(&call->in[0]);
+    cost->flops = QN_CROSS_ENTROPY_BACKWARD * (double)qn_operand_count(&call->in[0]);
     cost->bytes = qn_group_bytes(call, 1);
     cost->launches = 1;
 }
 
-static void shape_rows(struct qn_launch *launch, const struct qn_call *call,
-                       const struct sizes *size, bool cpu)
+/* The logits where they are rows of classes. */
+static struct qn_cross_entropy_rows rows_of(const struct qn_call *call, const struct sizes *size,
+                                            bool cpu)
 {
-    const struct qn_walk walk = qn_walk_rows(call->facts, cpu, size->classes);
-    launch->program = "softmax_cross_entropy";
-    launch->global[0] = size->rows * walk.group;
-    launch->local[0] = walk.group;
-    qn_walk_options(launch, &walk);
+    return (struct qn_cross_entropy_rows){.logits = &call->in[LOGITS],
+                                          .rows = size->rows,
+                                          .n = size->classes,
+                                          .classes = size->classes,
+                                          .labels = LABELS,
+                                          .cpu = cpu};
 }
 
-static void shape_planes(struct qn_launch *launch, const struct qn_call *call,
-                         const struct sizes *size, bool cpu)
+static qn_status emit_planes(struct qn_emit *emit, const struct qn_call *call,
+                             const struct sizes *size, bool cpu, struct qn_launch *launch)
 {
     launch->program = "softmax_cross_entropy_planes";
     qn_strip_range(launch, call->facts,
                    &(struct qn_strip){size->rows, size->plane, 1, PLANE_VECTORS, cpu});
-}
-
-static qn_status emit_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                             struct qn_launch *launch)
-{
-    const struct sizes size = sizes_of(call);
-    if (size.plane == 1)
-        shape_rows(launch, call, &size, cpu);
-    else
-        shape_planes(launch, call, &size, cpu);
-    qn_launch_type(launch, "X", &call->in[0]);
-    qn_launch_type(launch, "LABEL", &call->in[1]);
+    qn_launch_type(launch, "X", &call->in[LOGITS]);
+    qn_launch_type(launch, "LABEL", &call->in[LABELS]);
     return qn_emit_launch(emit, launch);
 }
 
-/* An argument of the kernels of planes, which those of rows lack. */
-static struct qn_arg of_planes(const struct sizes *size, int64_t value)
+static qn_status forward_planes(struct qn_emit *emit, const struct qn_call *call,
+                                const struct sizes *size, bool cpu)
 {
-    return size->plane == 1 ? (struct qn_arg){0} : (struct qn_arg)QN_LONG(value);
+    const struct qn_cross_entropy_attr *attr = call->attr;
+    const struct qn_operand *in = call->in;
+    struct qn_launch launch = {
+        .kernel = "forward",
+        .args = {QN_BUF(&in[LOGITS]), QN_BUF(&in[LABELS]), QN_BUF(&in[WEIGHTS]),
+                 QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_LONG(size->classes),
+                 QN_INT(qn_present(&in[WEIGHTS])), QN_FLOAT(attr->smoothing), QN_INT(attr->ignore),
+                 QN_INT(attr->ignored_label), QN_INT(qn_present(&call->saved[0])),
+                 QN_LONG(size->rows), QN_LONG(size->plane)}};
+    return emit_planes(emit, call, size, cpu, &launch);
+}
+
+static qn_status backward_planes(struct qn_emit *emit, const struct qn_call *call,
+                                 const struct sizes *size, bool cpu)
+{
+    const struct qn_cross_entropy_attr *attr = call->attr;
+    const struct qn_operand *in = call->in;
+    struct qn_launch launch = {
+        .kernel = "backward",
+        .args = {QN_BUF(&in[LOGITS]), QN_BUF(&in[LABELS]), QN_BUF(&in[WEIGHTS]),
+                 QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->din[LOGITS]),
+                 QN_LONG(size->classes), QN_INT(qn_present(&in[WEIGHTS])),
+                 QN_FLOAT(attr->smoothing), QN_INT(attr->ignore), QN_INT(attr->ignored_label),
+                 QN_FLOAT(call->beta_in[LOGITS]), QN_LONG(size->rows), QN_LONG(size->plane)}};
+    qn_launch_type(&launch, "DX", &call->din[LOGITS]);
+    return emit_planes(emit, call, size, cpu, &launch);
 }
 
 static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    const struct qn_cross_entropy_attr *attr = call->attr;
     const struct sizes size = sizes_of(call);
-    struct qn_launch launch = {
-        .kernel = "forward",
-        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                 QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_LONG(size.classes),
-                 QN_INT(qn_present(&call->in[2])), QN_FLOAT(attr->smoothing), QN_INT(attr->ignore),
-                 QN_INT(attr->ignored_label), QN_INT(qn_present(&call->saved[0])),
-                 of_planes(&size, size.rows), of_planes(&size, size.plane)}};
-    return emit_launch(emit, call, cpu, &launch);
+    const struct qn_cross_entropy_rows rows = rows_of(call, &size, cpu);
+    return size.plane == 1 ? qn_cross_entropy_forward(emit, call, &rows)
+                           : forward_planes(emit, call, &size, cpu);
 }
 
 static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    const struct qn_cross_entropy_attr *attr = call->attr;
     const struct sizes size = sizes_of(call);
-    struct qn_launch launch = {
-        .kernel = "backward",
-        .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
-                 QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->din[0]),
-                 QN_LONG(size.classes), QN_INT(qn_present(&call->in[2])), QN_FLOAT(attr->smoothing),
-                 QN_INT(attr->ignore), QN_INT(attr->ignored_label), QN_FLOAT(call->beta_in[0]),
-                 of_planes(&size, size.rows), of_planes(&size, size.plane)}};
-    qn_launch_type(&launch, "DX", &call->din[0]);
-    return emit_launch(emit, call, cpu, &launch);
+    const struct qn_cross_entropy_rows rows = rows_of(call, &size, cpu);
+    return size.plane == 1 ? qn_cross_entropy_backward(emit, call, &rows, &call->din[LOGITS],
+                                                       call->beta_in[LOGITS])
+                           : backward_planes(emit, call, &size, cpu);
 }
 
 static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -218,26 +198,19 @@ const struct qn_op qn_op_softmax_cross_entropy = {
                 .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
                             {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
 
-static qn_tensor class_weights(qn_graph *graph, qn_tensor logits,
-                               const struct qn_cross_entropy_attr *attr, const float *values)
+static int64_t classes_of(const qn_graph *graph, qn_tensor logits,
+                          const struct qn_cross_entropy_attr *attr)
 {
     const struct qn_shape shape_ = qn_shape_of(graph, logits);
     const int dim = class_dim(attr, &shape_);
-    if (!values || dim < 0 || dim >= shape_.rank || shape_.dim[dim] < 1)
-        return (qn_tensor){0};
-    return qn_op_constant(graph, "class_weights", values, shape_.dim[dim]);
+    return dim >= 0 && dim < shape_.rank ? shape_.dim[dim] : 0;
 }
 
 qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                                    const qn_cross_entropy_params *params)
 {
-    const qn_cross_entropy_params none = {0};
-    params = params ? params : &none;
-    const struct qn_cross_entropy_attr attr = {.smoothing = (float)params->label_smoothing,
-                                               .ignore = params->ignore,
-                                               .ignored_label = params->ignore_label,
-                                               .class_dim = params->class_dim};
-    const qn_tensor in[] = {logits, labels,
-                            class_weights(graph, logits, &attr, params->class_weights)};
+    const struct qn_cross_entropy_attr attr = qn_cross_entropy_attr_of(params);
+    const qn_tensor in[] = {
+        logits, labels, qn_cross_entropy_weights(graph, params, classes_of(graph, logits, &attr))};
     return qn_op_apply(graph, &qn_op_softmax_cross_entropy, in, &attr);
 }

@@ -171,6 +171,40 @@ static void decoders_have_their_parameters(void **state)
     }
 }
 
+/* Whether a tensor with a number for each token that there is belongs to the used nodes. */
+static bool holds_logits(const qn_graph *graph, void (*mark)(const qn_graph *, bool *))
+{
+    bool used[512] = {0}, found = false;
+    assert_true(graph->n_nodes <= 512);
+    mark(graph, used);
+    for (int t = 1; t < graph->n_tensors; t++) {
+        const qn_shape *shape = &graph->tensors[t].symbolic.shape;
+        found |= used[graph->tensors[t].node] && shape->rank == 3 && shape->dim[2] == 99;
+    }
+    return found;
+}
+
+static void decoders_hold_logits_for_an_output_alone(void **state)
+{
+    (void)state;
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 16, .classes = 99};
+    static const struct {
+        qn_model_option option;
+        bool training, evaluation;
+        int outputs;
+    } cases[] = {{{"fused", "1"}, false, true, 2},
+                 {{"logits", "0"}, false, false, 1},
+                 {{"fused", "0"}, true, true, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build_for(&data, "gpt", &cases[i].option, 1);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(holds_logits(graph, qn_graph_mark_training), cases[i].training);
+        assert_int_equal(holds_logits(graph, qn_graph_mark_evaluation), cases[i].evaluation);
+        assert_int_equal(graph->n_outputs, cases[i].outputs);
+        qn_graph_destroy(&graph);
+    }
+}
+
 static void decoders_refuse_what_they_are_not(void **state)
 {
     (void)state;
@@ -216,6 +250,7 @@ int main(void)
         cmocka_unit_test(plain_networks_have_their_parameters),
         cmocka_unit_test(plain_networks_refuse_what_they_are_not),
         cmocka_unit_test(decoders_have_their_parameters),
+        cmocka_unit_test(decoders_hold_logits_for_an_output_alone),
         cmocka_unit_test(decoders_refuse_what_they_are_not),
         cmocka_unit_test(pixel_networks_have_their_parameters),
     };
