@@ -93,7 +93,7 @@ GROUP_KERNEL total(__global const float *norms, ulong norms_at, __global uint *c
         move_scale(now, skip, interval);
 }
 
-/* The norms are those of one parameter: whether it is updated, before all others are known. A single
+/* Of the norms of one parameter, before all are known, whether it is updated. A single
  * work-group. */
 GROUP_KERNEL alone(__global const float *norms, ulong norms_at, __global uint *control,
                    ulong control_at, ulong n, float log_beta1, float log_beta2)
