@@ -92,3 +92,21 @@ GROUP_KERNEL total(__global const float *norms, ulong norms_at, __global uint *c
     if (dynamic)
         move_scale(now, skip, interval);
 }
+
+/* Of the norms of one parameter, before all are known, whether it is updated. A single
+ * work-group. */
+GROUP_KERNEL alone(__global const float *norms, ulong norms_at, __global uint *control,
+                   ulong control_at, ulong n, float log_beta1, float log_beta2)
+{
+    __local float part[QN_WG];
+    norms += norms_at;
+    __global qn_control *now = QN_CONTROL(control, control_at);
+    const bool skip = !is_finite(safe_norm(norms, n, part));
+    if (get_local_id(0) != 0)
+        return;
+    const float update = (float)(now->applied + 1);
+    now->skip = skip;
+    now->grad_scale = skip ? 0.0f : 1.0f / now->loss_scale;
+    now->bias1 = -expm1(update * log_beta1);
+    now->bias2 = -expm1(update * log_beta2);
+}

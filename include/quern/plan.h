@@ -85,6 +85,13 @@ typedef struct qn_plan_params {
     const char *tuning;   /* what qn_tune found (tune.h): the variants to use where `variants` says
                              nothing; NULL or "": nothing was tuned */
     qn_optimizer optimizer;
+    bool early_updates; /* each parameter may be updated as soon as its gradient is complete, which
+                           then makes room for others: where this makes a plan possible or faster,
+                           the whole batch is one micro-step, and the storage is not f16 (its loss
+                           scale waits for all gradients). The numbers are the same to the bit, but
+                           for an update whose gradient is not finite: else it changes nothing, and
+                           here parameters whose own gradient is finite change. So it has to be
+                           asked for. A trainer of such a plan cannot clip, nor give gradients. */
 } qn_plan_params;
 
 /* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */
@@ -100,6 +107,7 @@ typedef struct qn_plan_info {
     int64_t smallest_budget; /* for which a plan of these params is found */
     int64_t next_budget;     /* the least with which the plan would be faster; 0: there is none */
     int64_t bytes_by_tag[QN_TAG_COUNT]; /* at the moment of the largest live bytes */
+    bool early_updates;                 /* parameters are updated as their gradients complete */
     int pools;
     uint64_t hash;
     const char *optimizer;
@@ -111,6 +119,7 @@ typedef struct qn_plan_point {
     double seconds; /* predicted for one update of every batch size of the params together */
     int64_t micro_batch;
     int recomputed_steps; /* of a micro-step */
+    bool early_updates;   /* parameters are updated as their gradients complete */
 } qn_plan_point;
 
 /* Makes a plan. Facts, params and all that it needs of the graph are copied; the graph's log

@@ -21,7 +21,7 @@ typedef struct qn_trainer qn_trainer;
 typedef struct qn_trainer_params {
     uint64_t seed;       /* of initial parameters and dropout */
     double weight_decay; /* of the optimizer */
-    double clip;         /* largest global gradient norm; 0: none */
+    double clip;         /* largest global gradient norm; 0: none; not under early_updates */
     bool poison;         /* debug: after each step fill what is dead with NaN; changes no result */
 } qn_trainer_params;
 
@@ -55,7 +55,8 @@ typedef struct qn_metrics {
     double losses[QN_METRICS_LOSSES]; /* each alone, without its coefficient; NAN without weight */
     double grad_norm; /* of the whole gradient, before clipping; 0 if nothing had weight */
     double lr;
-    bool skipped; /* the gradient was not finite, or nothing had weight: nothing changed */
+    bool skipped; /* the gradient was not finite, or nothing had weight: nothing changed, but for
+                     early_updates of parameters whose own gradient was finite */
 } qn_metrics;
 
 /* Runs one cycle: enqueues and returns. `previous` (may be NULL) receives the metrics of the update
@@ -99,7 +100,8 @@ typedef void (*qn_profile_fn)(void *user, const qn_profile_step *step);
 QN_API void qn_trainer_profile(qn_trainer *trainer, qn_profile_fn fn, void *user);
 
 /* The micro-steps of a cycle without the update: leaves the gradient of the whole effective batch
- * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything. */
+ * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything.
+ * QN_ERR_ARGUMENT under a plan with early_updates: it keeps no gradient. */
 QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle);
 QN_API qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, float *values,
                                           int64_t count);

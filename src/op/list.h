@@ -45,6 +45,7 @@
     X(attention)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
+    X(gradient_finite)                                                                             \
     X(sgd)                                                                                         \
     X(adam)                                                                                        \
     X(adamw)                                                                                       \

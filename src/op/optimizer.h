@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes of the operators sgd, adam, adamw, gradient_norm_partial and gradient_norm.
+ * Attributes of the operators sgd, adam, adamw, gradient_norm_partial, gradient_norm and
+ * gradient_finite.
  */
 #ifndef QN_OP_OPTIMIZER_H
 #define QN_OP_OPTIMIZER_H

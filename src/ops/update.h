@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the operators of the update share (internal; bound by the planner): gradient_norm_partial,
- * gradient_norm, sgd, adam, adamw. No operator.
+ * gradient_norm, gradient_finite, sgd, adam, adamw. No operator.
  *
  * Parameters lie in blocks: f32 arrays with a table (chunks, 4) of i32. Row k is {first element,
  * elements (at most 4096), flags (bit 0: weight decay applies), 0} of chunk k; what lies between

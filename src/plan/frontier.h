@@ -14,6 +14,7 @@ struct qn_point {
     int64_t micro_batch;
     int candidate;            /* number in the frontier of its micro-batch */
     int recomputed;           /* steps of a micro-step that run again */
+    bool early;               /* parameters are updated as their gradients complete */
     const char *largest_step; /* at the peak */
 };
 

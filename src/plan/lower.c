@@ -29,6 +29,7 @@ static bool allocate(struct lowering *l)
         (size_t)l->problem->persist->n_values + nodes * VALUES_PER_NODE + QN_MAX_BLOCKS + 1;
     l->forward = new_numbers(arena, tensors);
     l->gradient = new_numbers(arena, tensors);
+    l->first_reader = new_numbers(arena, nodes);
     l->saved = (int(*)[QN_MAX_SAVED])new_numbers(arena, nodes * QN_MAX_SAVED);
     l->temp = (int(*)[QN_MAX_TEMP])new_numbers(arena, nodes * QN_MAX_TEMP);
     l->written = qn_arena_new(arena, bool, values);
@@ -40,8 +41,9 @@ static bool allocate(struct lowering *l)
     l->problem->tasks =
         qn_arena_new(arena, struct qn_task,
                      nodes * (QN_MAX_GROUPS + 1) + QN_GRAPH_MAX_OUTPUTS + 2 * QN_MAX_BLOCKS + 1);
-    return l->forward && l->gradient && l->saved && l->temp && l->written && l->backward_read &&
-           l->used && l->wanted && l->problem->values && l->problem->producer && l->problem->tasks;
+    return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
+           l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
+           l->problem->tasks;
 }
 
 static qn_status begin(struct lowering *l, const struct qn_lowering *how,
@@ -49,9 +51,12 @@ static qn_status begin(struct lowering *l, const struct qn_lowering *how,
 {
     *problem = (struct qn_problem){
         .persist = persist, .facts = how->facts, .batch = batch, .n_values = persist->n_values};
-    *l = (struct lowering){.how = how, .graph = persist->graph, .problem = problem};
-    if (!allocate(l))
+    struct qn_optimizer_attr *optimizer = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
+    *l = (struct lowering){
+        .how = how, .graph = persist->graph, .problem = problem, .optimizer = optimizer};
+    if (!optimizer || !allocate(l))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    *optimizer = qn_optimizer_settings(&how->params->optimizer, l->graph->storage == QN_F16);
     memcpy(problem->values, persist->values, (size_t)persist->n_values * sizeof *problem->values);
     qn_status status = qn_graph_shapes(persist->graph, batch, how->arena, how->log, &l->shapes);
     if (status == QN_ERR_SHAPE && how->too_large)
@@ -123,6 +128,6 @@ qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist
     struct lowering l;
     QN_TRY(begin(&l, how, persist, qn_one_group(how->params, persist->graph), problem));
     qn_graph_mark_training(l.graph, l.used);
-    QN_TRY(qn_lower_add_update(&l));
+    qn_lower_add_update(&l);
     return price_all(&l);
 }

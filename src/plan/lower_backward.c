@@ -66,7 +66,7 @@ static bool writes_activation_gradient(struct lowering *l, int n, const struct q
     for (int i = 0; i < QN_MAX_WRITES && group->write[i].ref.kind; i++) {
         struct qn_ref ref = group->write[i].ref;
         int value = ref.kind == QN_REF_DIN ? qn_lower_value_of(l, n, ref) : -1;
-        if (value >= 0 && l->problem->values[value].life == QN_LIFE_MICRO)
+        if (value >= 0 && l->problem->values[value].tag == QN_TAG_ACTIVATION_GRADIENTS)
             return true;
     }
     return false;
@@ -122,9 +122,14 @@ static void note_backward_reads(struct lowering *l)
 void qn_lower_add_backward(struct lowering *l)
 {
     note_backward_reads(l);
+    if (l->problem->persist->early)
+        qn_lower_find_readers(l);
     for (int n = l->graph->n_nodes - 1; n >= 0; n--) {
         const struct qn_node *node = &l->graph->nodes[n];
-        if (l->used[n] && node->kind == QN_NODE_OPERATOR && !node->op->view)
-            add_node_backward(l, n);
+        if (!l->used[n] || node->kind != QN_NODE_OPERATOR || node->op->view)
+            continue;
+        add_node_backward(l, n);
+        if (l->problem->persist->early)
+            qn_lower_add_early(l, n);
     }
 }

@@ -1,95 +1,164 @@
 /* SPDX-License-Identifier: MIT
  *
- * The update: gradient norm, optimizer, and what operators commit once per update.
+ * The update: gradient norm, optimizer, and what operators commit once per update. Parameters are
+ * updated by the block, after the whole norm is known; or early, one by one in the micro-step, each
+ * as soon as its gradient is complete, so that the gradient can go.
  */
-#include "base/log.h"
-#include "op/optimizer.h"
+#include "base/shape.h"
 #include "plan/lowering.h"
 
-static struct qn_task *add_own_task(struct lowering *l, const char *op, const void *attr)
+/* Named after the parameter or, NULL, the operator. */
+static struct qn_task *add_own_task(struct lowering *l, const char *op, const char *name)
 {
     struct qn_task *task = &l->problem->tasks[l->problem->n_tasks++];
     const struct qn_op *found = qn_op_find(op);
-    *task =
-        (struct qn_task){.node = -1, .name = op, .op = found, .attr = attr, .group = found->groups};
+    *task = (struct qn_task){.node = -1,
+                             .name = name ? name : op,
+                             .op = found,
+                             .attr = l->optimizer,
+                             .group = found->groups};
     return task;
+}
+
+/* A parameter alone is an array, as a block is. */
+static struct qn_operand as_array(const struct lowering *l, int value)
+{
+    struct qn_operand operand = l->problem->values[value].operand;
+    int64_t count = qn_operand_count(&operand);
+    if (operand.dtype == QN_F32)
+        qn_shape_set(&operand, QN_F32, 1, &count);
+    return operand;
 }
 
 static void own_read(struct lowering *l, struct qn_task *task, int value, uint8_t index)
 {
-    task->reads[task->n_reads++] =
-        (struct qn_use){value, {QN_REF_IN, index}, l->problem->values[value].operand};
+    task->reads[task->n_reads++] = (struct qn_use){value, {QN_REF_IN, index}, as_array(l, value)};
 }
 
 static void own_write(struct lowering *l, struct qn_task *task, int value, struct qn_ref ref,
                       bool accumulates)
 {
-    task->writes[task->n_writes++] =
-        (struct qn_output_use){.value = value,
-                               .ref = ref,
-                               .operand = l->problem->values[value].operand,
-                               .in_place = -1,
-                               .accumulates = accumulates};
+    task->writes[task->n_writes++] = (struct qn_output_use){.value = value,
+                                                            .ref = ref,
+                                                            .operand = as_array(l, value),
+                                                            .in_place = -1,
+                                                            .accumulates = accumulates};
 }
 
-/* Sums of squares of every chunk of every block lie side by side in one value. */
-static int add_partials(struct lowering *l, int *parts)
+/* `count` units of a value, from unit `first` on: floats of an array, rows of a table. */
+static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count)
 {
-    const struct qn_persist *persist = l->problem->persist;
-    const struct qn_block *last = &persist->blocks[persist->n_blocks - 1];
-    struct qn_operand operand = {0};
-    qn_shape_set(&operand, QN_F32, 1, &(int64_t){last->first_chunk + last->chunks});
-    int whole = qn_lower_add_value(l, "gradient norm", &operand, QN_TAG_SCRATCH);
-    for (int b = 0; b < persist->n_blocks; b++) {
-        const struct qn_block *block = &persist->blocks[b];
-        qn_shape_set(&operand, QN_F32, 1, &(int64_t){block->chunks});
-        parts[b] = qn_lower_add_value(l, "gradient norm", &operand, QN_TAG_SCRATCH);
-        l->problem->values[parts[b]].block = whole;
-        l->problem->values[parts[b]].block_offset = block->first_chunk * (int64_t)sizeof(float);
-    }
-    return whole;
+    const struct qn_value of = l->problem->values[whole];
+    struct qn_operand operand = of.operand;
+    const int64_t unit = of.bytes / operand.shape.dim[0];
+    operand.shape.dim[0] = count;
+    const int value = qn_lower_add_value(l, of.name, &operand, of.tag);
+    l->problem->values[value].life = of.life;
+    l->problem->values[value].block = whole;
+    l->problem->values[value].block_offset = first * unit;
+    return value;
 }
 
-static void add_norm(struct lowering *l, const void *attr)
+/* --- the steps --- */
+
+/* The norms of the block's chunks, in their place among those of all; gives them. */
+static int add_partial(struct lowering *l, const struct qn_block *block, int norms,
+                       const char *name)
 {
-    const struct qn_persist *persist = l->problem->persist;
-    int parts[QN_MAX_BLOCKS];
-    int whole = add_partials(l, parts);
-    for (int b = 0; b < persist->n_blocks; b++) {
-        struct qn_task *task = add_own_task(l, "gradient_norm_partial", attr);
-        own_read(l, task, persist->blocks[b].gradients, 0);
-        own_read(l, task, persist->blocks[b].table, 1);
-        own_write(l, task, parts[b], (struct qn_ref)QN_OUT(0), b > 0);
-    }
-    own_read(l, add_own_task(l, "gradient_norm", attr), whole, 0);
+    const int part = add_slice(l, norms, block->first_chunk, block->chunks);
+    struct qn_task *task = add_own_task(l, "gradient_norm_partial", name);
+    own_read(l, task, block->gradients, 0);
+    own_read(l, task, block->table, 1);
+    own_write(l, task, part, (struct qn_ref)QN_OUT(0), block->first_chunk > 0);
+    return part;
 }
 
-static void add_optimizer(struct lowering *l, const char *op, const void *attr)
-{
-    for (int b = 0; b < l->problem->persist->n_blocks; b++) {
-        const struct qn_block *block = &l->problem->persist->blocks[b];
-        struct qn_task *task = add_own_task(l, op, attr);
-        own_read(l, task, block->parameters, 0);
-        own_read(l, task, block->gradients, 1);
-        own_read(l, task, block->table, 2);
-        own_write(l, task, block->parameters, (struct qn_ref)QN_OUT(0), false);
-        for (int s = 0; s < QN_MAX_SLOTS && block->slots[s] >= 0; s++)
-            own_write(l, task, block->slots[s], (struct qn_ref)QN_STATE(s), false);
-    }
-}
-
-qn_status qn_lower_add_update(struct lowering *l)
+static void add_optimizer(struct lowering *l, const struct qn_block *block, const char *name)
 {
     static const char *const operators[] = {
         [QN_SGD] = "sgd", [QN_ADAM] = "adam", [QN_ADAMW] = "adamw"};
-    struct qn_optimizer_attr *attr = qn_arena_new(l->how->arena, struct qn_optimizer_attr, 1);
-    if (!attr)
-        return qn_fail(l->how->log, QN_ERR_MEMORY, "plan: out of host memory");
-    *attr = qn_optimizer_settings(&l->how->params->optimizer, l->graph->storage == QN_F16);
-    if (l->problem->persist->n_blocks) {
-        add_norm(l, attr);
-        add_optimizer(l, operators[l->how->params->optimizer.kind], attr);
+    struct qn_task *task = add_own_task(l, operators[l->how->params->optimizer.kind], name);
+    own_read(l, task, block->parameters, 0);
+    own_read(l, task, block->gradients, 1);
+    own_read(l, task, block->table, 2);
+    own_write(l, task, block->parameters, (struct qn_ref)QN_OUT(0), false);
+    for (int s = 0; s < QN_MAX_SLOTS && block->slots[s] >= 0; s++)
+        own_write(l, task, block->slots[s], (struct qn_ref)QN_STATE(s), false);
+}
+
+/* --- after the cycle --- */
+
+/* The norms of all chunks, in a value of their own unless early updates left them. */
+static int add_norms(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    struct qn_operand operand = {0};
+    if (persist->early)
+        return persist->norms;
+    qn_shape_set(&operand, QN_F32, 1, &(int64_t){persist->n_chunks});
+    const int norms = qn_lower_add_value(l, "gradient norm", &operand, QN_TAG_SCRATCH);
+    for (int b = 0; b < persist->n_blocks; b++)
+        add_partial(l, &persist->blocks[b], norms, NULL);
+    return norms;
+}
+
+void qn_lower_add_update(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    if (persist->n_blocks) {
+        const int norms = add_norms(l);
+        own_read(l, add_own_task(l, "gradient_norm", NULL), norms, 0);
+        for (int b = 0; !persist->early && b < persist->n_blocks; b++)
+            add_optimizer(l, &persist->blocks[b], NULL);
     }
     qn_lower_add_forward(l, QN_PHASE_UPDATE);
-    return QN_OK;
+}
+
+/* --- early --- */
+
+/* The parameter is a block of its own, of parts of what its block has. */
+static void update_alone(struct lowering *l, int parameter)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    const struct qn_block *block = qn_block_of(persist, parameter);
+    const struct qn_value *value = &persist->values[persist->leaf[parameter]];
+    const struct qn_operand *shape = &value->operand;
+    const int64_t at = value->block_offset / (int64_t)sizeof(float);
+    struct qn_block alone = {.parameters = persist->leaf[parameter],
+                             .gradients = persist->gradient[parameter],
+                             .chunks = qn_chunks_of(persist, parameter),
+                             .first_chunk = persist->chunk[parameter]};
+    alone.table = add_slice(l, block->table, alone.first_chunk - block->first_chunk, alone.chunks);
+    for (int s = 0; s < QN_MAX_SLOTS; s++)
+        alone.slots[s] =
+            block->slots[s] < 0 ? -1 : add_slice(l, block->slots[s], at, qn_operand_count(shape));
+    const int part = add_partial(l, &alone, persist->norms, value->name);
+    own_read(l, add_own_task(l, "gradient_finite", value->name), part, 0);
+    add_optimizer(l, &alone, value->name);
+}
+
+/* A view reads nothing: whoever reads it reads what it shows. */
+void qn_lower_find_readers(struct lowering *l)
+{
+    for (int n = 0; n < l->graph->n_nodes; n++) {
+        const struct qn_node *node = &l->graph->nodes[n];
+        if (!l->used[n] || node->kind != QN_NODE_OPERATOR || node->op->view)
+            continue;
+        for (int i = 0; i < node->op->n_in; i++) {
+            if (!node->in[i])
+                continue;
+            int *first = &l->first_reader[l->graph->tensors[qn_lower_root_of(l, node->in[i])].node];
+            *first = *first < 0 ? n : *first;
+        }
+    }
+}
+
+/* After the backward pass of the first node that reads a parameter, its gradient is complete, and
+ * nothing reads the old parameter any more: what is recomputed later lies before that node, and the
+ * samples of the cycle have all been fetched in the forward pass. */
+void qn_lower_add_early(struct lowering *l, int n)
+{
+    for (int p = 0; p < n; p++)
+        if (l->problem->persist->gradient[p] >= 0 && l->first_reader[p] == n)
+            update_alone(l, p);
 }

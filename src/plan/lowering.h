@@ -5,6 +5,7 @@
 #ifndef QN_PLAN_LOWERING_H
 #define QN_PLAN_LOWERING_H
 
+#include "op/optimizer.h"
 #include "plan/problem.h"
 
 /* Working state of one lowering. Values are numbered by root tensor, so a view and what it views
@@ -14,9 +15,11 @@ struct lowering {
     const struct qn_graph *graph;
     struct qn_problem *problem;
     struct qn_shapes shapes;
+    const struct qn_optimizer_attr *optimizer;
     int *forward;  /* by tensor: value; -1 */
     int *gradient; /* by root tensor: value of the gradient; -1 */
     int (*saved)[QN_MAX_SAVED], (*temp)[QN_MAX_TEMP]; /* by node */
+    int *first_reader;   /* by node: of early updates, the first that reads its tensors; -1 */
     bool *written;       /* by value: some backward task has written it */
     bool *used;          /* by node */
     bool *wanted;        /* by tensor: its gradient is needed */
@@ -43,6 +46,10 @@ void qn_lower_add_forward(struct lowering *l, unsigned phase);
 /* --- the backward pass (lower_backward.c) and the update (lower_update.c) --- */
 
 void qn_lower_add_backward(struct lowering *l);
-qn_status qn_lower_add_update(struct lowering *l);
+/* Early updates: fills in l->first_reader, and adds the steps for the parameters whose gradient is
+ * complete after the backward pass of node n and of all nodes after it. */
+void qn_lower_find_readers(struct lowering *l);
+void qn_lower_add_early(struct lowering *l, int n);
+void qn_lower_add_update(struct lowering *l);
 
 #endif

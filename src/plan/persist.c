@@ -73,13 +73,13 @@ static void open_block(const struct qn_lowering *how, struct qn_persist *persist
 {
     struct qn_block *block = &persist->blocks[persist->n_blocks];
     int64_t count = bytes / (int64_t)sizeof(float);
-    const struct qn_block *previous = persist->n_blocks ? block - 1 : NULL;
     block->chunks = chunks;
-    block->first_chunk = previous ? previous->first_chunk + previous->chunks : 0;
+    block->first_chunk = persist->n_chunks;
     block->parameters =
         add_plain(persist, "parameters", QN_F32, count, QN_TAG_PARAMETERS, QN_LIFE_RUN);
-    block->gradients =
-        add_plain(persist, "gradients", QN_F32, count, QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
+    block->gradients = persist->early ? -1
+                                      : add_plain(persist, "gradients", QN_F32, count,
+                                                  QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
     for (int s = 0; s < QN_MAX_SLOTS; s++)
         block->slots[s] = s < slot_count(&how->params->optimizer)
                               ? add_plain(persist, s ? "second moments" : "first moments", QN_F32,
@@ -91,7 +91,8 @@ static void open_block(const struct qn_lowering *how, struct qn_persist *persist
     persist->n_blocks++;
 }
 
-/* A parameter and its gradient at `offset` of the open block. */
+/* A parameter and its gradient at `offset` of the open block; of early updates the gradient lives
+ * from its first write to its optimizer. */
 static void add_member(struct qn_persist *persist, int n, int64_t offset)
 {
     const struct qn_node *node = &persist->graph->nodes[n];
@@ -105,9 +106,12 @@ static void add_member(struct qn_persist *persist, int n, int64_t offset)
                              .block_offset = offset};
     persist->leaf[n] = add_value(persist, &value);
     value.tag = QN_TAG_GRADIENTS;
-    value.life = QN_LIFE_CYCLE;
+    value.life = persist->early ? QN_LIFE_MICRO : QN_LIFE_CYCLE;
     value.block = block->gradients;
+    value.block_offset = persist->early ? 0 : offset;
     persist->gradient[n] = add_value(persist, &value);
+    persist->chunk[n] = persist->n_chunks;
+    persist->n_chunks += qn_chunks_of(persist, n);
 }
 
 /* The run of trainable nodes from `first` on that fits one allocation: gives the node after it. */
@@ -125,7 +129,7 @@ static int block_end(const struct qn_lowering *how, const struct qn_persist *per
         if (*bytes && size > largest_block(how) - *bytes)
             break;
         *bytes += size;
-        *chunks += (int)qn_div_up(qn_operand_count(&graph->nodes[n].leaf), QN_CHUNK);
+        *chunks += qn_chunks_of(persist, n);
     }
     return n;
 }
@@ -177,6 +181,14 @@ static qn_status lay_blocks(const struct qn_lowering *how, struct qn_persist *pe
     return QN_OK;
 }
 
+/* What the norm of the whole gradient needs when no gradient is there any more. */
+static void add_norms(struct qn_persist *persist)
+{
+    if (persist->early && persist->n_chunks)
+        persist->norms = add_plain(persist, "gradient norm", QN_F32, persist->n_chunks,
+                                   QN_TAG_SCRATCH, QN_LIFE_CYCLE);
+}
+
 /* --- everything else --- */
 
 static void add_untrained(struct qn_persist *persist, int n)
@@ -214,15 +226,16 @@ static void add_state(struct qn_persist *persist, int n, const struct qn_shape_c
 static bool allocate(const struct qn_lowering *how, struct qn_persist *persist)
 {
     size_t nodes = (size_t)persist->graph->n_nodes;
-    size_t capacity = nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * 5 + 1;
+    size_t capacity = nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * 5 + 2;
     persist->values = qn_arena_new(how->arena, struct qn_value, capacity);
     persist->trainable = qn_arena_new(how->arena, bool, nodes);
     persist->leaf = qn_arena_new(how->arena, int, nodes);
     persist->gradient = qn_arena_new(how->arena, int, nodes);
+    persist->chunk = qn_arena_new(how->arena, int, nodes);
     persist->state = qn_arena_alloc(how->arena, nodes, sizeof *persist->state);
     persist->gather = qn_arena_alloc(how->arena, nodes, sizeof *persist->gather);
     if (!persist->values || !persist->trainable || !persist->leaf || !persist->gradient ||
-        !persist->state || !persist->gather)
+        !persist->chunk || !persist->state || !persist->gather)
         return false;
     for (size_t n = 0; n < nodes; n++) {
         persist->leaf[n] = persist->gradient[n] = -1;
@@ -243,7 +256,7 @@ static qn_status check_sizes(const struct qn_lowering *how, const struct qn_pers
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
                           struct qn_persist *persist)
 {
-    *persist = (struct qn_persist){.graph = graph};
+    *persist = (struct qn_persist){.graph = graph, .early = how->early, .norms = -1};
     struct qn_shapes shapes;
     QN_TRY(qn_graph_shapes(graph, qn_one_group(how->params, graph), how->arena, how->log, &shapes));
     if (!allocate(how, persist))
@@ -254,6 +267,7 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
     mark_trainable(persist);
     QN_TRY(check_parameters(how, persist));
     QN_TRY(lay_blocks(how, persist));
+    add_norms(persist);
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
@@ -264,12 +278,26 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
     return check_sizes(how, persist);
 }
 
-/* --- the optimizer's table of chunks --- */
+/* --- chunks --- */
+
+const struct qn_block *qn_block_of(const struct qn_persist *persist, int node)
+{
+    const struct qn_block *block = persist->blocks;
+    while (block->parameters != persist->values[persist->leaf[node]].block)
+        block++;
+    return block;
+}
+
+int qn_chunks_of(const struct qn_persist *persist, int node)
+{
+    return (int)qn_div_up(qn_operand_count(&persist->graph->nodes[node].leaf), QN_CHUNK);
+}
 
 static int add_chunks(const struct qn_persist *persist, int n, int32_t (*table)[4])
 {
     const struct qn_node *node = &persist->graph->nodes[n];
-    int64_t first = persist->values[persist->leaf[n]].block_offset / (int64_t)sizeof(float);
+    int64_t offset = persist->early ? 0 : persist->values[persist->leaf[n]].block_offset;
+    int64_t first = offset / (int64_t)sizeof(float);
     int64_t count = qn_operand_count(&node->leaf);
     int chunks = 0;
     for (int64_t done = 0; done < count; done += QN_CHUNK) {

@@ -50,7 +50,8 @@ int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room)
         points[i] = (qn_plan_point){.bytes = point->bytes,
                                     .seconds = point->seconds,
                                     .micro_batch = point->micro_batch,
-                                    .recomputed_steps = point->recomputed};
+                                    .recomputed_steps = point->recomputed,
+                                    .early_updates = point->early};
     }
     return count;
 }
@@ -257,6 +258,7 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .keep_all_seconds = keep_all,
         .smallest_budget = all->points[0].bytes,
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
+        .early_updates = all->points[chosen].early,
         .pools = plan->placement.n_pools,
         .optimizer = optimizers[plan->params.optimizer.kind],
     };
@@ -264,27 +266,55 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
     sum_tags(plan);
 }
 
+/* A way to train: with updates after the cycle, or early. */
+struct way {
+    struct qn_lowering how;
+    struct qn_persist persist;
+    struct qn_lists lists;
+};
+
+static qn_status search(struct qn_plan *plan, struct way *way)
+{
+    QN_TRY(qn_persist_make(&way->how, plan->graph, &way->persist));
+    QN_TRY(qn_lists_find(&way->how, &way->persist, &way->lists));
+    way->how.lists = &way->lists;
+    return qn_search(&way->how, &way->persist, &plan->frontier);
+}
+
+/* Early updates need the whole gradient of a parameter after one micro-step, and a loss scale that
+ * no other gradient decides. */
+static bool may_update_early(const struct qn_plan *plan)
+{
+    const struct qn_plan_params *params = &plan->params;
+    return params->early_updates && plan->graph->storage != QN_F16 &&
+           (!params->micro_batch || params->micro_batch >= qn_largest_batch(params));
+}
+
 static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
                                   int64_t *smallest)
 {
-    struct qn_lowering how = {.arena = &plan->arena,
-                              .facts = &plan->facts,
-                              .params = &plan->params,
-                              .log = &plan->log,
-                              .tuning = tuning};
-    struct qn_lists lists;
+    struct way ways[2];
     double keep_all;
-    how.calibration = qn_seconds_calibrate(tuning, &plan->facts, &plan->arena);
-    QN_TRY(qn_persist_make(&how, plan->graph, &plan->persist));
-    QN_TRY(qn_lists_find(&how, &plan->persist, &lists));
-    how.lists = &lists;
-    QN_TRY(qn_search(&how, &plan->persist, &plan->frontier));
+    const struct qn_lowering how = {.arena = &plan->arena,
+                                    .facts = &plan->facts,
+                                    .params = &plan->params,
+                                    .log = &plan->log,
+                                    .tuning = tuning,
+                                    .calibration =
+                                        qn_seconds_calibrate(tuning, &plan->facts, &plan->arena)};
+    for (int early = 0; early <= may_update_early(plan); early++) {
+        ways[early].how = how;
+        ways[early].how.early = early;
+        QN_TRY(search(plan, &ways[early]));
+    }
     if (smallest)
         *smallest = plan->frontier.count ? plan->frontier.points[0].bytes : 0;
     const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
     if (chosen < 0)
         return refuse(plan);
-    QN_TRY(qn_search_build(&how, &plan->persist, &plan->frontier.points[chosen], &plan->program,
+    const struct qn_point *point = &plan->frontier.points[chosen];
+    plan->persist = ways[point->early].persist;
+    QN_TRY(qn_search_build(&ways[point->early].how, &plan->persist, point, &plan->program,
                            &plan->placement, &keep_all));
     fill_info(plan, chosen, keep_all);
     return QN_OK;

@@ -85,6 +85,8 @@ char *qn_plan_text(const qn_plan *plan)
     const struct qn_plan_info *info = &plan->info;
     add_split(&text, plan);
     add_recomputed(&text, plan);
+    if (info->early_updates)
+        qn_text_add(&text, "updates as gradients complete\n");
     qn_text_add(&text, "predicted: %.3g s an update, %+.1f %% against keeping everything\n",
                 info->seconds, 100 * (info->seconds / info->keep_all_seconds - 1));
     qn_text_add(&text, "bytes at the peak:\n");
@@ -158,10 +160,12 @@ char *qn_plan_json(const qn_plan *plan)
                 ", \"live_bytes\": %" PRId64 ", \"smallest_budget_bytes\": %" PRId64
                 ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
-                ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d",
+                ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d"
+                ", \"early_updates\": %s",
                 info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
                 info->next_budget, plan->program.cycles[0].batch, info->micro_batch,
-                info->micro_steps, info->remainder, info->steps, info->recomputed_steps);
+                info->micro_steps, info->remainder, info->steps, info->recomputed_steps,
+                info->early_updates ? "true" : "false");
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
     qn_text_add(&text, ", \"measured_steps\": %d, \"optimizer\": \"%s\", ", measured_steps(plan),

@@ -29,9 +29,10 @@ struct qn_value {
 enum { QN_MAX_BLOCKS = 16, QN_MAX_SLOTS = 2, QN_CHUNK = 4096 };
 
 /* Trainable parameters that one optimizer launch updates; its parts lie in `parameters` as in
- * `gradients` and the optimizer's slots, at the same offsets. */
+ * `gradients` and the optimizer's slots, at the same offsets. Of early updates only the storage is
+ * shared: each parameter is updated alone, and its gradient stands alone. */
 struct qn_block {
-    int parameters, gradients, slots[QN_MAX_SLOTS], table; /* values; slots of -1 do not exist */
+    int parameters, gradients, slots[QN_MAX_SLOTS], table; /* values; -1: does not exist */
     int chunks, first_chunk; /* of QN_CHUNK elements at most; first in the list of all blocks */
 };
 
@@ -46,7 +47,11 @@ struct qn_persist {
     int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;
-    int control; /* value of the control block */
+    int n_chunks; /* of all blocks */
+    int *chunk;   /* by node: number of a trainable parameter's first chunk in the list of all */
+    int control;  /* value of the control block */
+    bool early;   /* parameters are updated in the micro-step, as their gradients complete */
+    int norms;    /* value of early updates: the norms of all chunks; -1 */
 };
 
 enum qn_task_kind { QN_TASK_GROUP, QN_TASK_UPLOAD, QN_TASK_DOWNLOAD };
@@ -110,6 +115,7 @@ struct qn_lowering {
     double calibration; /* what estimated seconds are multiplied with to go with measured ones; 0:
                            nothing was measured */
     const struct qn_lists *lists; /* candidates of local search (improve.h); NULL: none */
+    bool early;                   /* lay out what is persistent for early updates */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
                         cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
@@ -125,7 +131,12 @@ int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph 
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
                           struct qn_persist *persist);
 
-/* The rows of a block's table (ops/update.h says what they mean): block->chunks of them. */
+/* The block of a trainable parameter, and how many chunks the parameter has. */
+const struct qn_block *qn_block_of(const struct qn_persist *persist, int node);
+int qn_chunks_of(const struct qn_persist *persist, int node);
+
+/* The rows of a block's table (ops/update.h says what they mean): block->chunks of them. Of early
+ * updates they count elements from the beginning of their parameter. */
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
                     int32_t (*table)[4]);
 

@@ -242,7 +242,7 @@ static void store_persistent(struct qn_program *program, const struct qn_persist
     for (int v = 0; v < persist->n_values; v++) {
         const struct qn_value *value = &persist->values[v];
         program->persistent[v] = -1;
-        if (alone || value->block >= 0)
+        if (alone || value->block >= 0 || value->life == QN_LIFE_MICRO)
             continue;
         bool run = value->life == QN_LIFE_RUN;
         program->persistent[v] =

@@ -242,6 +242,7 @@ static qn_status try_candidate(const struct look *l, const struct option *o, int
                                    .micro_batch = o->micro_batch,
                                    .candidate = candidate,
                                    .recomputed = program.phases[0].recomputed,
+                                   .early = l->persist->early,
                                    .largest_step = peak_step(&program)};
     return qn_frontier_add(l->frontier, &point, l->how->arena)
                ? QN_OK
@@ -277,6 +278,10 @@ static qn_status try_micro_batch(const struct look *l, int64_t micro_batch)
 static int useful_micro_batches(const struct qn_lowering *how, int64_t group, int64_t *sizes)
 {
     int64_t batch = qn_largest_batch(how->params);
+    if (how->early) {
+        sizes[0] = batch;
+        return 1;
+    }
     if (how->params->micro_batch) {
         sizes[0] = how->params->micro_batch < batch ? how->params->micro_batch : batch;
         return 1;
@@ -295,7 +300,8 @@ static int useful_micro_batches(const struct qn_lowering *how, int64_t group, in
 }
 
 /* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
- * none, and whenever anything else goes wrong, it is tried again, aloud. */
+ * none (and early updates are not all there is), and whenever anything else goes wrong, it is tried
+ * again, aloud. */
 static qn_status try_all(const struct look *l, const int64_t *sizes, int count)
 {
     bool too_large, any = false;
@@ -307,7 +313,7 @@ static qn_status try_all(const struct look *l, const int64_t *sizes, int count)
     for (int i = 0; i < count; i++) {
         too_large = false;
         qn_status status = try_micro_batch(&silent, sizes[i]);
-        if (status != QN_OK && too_large && (any || i + 1 < count))
+        if (status != QN_OK && too_large && (any || i + 1 < count || l->how->early))
             continue;
         if (status != QN_OK)
             QN_TRY(try_micro_batch(l, sizes[i]));
@@ -324,7 +330,6 @@ qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *pers
     struct qn_frontier rough = {.count = 0};
     const struct look first = {how, persist, NULL, &rough},
                       second = {how, persist, &rough, frontier};
-    *frontier = (struct qn_frontier){.count = 0};
     QN_TRY(try_all(&first, sizes, count));
     for (int i = 0; i < count; i++)
         if (is_left(&second, sizes[i], -1))

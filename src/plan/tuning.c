@@ -130,7 +130,8 @@ static void add_shape(struct qn_text *text, const struct qn_problem *problem, in
                       const struct qn_operand *operand)
 {
     const struct qn_shape *shape = &operand->shape;
-    const bool grows = problem->values[value].life == QN_LIFE_MICRO && problem->batch > 0 &&
+    const bool grows = problem->values[value].life == QN_LIFE_MICRO &&
+                       problem->values[value].tag != QN_TAG_GRADIENTS && problem->batch > 0 &&
                        shape->rank > 0 && shape->dim[0] % problem->batch == 0;
     for (int i = 0; i < shape->rank; i++) {
         const int64_t size = i == 0 && grows ? shape->dim[0] / problem->batch : shape->dim[i];

@@ -68,6 +68,9 @@ qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, f
         return QN_ERR_ARGUMENT;
     QN_TRY(find(trainer, parameter, count, &named, text));
     const struct qn_persist *persist = &trainer->plan->persist;
+    if (persist->early)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "%s: the plan's early_updates leave no gradient", parameter);
     for (int n = 0; n < persist->graph->n_nodes; n++)
         if (persist->leaf[n] == named.value && persist->gradient[n] >= 0)
             return qn_trainer_read_value(trainer, persist->gradient[n], 0, values,

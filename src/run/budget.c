@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-/* Values that stand alone and live as long as the run. Both plans have the same ones, under the
- * same numbers: neither budget nor micro-batch matters to them. */
+/* Values that stand alone and live as long as the run. Both plans have the same ones in the same
+ * order: neither budget nor micro-batch matters to them. Only the optimizer's tables differ where
+ * one plan has early updates. */
 static bool moves(const struct qn_value *value)
 {
     return value->life == QN_LIFE_RUN && value->block < 0;
@@ -44,6 +45,7 @@ static qn_status write_all(struct qn_trainer *trainer, const unsigned char *host
         QN_TRY(qn_trainer_write_value(trainer, v, 0, host, persist->values[v].bytes));
         host += persist->values[v].bytes;
     }
+    QN_TRY(qn_trainer_write_tables(trainer));
     return qn_trainer_check(trainer, qn_device_finish(trainer->device));
 }
 
@@ -95,6 +97,7 @@ qn_status qn_trainer_set_budget(qn_trainer *trainer, int64_t budget)
     qn_plan_params params = trainer->plan->params;
     qn_plan *plan;
     params.budget = budget;
+    params.early_updates &= !(trainer->params.clip > 0);
     QN_TRY(qn_plan_create(&plan, trainer->plan->graph, &trainer->plan->facts, &params, NULL));
     qn_status status = qn_trainer_check(trainer, qn_device_finish(trainer->device));
     if (status == QN_OK)

@@ -197,6 +197,9 @@ qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
     if (!trainer)
         return QN_ERR_ARGUMENT;
     QN_TRY(begin(trainer, cycle, &plan));
+    if (trainer->plan->persist.early)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "accumulate: the plan's early_updates leave no gradient");
     QN_TRY(qn_trainer_finish(trainer, NULL));
     struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
     return end_cycle(trainer, slot, accumulate(trainer, cycle, plan, slot));

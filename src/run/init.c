@@ -83,12 +83,20 @@ static qn_status write_table(struct qn_trainer *trainer, const struct qn_block *
     return status;
 }
 
+qn_status qn_trainer_write_tables(struct qn_trainer *trainer)
+{
+    const struct qn_persist *persist = &trainer->plan->persist;
+    for (int b = 0; b < persist->n_blocks; b++)
+        QN_TRY(write_table(trainer, &persist->blocks[b]));
+    return QN_OK;
+}
+
 static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *block)
 {
     QN_TRY(fill_value(trainer, block->parameters, 0));
     for (int s = 0; s < QN_MAX_SLOTS && block->slots[s] >= 0; s++)
         QN_TRY(fill_value(trainer, block->slots[s], 0));
-    return write_table(trainer, block);
+    return QN_OK;
 }
 
 static qn_status init_state(struct qn_trainer *trainer, int n)
@@ -115,6 +123,7 @@ qn_status qn_trainer_initialise(struct qn_trainer *trainer)
     QN_TRY(init_control(trainer));
     for (int b = 0; b < persist->n_blocks; b++)
         QN_TRY(init_block(trainer, &persist->blocks[b]));
+    QN_TRY(qn_trainer_write_tables(trainer));
     for (int n = 0; n < persist->graph->n_nodes; n++)
         QN_TRY(persist->leaf[n] >= 0 ? init_parameter(trainer, n) : init_state(trainer, n));
     return qn_device_finish(trainer->device);

@@ -19,7 +19,7 @@ static qn_profile_kind kind_of(const struct qn_phase_run *phase, const struct qn
 {
     if (task->kind != QN_TASK_GROUP)
         return QN_PROFILE_TRANSFER;
-    if (phase->kind == QN_RUN_UPDATE)
+    if (phase->kind == QN_RUN_UPDATE || task->node < 0)
         return QN_PROFILE_UPDATE;
     if (phase->kind == QN_RUN_EVALUATION)
         return QN_PROFILE_EVALUATION;

@@ -44,22 +44,14 @@ qn_status qn_list_weights(const struct qn_trainer *trainer, struct qn_arena *are
     return complete ? QN_OK : qn_fail(&trainer->log, QN_ERR_MEMORY, "save: out of host memory");
 }
 
-static const struct qn_block *block_of(const struct qn_persist *persist, int parameter)
-{
-    for (int b = 0; b < persist->n_blocks; b++)
-        if (persist->blocks[b].parameters == persist->values[parameter].block)
-            return &persist->blocks[b];
-    return NULL;
-}
-
 static bool append_slots(const struct qn_trainer *trainer, struct qn_arena *arena, int n,
                          struct qn_tensor_list *list)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
     const struct qn_node *node = &persist->graph->nodes[n];
-    const struct qn_block *block = block_of(persist, persist->leaf[n]);
+    const struct qn_block *block = qn_block_of(persist, n);
     bool complete = true;
-    for (int s = 0; block && s < QN_MAX_SLOTS && block->slots[s] >= 0; s++) {
+    for (int s = 0; s < QN_MAX_SLOTS && block->slots[s] >= 0; s++) {
         char text[160];
         snprintf(text, sizeof text, "%s.%s", node->name,
                  qn_optimizer_slot_name(trainer->plan->params.optimizer.kind, s));

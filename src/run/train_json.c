@@ -42,6 +42,7 @@ static const struct field plan_fields[] = {
     {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL},
     {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL},
     {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL},
+    PLAN(early_updates, FLAG),
 };
 
 #define TRAIN(name, kind)                                                                          \

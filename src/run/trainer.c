@@ -139,6 +139,9 @@ qn_status qn_trainer_open_plan(struct qn_trainer *trainer)
 
 static qn_status open_all(struct qn_trainer *trainer)
 {
+    if (trainer->plan->persist.early && trainer->params.clip > 0)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "trainer: clip waits for the whole gradient, and early_updates do not");
     QN_TRY(keep_names(trainer));
     QN_TRY(qn_trainer_open_plan(trainer));
     return qn_trainer_initialise(trainer);

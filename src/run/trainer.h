@@ -100,6 +100,9 @@ qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage);
 /* Draws parameters, writes constants, tables and initial state. */
 qn_status qn_trainer_initialise(struct qn_trainer *trainer);
 
+/* Writes the tables that tell optimizers where parameters lie. */
+qn_status qn_trainer_write_tables(struct qn_trainer *trainer);
+
 /* Sums of the weights of every loss over the cycle, from the host's data, in double. */
 qn_status qn_trainer_weigh(struct qn_trainer *trainer, const struct qn_cycle *cycle,
                            double weight[QN_MAX_LOSSES]);

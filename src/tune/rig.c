@@ -129,23 +129,26 @@ static qn_status fill_operand(struct qn_rig *rig, int index)
     return status;
 }
 
-/* The block whose table the operand is; NULL: it is none. */
+/* The block of whose table the operand is a part, or all; NULL: it is none. */
 static const struct qn_block *block_of(const struct qn_rig *rig, int index)
 {
     const struct qn_persist *persist = rig->problem->persist;
+    const int root = qn_value_root(rig->problem, rig->values[index]);
     for (int b = 0; b < persist->n_blocks; b++)
-        if (persist->blocks[b].table == rig->values[index])
+        if (persist->blocks[b].table == root)
             return &persist->blocks[b];
     return NULL;
 }
 
 static qn_status fill_table(struct qn_rig *rig, int index, const struct qn_block *block)
 {
+    const struct qn_value *value = &rig->problem->values[rig->values[index]];
     int32_t(*table)[4] = malloc((size_t)block->chunks * sizeof *table);
     if (!table)
         return QN_ERR_MEMORY;
     qn_block_table(rig->problem->persist, block, table);
-    qn_status status = qn_slab_write(rig->slab, index, 0, table, (int64_t)block->chunks * 16, NULL);
+    qn_status status =
+        qn_slab_write(rig->slab, index, 0, (char *)table + value->block_offset, value->bytes, NULL);
     free(table);
     return status;
 }

@@ -587,7 +587,7 @@ static double seconds_of(const qn_graph *graph, const qn_plan_params *params, un
     const struct qn_lowering how = {
         .arena = &arena, .facts = &facts, .params = params, .without_seeds = without};
     struct qn_persist persist;
-    struct qn_frontier frontier;
+    struct qn_frontier frontier = {.count = 0};
     assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
     assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
     const int found = qn_frontier_find(&frontier, params->budget);

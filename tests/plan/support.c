@@ -130,6 +130,26 @@ static void check_steps(const qn_plan *plan)
     }
 }
 
+/* After its optimizer nothing reads a parameter, or its gradient, in that phase. */
+static void check_updates(const qn_plan *plan)
+{
+    for (int p = 0; p < plan->program.n_phases; p++) {
+        const struct qn_phase_run *phase = &plan->program.phases[p];
+        const struct qn_task *tasks = phase->problem->tasks;
+        for (int i = 0; i < phase->n_steps; i++) {
+            const struct qn_task *update = &tasks[phase->steps[i].task];
+            if (update->node >= 0 || strcmp(update->group->name, "step") != 0)
+                continue;
+            for (int later = i + 1; later < phase->n_steps; later++) {
+                const struct qn_task *task = &tasks[phase->steps[later].task];
+                for (int r = 0; r < task->n_reads; r++)
+                    for (int u = 0; u < 2; u++)
+                        assert_true(task->reads[r].value != update->reads[u].value);
+            }
+        }
+    }
+}
+
 static void check_tags(const qn_plan *plan)
 {
     int64_t sum = 0;
@@ -146,6 +166,7 @@ void test_invariants(const qn_plan *plan)
     check_storages(plan);
     check_live(plan);
     check_steps(plan);
+    check_updates(plan);
     check_tags(plan);
 }
 
@@ -197,10 +218,19 @@ static void poison_after(struct memory *m, int at)
             poison(m, i);
 }
 
+/* Whether a phase's problem calls some bytes of a persistent value by a number of its own. */
+static bool is_slice(const struct qn_problem *problem, int value)
+{
+    const int persistent = problem->persist->n_values;
+    return value >= persistent && qn_value_root(problem, value) < persistent;
+}
+
 /* Persistent values are the same number in every phase; others are numbered by the phase's problem.
  */
 static int number_of(const struct qn_phase_run *phase, int phase_number, int value)
 {
+    if (is_slice(phase->problem, value))
+        return qn_value_root(phase->problem, value);
     return phase->problem->values[value].life == QN_LIFE_MICRO ? (phase_number + 1) * 100000 + value
                                                                : value;
 }
@@ -213,7 +243,7 @@ static void touch(struct memory *m, int p, int value, int storage, bool write)
     const struct qn_problem *problem = phase->problem;
     bool whole = true;
     for (int v = 0; v < problem->n_values; v++)
-        if (problem->values[v].block == value) {
+        if (problem->values[v].block == value && !is_slice(problem, v)) {
             touch(m, p, v, storage, write);
             whole = false;
         }

@@ -82,6 +82,7 @@ struct memory_settings {
     const char *chosen, *variants;
     qn_dtype storage;
     enum tune_mode tune;
+    bool early_updates;
 };
 
 /* Texts are borrowed from the recipe. */
