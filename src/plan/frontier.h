@@ -22,6 +22,7 @@ struct qn_point {
 struct qn_frontier {
     struct qn_point *points;
     int count, room;
+    int placed; /* programs that were placed to find it, which takes the search most of its time */
 };
 
 /* Whether a point is neither larger nor slower than that. */

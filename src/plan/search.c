@@ -178,6 +178,7 @@ static qn_status add_point(struct search *s, const struct qn_option *o,
     struct qn_placement placement;
     QN_TRY(qn_option_program(o, bound->candidate, arena, &program));
     const qn_status status = place(s->how, &program, arena, &placement);
+    s->frontier->placed++;
     if (status != QN_OK)
         return status == QN_ERR_BUDGET ? QN_OK : status;
     struct qn_point point = *bound;
