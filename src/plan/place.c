@@ -163,8 +163,8 @@ static int *find_twins(const struct qn_program *program, struct qn_arena *arena)
 }
 
 /* Only one of each pair of twins is placed. */
-qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
-                           struct qn_placement *placement)
+static qn_status place_twins(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
+                             struct qn_placement *placement)
 {
     struct qn_storage *storages = program->storages;
     const int all = program->n_storages;
@@ -184,4 +184,31 @@ qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct 
         storages[i].offset = storages[twin[i]].offset;
     }
     return QN_OK;
+}
+
+/* How storages share out among pools is a matter of luck: twins apart may have more of it. */
+static qn_status place_apart(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
+                             struct qn_placement *placement)
+{
+    const size_t bytes = (size_t)program->n_storages * sizeof *program->storages;
+    struct qn_storage *storages = qn_arena_copy(arena, program->storages, bytes);
+    struct qn_placement apart;
+    if (!storages)
+        return QN_ERR_MEMORY;
+    const qn_status status =
+        qn_place_storages(storages, program->n_storages, capacity, arena, &apart);
+    if (status == QN_OK && apart.total < placement->total) {
+        program->storages = storages;
+        *placement = apart;
+    }
+    return status == QN_ERR_BUDGET ? QN_OK : status;
+}
+
+qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
+                           struct qn_placement *placement)
+{
+    QN_TRY(place_twins(program, capacity, arena, placement));
+    if (placement->n_pools == 1 || placement->total == program->live_peak)
+        return QN_OK;
+    return place_apart(program, capacity, arena, placement);
 }

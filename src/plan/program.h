@@ -96,7 +96,7 @@ struct qn_placement {
 qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
                             struct qn_arena *arena, struct qn_placement *placement);
 /* The same for the storages of a program. Phases that run the same steps have their values at the
- * same places. */
+ * same places, unless several pools need less otherwise. */
 qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
                            struct qn_placement *placement);
 
