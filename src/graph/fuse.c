@@ -4,6 +4,8 @@
  * their last.
  */
 #include "graph/fuse.h"
+
+#include "base/shape.h"
 #include "op/chain.h"
 
 #include <stdlib.h>
@@ -127,8 +129,7 @@ static bool gives_the_same(const struct fusion *f, const struct qn_node *node)
     struct qn_operand before;
     qn_operand_at(&f->graph->tensors[node->out].symbolic, 1, &before);
     return qn_graph_node_shape(f->graph, node, 1, &call) == QN_OK &&
-           call.out[0].dtype == before.dtype &&
-           memcmp(&call.out[0].shape, &before.shape, sizeof before.shape) == 0;
+           call.out[0].dtype == before.dtype && qn_shape_equal(&call.out[0].shape, &before.shape);
 }
 
 static int arrays_of(const struct qn_node *node)

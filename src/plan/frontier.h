@@ -5,23 +5,25 @@
 #ifndef QN_PLAN_FRONTIER_H
 #define QN_PLAN_FRONTIER_H
 
-#include "plan/problem.h"
+#include "plan/option.h"
 
 /* A program of the search, in words from which it can be built again. */
 struct qn_point {
     int64_t bytes;  /* of all buffers */
     double seconds; /* of one update of every batch size together */
     int64_t micro_batch;
-    int candidate;            /* number in the frontier of its micro-batch */
-    int recomputed;           /* steps of a micro-step that run again */
-    bool early;               /* parameters are updated as their gradients complete */
-    const char *largest_step; /* at the peak */
+    const struct qn_choices *choices; /* of the micro-batch */
+    int candidate;                    /* of choices->micro */
+    int recomputed;                   /* steps of a micro-step that run again */
+    bool early;                       /* parameters are updated as their gradients complete */
+    const char *largest_step;         /* at the peak */
 };
 
 /* By bytes, upwards; zeroed to begin. */
 struct qn_frontier {
     struct qn_point *points;
     int count, room;
+    int placed; /* programs that were placed to find it, which takes the search most of its time */
 };
 
 /* Whether a point is neither larger nor slower than that. */

@@ -7,12 +7,13 @@
 #include "plan/timeline.h"
 
 /* Targets between keeping all and the smallest seed, and below that one, in steps of half a share
- * of it; moves for each task and target. */
+ * of it; moves for each task and target. Then targets in the middle between those, with lists on
+ * both sides to begin from, and their moves. */
 static const struct {
     int steps, below;
-    int64_t moves;
-} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60}, [QN_EFFORT_THOROUGH] = {24, 6, 10000}};
-enum { LEAST_MOVES = 2000 };
+    int64_t moves, between;
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100}, [QN_EFFORT_THOROUGH] = {24, 6, 10000, 0}};
+enum { LEAST_MOVES = 2000, MOST_BETWEEN = 100000 };
 
 struct improving {
     struct qn_lowering how; /* with an arena of its own, and quiet */
@@ -131,11 +132,9 @@ static bool improve_one(struct improving *s, const struct qn_steps *from,
 }
 
 /* From the best list so far and from the next one that needs more. */
-static qn_status search_for(struct improving *s, int64_t target)
+static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
 {
     const struct qn_steps from[] = {*best_for(s, target), *next_above(s, target)};
-    int64_t moves = efforts[s->how.params->effort].moves * s->problem.n_tasks;
-    moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
     for (uint64_t i = 0; i < sizeof from / sizeof *from; i++) {
         struct qn_arena arena = {0};
         const struct qn_anneal_params params = {target, moves, i + 1};
@@ -153,10 +152,24 @@ static qn_status search_all(struct improving *s)
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = efforts[s->how.params->effort].steps;
     const int below = efforts[s->how.params->effort].below;
-    s->lists->n_tasks = s->problem.n_tasks;
-    for (int i = steps - 1; i >= -below; i--)
-        QN_TRY(search_for(s, i < 0 ? least + least * i / (4 * below)
-                                   : least + (most - least) * i / steps));
+    int64_t moves = efforts[s->how.params->effort].moves * s->problem.n_tasks;
+    moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
+    for (int i = steps - 1; i >= -below; i--) {
+        const int64_t target =
+            i < 0 ? least + least * i / (4 * below) : least + (most - least) * i / steps;
+        QN_TRY(search_for(s, target, moves));
+    }
+    return QN_OK;
+}
+
+static qn_status search_between(struct improving *s)
+{
+    const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
+    const int steps = efforts[s->how.params->effort].steps;
+    int64_t moves = efforts[s->how.params->effort].between * s->problem.n_tasks;
+    moves = moves < MOST_BETWEEN ? moves : MOST_BETWEEN;
+    for (int i = steps - 1; moves && i >= 0; i--)
+        QN_TRY(search_for(s, least + (most - least) * (2 * i + 1) / (2 * steps), moves));
     return QN_OK;
 }
 
@@ -168,7 +181,9 @@ static qn_status find(struct improving *s, const struct qn_persist *persist)
     if (!lowered)
         return QN_OK;
     QN_TRY(qn_candidates_make(&s->how, &s->problem, &s->seeds));
-    return search_all(s);
+    s->lists->n_tasks = s->problem.n_tasks;
+    QN_TRY(search_all(s));
+    return search_between(s);
 }
 
 qn_status qn_lists_find(const struct qn_lowering *how, const struct qn_persist *persist,

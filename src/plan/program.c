@@ -196,13 +196,21 @@ static void store_scratch(struct simulation *s, struct qn_step *step, int at)
     step->scratch = task->scratch ? add_storage(s->program, &scratch, s->alignment, at, at) : -1;
 }
 
+static int count_writes(const struct qn_phase_run *phase)
+{
+    int count = 0;
+    for (int i = 0; i < phase->n_steps; i++)
+        count += phase->problem->tasks[phase->steps[i].task].n_writes;
+    return count;
+}
+
 static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run *phase,
                                 const struct qn_lowering *how)
 {
     const struct qn_problem *problem = phase->problem;
     struct simulation s = {
         .program = program, .phase = phase, .problem = problem, .alignment = how->facts->alignment};
-    s.lives = qn_arena_new(how->arena, struct life, (size_t)phase->n_steps * QN_MAX_WRITES + 1);
+    s.lives = qn_arena_new(how->arena, struct life, (size_t)count_writes(phase) + 1);
     s.current = qn_arena_new(how->arena, int, (size_t)problem->n_values + 1);
     s.ran = qn_arena_new(how->arena, bool, (size_t)problem->n_tasks + 1);
     if (!s.lives || !s.current || !s.ran)
@@ -211,10 +219,12 @@ static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run 
         s.current[v] = -1;
     if (!find_lives(&s))
         return qn_fail(how->log, QN_ERR_INTERNAL, "plan: a step reads what nobody has written");
+    phase->first_storage = program->n_storages;
     for (int i = 0; i < phase->n_steps; i++) {
         store_writes(&s, &phase->steps[i], phase->start + i);
         store_scratch(&s, &phase->steps[i], phase->start + i);
     }
+    phase->n_storages = program->n_storages - phase->first_storage;
     bind_steps(&s);
     return QN_OK;
 }
@@ -271,7 +281,9 @@ static void sum_live(struct qn_program *program)
 qn_status qn_program_simulate(struct qn_program *program, const struct qn_persist *persist,
                               bool alone, const struct qn_lowering *how)
 {
-    size_t most = (size_t)persist->n_values + (size_t)program->length * (QN_MAX_WRITES + 1);
+    size_t most = (size_t)persist->n_values;
+    for (int p = 0; p < program->n_phases; p++)
+        most += (size_t)count_writes(&program->phases[p]) + (size_t)program->phases[p].n_steps;
     program->storages = qn_arena_new(how->arena, struct qn_storage, most + 1);
     program->persistent = qn_arena_new(how->arena, int, (size_t)persist->n_values + 1);
     program->live = qn_arena_new(how->arena, int64_t, (size_t)program->length + 2);

@@ -36,7 +36,8 @@ struct qn_phase_run {
     bool first; /* accumulators of the cycle are written, not added to */
     struct qn_step *steps;
     int n_steps;
-    int start; /* timeline position of its first step */
+    int start;                     /* timeline position of its first step */
+    int first_storage, n_storages; /* of those that no other phase uses */
     double seconds;
     int recomputed;
 };
@@ -90,12 +91,13 @@ struct qn_placement {
 
 /* Gives every storage a pool and an offset, no two that are alive together overlapping; pools are
  * at most `capacity` bytes. Of several greedy orders the best, and where that leaves gaps a short
- * exact search in each pool. QN_ERR_BUDGET: more than QN_MAX_POOLS pools would be needed;
+ * search in each pool (tighten.h). QN_ERR_BUDGET: more than QN_MAX_POOLS pools would be needed;
  * QN_ERR_MEMORY: out of host memory. */
 qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
                             struct qn_arena *arena, struct qn_placement *placement);
-/* The same without the exact search. */
-qn_status qn_place_greedily(struct qn_storage *storages, int count, int64_t capacity,
-                            struct qn_arena *arena, struct qn_placement *placement);
+/* The same for the storages of a program. Phases that run the same steps have their values at the
+ * same places, unless several pools need less otherwise. */
+qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
+                           struct qn_placement *placement);
 
 #endif

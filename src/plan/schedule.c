@@ -9,7 +9,9 @@ enum { MOST_PASSES = 6 };
 struct schedule {
     const struct qn_problem *problem;
     const struct qn_policy *policy;
-    bool *there;    /* by task: was run again, and what it made is still there */
+    bool *there; /* by task: was run again, and what it made is still there */
+    int *held;   /* those tasks */
+    int n_held;
     bool *needed;   /* by task: is about to be run again */
     int *next_read; /* by value: the next backward task that reads it; INT_MAX: none */
     int *later;     /* by backward task and read: the one after that */
@@ -87,15 +89,22 @@ static void push_lost(struct schedule *s, int task, int *depth)
 /* Forgets what was made again and is not read soon. */
 static void forget(struct schedule *s, int now)
 {
-    for (int t = 0; s->policy->window && t < s->problem->n_forward; t++)
-        s->there[t] = s->there[t] && read_soon(s, t, now);
+    int kept = 0;
+    for (int i = 0; i < s->n_held; i++) {
+        const int task = s->held[i];
+        s->there[task] = read_soon(s, task, now);
+        if (s->there[task])
+            s->held[kept++] = task;
+    }
+    s->n_held = kept;
 }
 
 /* Runs again, in forward order, all that backward task `now` reads and that was dropped. */
 static bool restore(struct schedule *s, int now)
 {
     int depth = 0, first = s->problem->n_forward, last = -1;
-    forget(s, now);
+    if (s->policy->window)
+        forget(s, now);
     push_lost(s, now, &depth);
     while (depth) {
         int lost = s->stack[--depth];
@@ -108,6 +117,7 @@ static bool restore(struct schedule *s, int now)
             continue;
         s->needed[t] = false;
         s->there[t] = true;
+        s->held[s->n_held++] = t;
         if (!append(s, t))
             return false;
         s->steps->recomputed++;
@@ -122,10 +132,12 @@ static bool allocate(struct schedule *s, struct qn_arena *arena)
     s->steps->task = qn_arena_new(arena, int, (size_t)s->capacity + 1);
     s->there = qn_arena_new(arena, bool, n + 1);
     s->needed = qn_arena_new(arena, bool, n + 1);
+    s->held = qn_arena_new(arena, int, n + 1);
     s->stack = qn_arena_new(arena, int, n + 1);
     s->next_read = qn_arena_new(arena, int, (size_t)s->problem->n_values + 1);
     s->later = qn_arena_new(arena, int, n *QN_MAX_READS + 1);
-    return s->steps->task && s->there && s->needed && s->stack && s->next_read && s->later;
+    return s->steps->task && s->there && s->needed && s->held && s->stack && s->next_read &&
+           s->later;
 }
 
 bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *policy,

@@ -333,8 +333,23 @@ static void keep_smallest(struct qn_candidates *out)
     out->count = 1;
 }
 
-qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
-                             struct qn_candidates *out)
+static qn_status copy_candidates(const struct qn_lowering *how, const struct qn_candidates *from,
+                                 struct qn_candidates *out)
+{
+    const size_t count = (size_t)from->count;
+    out->count = from->count;
+    out->items = qn_arena_copy(how->arena, from->items, count * sizeof *from->items);
+    for (int i = 0; out->items && i < out->count; i++) {
+        struct qn_steps *steps = &out->items[i].steps;
+        steps->task =
+            qn_arena_copy(how->arena, steps->task, (size_t)steps->count * sizeof *steps->task);
+        if (!steps->task)
+            return out_of_memory(how);
+    }
+    return out->items ? QN_OK : out_of_memory(how);
+}
+
+static qn_status make_seeds(struct seeding *s)
 {
     static qn_status (*const seeds[])(struct seeding *) = {
         seed_keep_all, seed_cheap, seed_segments, seed_selective, seed_chosen, seed_lists};
@@ -346,24 +361,44 @@ qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_prob
         [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
         [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,
     };
-    struct seeding s = {.how = how, .problem = problem, .out = out};
-    *out = (struct qn_candidates){.items = qn_arena_new(how->arena, struct qn_candidate, MOST)};
-    s.drop = qn_arena_new(how->arena, bool, (size_t)problem->n_tasks + 1);
-    s.saved = qn_arena_new(how->arena, int64_t, (size_t)problem->n_tasks + 1);
-    if (!out->items || !s.drop || !s.saved)
-        return out_of_memory(how);
-    QN_TRY(find_saved(&s));
-    QN_TRY(find_boundaries(&s));
-    unsigned use = allowed[how->params->recompute];
-    if (how->params->recompute == QN_RECOMPUTE_AUTO)
-        use &= ~how->without_seeds;
+    const enum qn_recompute_mode mode = s->how->params->recompute;
+    unsigned use = allowed[mode];
+    QN_TRY(find_saved(s));
+    QN_TRY(find_boundaries(s));
+    if (mode == QN_RECOMPUTE_AUTO)
+        use &= ~s->how->without_seeds;
     for (int seed = 0; seed < QN_SEED_COUNT; seed++)
         if (use >> seed & 1u)
-            QN_TRY(seeds[seed](&s));
-    if (!out->count) /* nothing can be recomputed, or every seed is left out */
-        QN_TRY(seed_keep_all(&s));
-    keep_frontier(out);
-    if (how->params->recompute == QN_RECOMPUTE_ALL)
-        keep_smallest(out);
+            QN_TRY(seeds[seed](s));
+    if (!s->out->count) /* nothing can be recomputed, or every seed is left out */
+        QN_TRY(seed_keep_all(s));
+    keep_frontier(s->out);
+    if (mode == QN_RECOMPUTE_ALL)
+        keep_smallest(s->out);
     return QN_OK;
+}
+
+/* Everything but the result lives in an arena of its own. */
+static qn_status make_candidates(const struct qn_lowering *scratch,
+                                 const struct qn_problem *problem, struct qn_candidates *all)
+{
+    struct seeding s = {.how = scratch, .problem = problem, .out = all};
+    *all = (struct qn_candidates){.items = qn_arena_new(scratch->arena, struct qn_candidate, MOST)};
+    s.drop = qn_arena_new(scratch->arena, bool, (size_t)problem->n_tasks + 1);
+    s.saved = qn_arena_new(scratch->arena, int64_t, (size_t)problem->n_tasks + 1);
+    return all->items && s.drop && s.saved ? make_seeds(&s) : out_of_memory(scratch);
+}
+
+qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
+                             struct qn_candidates *out)
+{
+    struct qn_arena arena = {0};
+    struct qn_lowering scratch = *how;
+    struct qn_candidates all;
+    scratch.arena = &arena;
+    qn_status status = make_candidates(&scratch, problem, &all);
+    if (status == QN_OK)
+        status = copy_candidates(how, &all, out);
+    qn_arena_free(&arena);
+    return status;
 }

@@ -30,7 +30,7 @@ struct qn_candidates {
 };
 
 /* Everything the mode allows, fastest first; of equally fast ones the smallest first; none that is
- * both slower and larger than another. Allocated from how->arena. */
+ * both slower and larger than another. Allocated from how->arena, without anything else. */
 qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,
                              struct qn_candidates *candidates);
 

@@ -604,6 +604,26 @@ static void assert_wins(const qn_graph *graph, const qn_plan_params *params, uns
     assert_true(seconds_of(graph, params, ALL_SEEDS & ~seed) == best);
 }
 
+/* Placing takes a plan most of its time. */
+static void hardly_more_is_placed_than_is_found(void **state)
+{
+    (void)state;
+    const qn_model_option options[] = {{"depth", "18"}, {"stem", "3"}};
+    qn_graph *graph = test_model("resnet", options, 2);
+    const qn_plan_params params = {.batch = {64}};
+    struct qn_facts facts = test_facts();
+    struct qn_arena arena = {0};
+    const struct qn_lowering how = {.arena = &arena, .facts = &facts, .params = &params};
+    struct qn_persist persist;
+    struct qn_frontier frontier;
+    assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
+    assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
+    assert_true(frontier.count > 10);
+    assert_true(frontier.placed <= frontier.count + frontier.count / 2);
+    qn_arena_free(&arena);
+    qn_graph_destroy(&graph);
+}
+
 static void keep_all_wins_with_room(void **state)
 {
     (void)state;
@@ -813,6 +833,7 @@ int main(void)
         cmocka_unit_test(huge_sizes_do_not_wrap),
         cmocka_unit_test(a_group_beyond_the_batch),
         cmocka_unit_test(groups_stay_whole_in_every_batch),
+        cmocka_unit_test(hardly_more_is_placed_than_is_found),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
         cmocka_unit_test(segments_win_on_a_chain),
