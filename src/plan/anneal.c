@@ -52,7 +52,7 @@ static double objective_of(const struct annealer *a)
 /* --- moves --- */
 
 /* Steps that came or went, in order. */
-enum { MOST_CHANGES = 8 };
+enum { MOST_CHANGES = 24 };
 struct move {
     struct {
         int task, slot;
@@ -129,11 +129,43 @@ static void add_makers(struct annealer *a, struct move *m, int task, int slot)
     }
 }
 
+static bool lives_at(const struct qn_timeline *t, int value, int slot)
+{
+    const struct qn_lives *lives = &t->lives[value];
+    for (int i = 0; i < lives->count; i++)
+        if (lives->life[i].start < slot && lives->life[i].end >= slot)
+            return true;
+    return false;
+}
+
+/* The run, and right before it whatever it reads that would not live there without it: many cheap
+ * steps in a row can take the place of one that takes long, and none of them is worth it alone. */
+static void add_chain(struct annealer *a, struct move *m, int task, int slot)
+{
+    const struct qn_timeline *t = &a->timeline;
+    const struct qn_task *reader = &t->problem->tasks[task];
+    bool lives[QN_MAX_READS];
+    for (int i = 0; i < reader->n_reads; i++)
+        lives[i] = lives_at(t, reader->reads[i].value, slot);
+    add(a, m, task, slot);
+    for (int i = 0; i < reader->n_reads && m->count < MOST_CHANGES; i++) {
+        const int maker = t->problem->producer[reader->reads[i].value];
+        const int below = empty_below(t, slot - 1);
+        if (!lives[i] && maker >= 0 && t->problem->tasks[maker].repeatable && below >= 0 &&
+            qn_timeline_may_add(t, maker, below))
+            add_chain(a, m, maker, below);
+    }
+}
+
 static bool add_one(struct annealer *a, struct move *m, int task)
 {
     const int slot = empty_below(&a->timeline, draw_slot(a, task));
     if (slot < 0 || !qn_timeline_may_add(&a->timeline, task, slot))
         return false;
+    if (draw_below(a, 2)) {
+        add_chain(a, m, task, slot);
+        return true;
+    }
     add(a, m, task, slot);
     if (draw_below(a, 2))
         add_makers(a, m, task, slot);

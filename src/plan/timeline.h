@@ -8,7 +8,7 @@
 
 #include "plan/schedule.h"
 
-enum { QN_MOST_RUNS = 8 }; /* of one task */
+enum { QN_MOST_RUNS = 16 }; /* of one task */
 
 /* When bytes are alive: slots, both inclusive; empty when start is above end. */
 struct qn_span {
