@@ -12,7 +12,7 @@
 static const struct {
     int steps, below;
     int64_t moves, between;
-} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100}, [QN_EFFORT_THOROUGH] = {24, 6, 10000, 0}};
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100}, [QN_EFFORT_THOROUGH] = {24, 6, 10000, 1000}};
 enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000 };
 
 struct improving {

@@ -7,7 +7,7 @@
 
 #include "plan/schedule.h"
 
-enum { QN_MOST_LISTS = 64 }; /* at least two for each target */
+enum { QN_MOST_LISTS = 128 }; /* at least two for each target */
 
 struct qn_lists {
     struct qn_steps items[QN_MOST_LISTS];

@@ -96,6 +96,7 @@ static qn_status find_bound(const struct qn_option *o, int candidate, struct qn_
                                    .choices = o->choices,
                                    .candidate = candidate,
                                    .recomputed = program.phases[0].recomputed,
+                                   .early = o->persist->early,
                                    .largest_step = peak_step(&program)};
     qn_arena_free(&arena);
     return status;

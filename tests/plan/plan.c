@@ -615,7 +615,7 @@ static void hardly_more_is_placed_than_is_found(void **state)
     struct qn_arena arena = {0};
     const struct qn_lowering how = {.arena = &arena, .facts = &facts, .params = &params};
     struct qn_persist persist;
-    struct qn_frontier frontier;
+    struct qn_frontier frontier = {.count = 0};
     assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
     assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
     assert_true(frontier.count > 10);

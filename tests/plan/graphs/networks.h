@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The networks on which published planners were measured, each at a fixed micro-batch: shares of
+ * the bytes that keeping everything needs, and the slow-down reached there that a plan has to beat
+ * (MONeT, arXiv 2010.14501, for the convolution networks; FastSA's algorithm, arXiv 2309.15692,
+ * for GPT-2). NAME.json beside this file has the measured cost of every task (measure.c).
+ */
+#ifndef QN_TESTS_PLAN_GRAPHS_NETWORKS_H
+#define QN_TESTS_PLAN_GRAPHS_NETWORKS_H
+
+#include <quern/model.h>
+
+enum { MOST_SHARES = 3, MOST_OPTIONS = 5 };
+
+struct network {
+    const char *name, *title, *model;
+    qn_model_option options[MOST_OPTIONS];
+    int64_t batch;
+    qn_model_data data;
+    bool activations; /* shares are of the activation bytes alone */
+    struct {
+        double percent;  /* of the bytes; 0: no more shares */
+        double gate;     /* slow-down in percent that a plan has to beat */
+        double usual;    /* reached at the default effort: more is a fault */
+        double thorough; /* the same with QN_EFFORT_THOROUGH */
+    } share[MOST_SHARES];
+};
+
+#define IMAGES(side)                                                                               \
+    {                                                                                              \
+        .channels = 3, .height = (side), .width = (side), .classes = 1000                          \
+    }
+#define MASKS(side)                                                                                \
+    {                                                                                              \
+        .channels = 3, .height = (side), .width = (side), .classes = 2, .masks = true              \
+    }
+#define TOKENS(length)                                                                             \
+    {                                                                                              \
+        .channels = 1, .height = 1, .width = (length), .classes = 50257                            \
+    }
+
+static const struct network networks[] = {
+    {"resnet50",
+     "ResNet-50, 32 x 224^2",
+     "resnet",
+     {{"depth", "50"}},
+     32,
+     IMAGES(224),
+     false,
+     {{53, 5.6, 4.5, 4.5}, {40, 9.3, 8.2, 8.2}, {33, 12.0, 12.9, 12.0}}},
+    {"unet",
+     "U-Net, 8 x 256^2",
+     "unet",
+     {{"width", "64"}},
+     8,
+     MASKS(256),
+     false,
+     {{49, 1.4, 6.9, 6.9}, {35, 11.5, 178, 178}}},
+    {"vgg16",
+     "VGG-16, 16 x 224^2",
+     "vgg",
+     {{"depth", "16"}},
+     16,
+     IMAGES(224),
+     false,
+     {{48, 2.0, 47.5, 47.5}, {39, 9.1, 47.5, 47.5}}},
+    {"gpt2",
+     "GPT-2 124M, 1 x 1024",
+     "gpt",
+     {{"layers", "12"}, {"heads", "12"}, {"width", "768"}},
+     1,
+     TOKENS(1024),
+     true,
+     {{60, 4, 1.6, 1.6}, {40, 12, 5.6, 5.6}, {25, 20, 10.2, 10.2}}},
+    {"gpt2_unfused",
+     "the same unfused",
+     "gpt",
+     {{"layers", "12"}, {"heads", "12"}, {"width", "768"}, {"fused", "0"}},
+     1,
+     TOKENS(1024),
+     true,
+     {{60, 2.8, 4.9, 4.9}, {40, 9.9, 11.7, 11.7}, {25, 15.4, 18.9, 18.9}}},
+};
+
+enum { N_NETWORKS = sizeof networks / sizeof *networks };
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Predicted and measured slow-down side by side: networks at a share of their activation bytes, or
+ * at the least that they need, in turns with keeping everything, both planned at costs measured
+ * just before.
+ *
+ * Usage: measure_slow_down [PERCENT [UPDATES]]
+ */
+#include "base/clock.h"
+
+#include <quern/quern.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OPTIONS = 3, MOST_UPDATES = 100 };
+
+static const struct network {
+    const char *title, *model;
+    qn_model_option options[MOST_OPTIONS];
+    int64_t batch;
+    qn_model_data data;
+} networks[] = {
+    {"demonstration, 64 x 28^2",
+     "cnn",
+     {{0}},
+     64,
+     {.channels = 1, .height = 28, .width = 28, .classes = 10}},
+    {"ResNet-18, 16 x 64^2",
+     "resnet",
+     {{"depth", "18"}},
+     16,
+     {.channels = 3, .height = 64, .width = 64, .classes = 10}},
+    {"U-Net, 4 x 128^2",
+     "unet",
+     {{"width", "32"}},
+     4,
+     {.channels = 3, .height = 128, .width = 128, .classes = 2, .masks = true}},
+};
+
+static void print_log(void *user, qn_log_level level, const char *message)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "%s\n", message);
+}
+
+static void must(qn_status status)
+{
+    if (status == QN_OK)
+        return;
+    fprintf(stderr, "%s\n", qn_status_text(status));
+    exit(1);
+}
+
+/* Pixels and classes: any small numbers do. */
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    const qn_model_data *data = user;
+    const int64_t pixels = data->height * data->width;
+    const bool labels = strcmp(input, "labels") == 0;
+    const int64_t row = !labels ? data->channels * pixels : data->masks ? pixels : 1;
+    const int64_t most = labels ? data->classes : 256;
+    for (int64_t i = 0; i < count * row; i++)
+        ((unsigned char *)rows)[i] =
+            (unsigned char)((first * row + i) * 2654435761 % 1000003 % most);
+    return QN_OK;
+}
+
+static qn_graph *build(const struct network *network)
+{
+    qn_graph *graph;
+    const qn_graph_params params = {.log = {print_log, NULL, QN_LOG_WARNING}};
+    int options = 0;
+    while (options < MOST_OPTIONS && network->options[options].key)
+        options++;
+    must(qn_graph_create(&graph, &params));
+    must(qn_model_build(graph, network->model, &network->data, network->options, options));
+    return graph;
+}
+
+/* A plan at costs that were measured for its own tasks. */
+static qn_plan *plan_measured(const qn_graph *graph, qn_device *device, qn_plan_params *params,
+                              char **costs)
+{
+    qn_plan *plan;
+    int timed = 1;
+    must(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL));
+    while (timed) {
+        const qn_tune_params tune = {.known = *costs};
+        char *found;
+        must(qn_tune(device, plan, &tune, &found, &timed));
+        free(*costs);
+        params->tuning = *costs = found;
+        qn_plan_destroy(&plan);
+        must(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL));
+    }
+    return plan;
+}
+
+static int64_t activation_bytes(const qn_plan_info *info)
+{
+    return info->bytes_by_tag[QN_TAG_KEPT] + info->bytes_by_tag[QN_TAG_ACTIVATION_GRADIENTS] +
+           info->bytes_by_tag[QN_TAG_SCRATCH] + info->bytes_by_tag[QN_TAG_RECOMPUTED];
+}
+
+/* --- timing --- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double time_update(qn_trainer *trainer, const qn_cycle *cycle)
+{
+    qn_metrics metrics;
+    const double start = qn_clock();
+    must(qn_trainer_step(trainer, cycle, NULL));
+    must(qn_trainer_finish(trainer, &metrics));
+    return qn_clock() - start;
+}
+
+/* How much longer an update of the second takes, in percent: the median of pairs. */
+static double measure(qn_trainer *trainers[2], const qn_cycle *cycle, int updates)
+{
+    double slower[MOST_UPDATES];
+    for (int i = -1; i < updates; i++) {
+        const double keep = time_update(trainers[0], cycle), few = time_update(trainers[1], cycle);
+        slower[i < 0 ? 0 : i] = 100 * (few / keep - 1);
+    }
+    qsort(slower, (size_t)updates, sizeof *slower, by_size);
+    return slower[updates / 2];
+}
+
+static void compare(const struct network *network, qn_device *device, double percent, int updates)
+{
+    char *costs = NULL;
+    qn_graph *graph = build(network);
+    qn_plan_params params = {.budget = INT64_C(8) << 30,
+                             .batch = {network->batch},
+                             .micro_batch = network->batch,
+                             .recompute = QN_RECOMPUTE_NONE};
+    qn_plan *plans[2] = {plan_measured(graph, device, &params, &costs)};
+    const qn_plan_info *keep = qn_plan_facts(plans[0]);
+    const int64_t part = activation_bytes(keep);
+    params.recompute = QN_RECOMPUTE_AUTO;
+    plans[1] = plan_measured(graph, device, &params, &costs);
+    const int64_t least = qn_plan_facts(plans[1])->smallest_budget;
+    const int64_t share = keep->peak_bytes - part + (int64_t)((double)part * percent / 100);
+    qn_plan_destroy(&plans[1]);
+    params.budget = share > least ? share : least;
+    plans[1] = plan_measured(graph, device, &params, &costs);
+    const qn_plan_info *few = qn_plan_facts(plans[1]);
+    const qn_cycle cycle = {network->batch, 1e-3, fetch, (void *)&network->data};
+    qn_trainer *trainers[2];
+    for (int i = 0; i < 2; i++)
+        must(qn_trainer_open(&trainers[i], device, plans[i], NULL));
+    printf("%-26s at %.0f %%: %d of %d steps recomputed, predicted %+.1f %%", network->title,
+           100.0 * (double)(params.budget - keep->peak_bytes + part) / (double)part,
+           few->recomputed_steps, few->steps, 100 * (few->seconds / keep->seconds - 1));
+    printf(", measured %+.1f %%\n", measure(trainers, &cycle, updates));
+    fflush(stdout);
+    for (int i = 0; i < 2; i++) {
+        qn_trainer_close(&trainers[i]);
+        qn_plan_destroy(&plans[i]);
+    }
+    qn_graph_destroy(&graph);
+    free(costs);
+}
+
+int main(int argc, char **argv)
+{
+    const qn_device_params params = {.log = {print_log, NULL, QN_LOG_WARNING}};
+    const double percent = argc > 1 ? atof(argv[1]) : 40;
+    const int updates = argc > 2 ? atoi(argv[2]) : 21;
+    qn_device *device;
+    if (percent <= 0 || updates < 1 || updates > MOST_UPDATES) {
+        fprintf(stderr, "usage: measure_slow_down [PERCENT [UPDATES, at most %d]]\n", MOST_UPDATES);
+        return 2;
+    }
+    must(qn_device_open(&device, &params));
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+        compare(&networks[i], device, percent, updates);
+    qn_device_close(&device);
+    return 0;
+}
