@@ -7,7 +7,8 @@ int64_t qn_shelf_find(struct qn_shelf *shelf, const struct qn_storage *storage)
 {
     const int start = storage->start, end = storage->end;
     int64_t top = 0, best = -1, best_gap = INT64_MAX;
-    for (const struct qn_resident *r = shelf->items; r < shelf->items + shelf->count; r++) {
+    for (int i = 0; i < shelf->count; i++) {
+        const struct qn_resident *r = &shelf->items[i];
         if (r->start > end || start > r->end)
             continue;
         const int64_t gap = r->offset - top;
