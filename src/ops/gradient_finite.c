@@ -8,15 +8,6 @@
 #include "ops/common.h"
 #include "ops/update.h"
 
-#include <math.h>
-
-static qn_status shape(struct qn_shape_call *call)
-{
-    if (call->in[0].dtype != QN_F32 || call->in[0].shape.rank != 1)
-        return qn_shape_error(call, "the norms of chunks must be an f32 array");
-    return QN_OK;
-}
-
 static void cost(const struct qn_call *call, struct qn_cost *result)
 {
     qn_update_cost(call, 3, result);
@@ -24,18 +15,8 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
 
 static qn_status judge(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
-    const struct qn_optimizer_attr *attr = call->attr;
-    const int64_t count = qn_operand_count(&call->in[0]);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, count);
-    struct qn_launch launch = {.program = "gradient_norm",
-                               .kernel = "alone",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->control),
-                                        QN_LONG(count), QN_FLOAT((float)log(attr->beta1)),
-                                        QN_FLOAT((float)log(attr->beta2))},
-                               .global = {walk.group},
-                               .local = {walk.group}};
-    qn_walk_options(&launch, &walk);
-    return qn_emit_launch(emit, &launch);
+    struct qn_launch launch = {.kernel = "alone"};
+    return qn_update_norms_launch(emit, call, cpu, &launch);
 }
 
 static qn_status judge_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -53,7 +34,7 @@ const struct qn_op qn_op_gradient_finite = {
     .attr_size = sizeof(struct qn_optimizer_attr),
     .n_in = 1,
     .n_required = 1,
-    .shape = shape,
+    .shape = qn_update_norms_shape,
     .groups = {{.name = "is it finite",
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}},

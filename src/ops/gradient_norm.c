@@ -8,17 +8,8 @@
 #include "ops/common.h"
 #include "ops/update.h"
 
-#include <math.h>
-
 /* Good updates after which the loss scale doubles. */
 enum { GROWTH_INTERVAL = 2000 };
-
-static qn_status shape(struct qn_shape_call *call)
-{
-    if (call->in[0].dtype != QN_F32 || call->in[0].shape.rank != 1)
-        return qn_shape_error(call, "the norms of chunks must be an f32 array");
-    return QN_OK;
-}
 
 static void cost(const struct qn_call *call, struct qn_cost *result)
 {
@@ -28,18 +19,10 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
 static qn_status total(struct qn_emit *emit, const struct qn_call *call, bool cpu)
 {
     const struct qn_optimizer_attr *attr = call->attr;
-    const int64_t count = qn_operand_count(&call->in[0]);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, count);
-    struct qn_launch launch = {.program = "gradient_norm",
-                               .kernel = "total",
-                               .args = {QN_BUF(&call->in[0]), QN_BUF(&call->control),
-                                        QN_LONG(count), QN_FLOAT((float)log(attr->beta1)),
-                                        QN_FLOAT((float)log(attr->beta2)), QN_INT(attr->dynamic),
-                                        QN_INT(GROWTH_INTERVAL)},
-                               .global = {walk.group},
-                               .local = {walk.group}};
-    qn_walk_options(&launch, &walk);
-    return qn_emit_launch(emit, &launch);
+    struct qn_launch launch = {
+        .kernel = "total",
+        .args = {[QN_UPDATE_NORMS_ARGS] = QN_INT(attr->dynamic), QN_INT(GROWTH_INTERVAL)}};
+    return qn_update_norms_launch(emit, call, cpu, &launch);
 }
 
 static qn_status total_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -57,7 +40,7 @@ const struct qn_op qn_op_gradient_norm = {
     .attr_size = sizeof(struct qn_optimizer_attr),
     .n_in = 1,
     .n_required = 1,
-    .shape = shape,
+    .shape = qn_update_norms_shape,
     .groups = {{.name = "norm of the gradient",
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}},

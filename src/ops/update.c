@@ -4,6 +4,9 @@
 #include "base/shape.h"
 #include "ops/common.h"
 
+#include <math.h>
+#include <string.h>
+
 bool qn_is_table(const struct qn_operand *operand)
 {
     return operand->dtype == QN_I32 && operand->shape.rank == 2 && operand->shape.dim[0] > 0 &&
@@ -38,6 +41,29 @@ qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, boo
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, INT32_MAX);
     launch->global[0] = table->shape.dim[0] * walk.group;
     launch->local[0] = walk.group;
+    qn_walk_options(launch, &walk);
+    return qn_emit_launch(emit, launch);
+}
+
+qn_status qn_update_norms_shape(struct qn_shape_call *call)
+{
+    if (call->in[0].dtype != QN_F32 || call->in[0].shape.rank != 1)
+        return qn_shape_error(call, "the norms of chunks must be an f32 array");
+    return QN_OK;
+}
+
+qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                                 struct qn_launch *launch)
+{
+    const struct qn_optimizer_attr *attr = call->attr;
+    const int64_t count = qn_operand_count(&call->in[0]);
+    const struct qn_arg args[QN_UPDATE_NORMS_ARGS] = {
+        QN_BUF(&call->in[0]), QN_BUF(&call->control), QN_LONG(count),
+        QN_FLOAT((float)log(attr->beta1)), QN_FLOAT((float)log(attr->beta2))};
+    struct qn_walk walk = qn_walk_rows(call->facts, cpu, count);
+    launch->program = "gradient_norm";
+    launch->global[0] = launch->local[0] = walk.group;
+    memcpy(launch->args, args, sizeof args);
     qn_walk_options(launch, &walk);
     return qn_emit_launch(emit, launch);
 }

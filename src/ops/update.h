@@ -26,6 +26,14 @@ void qn_update_cost(const struct qn_call *call, double flops_per_element, struct
 qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                            const struct qn_operand *table, struct qn_launch *launch);
 
+/* The shape rule of what looks at the norms of chunks, in 0, and its one work-group: the program
+ * "gradient_norm", whose kernels take the norms, the control block, their number and the logarithms
+ * of Adam's betas, and then what `launch` has further on. */
+qn_status qn_update_norms_shape(struct qn_shape_call *call);
+enum { QN_UPDATE_NORMS_ARGS = 5 };
+qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+                                 struct qn_launch *launch);
+
 /* Adam; `decoupled`: AdamW (Loshchilov and Hutter 2019). */
 qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                          bool decoupled);

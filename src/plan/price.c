@@ -191,10 +191,9 @@ static void set_seconds(const struct qn_lowering *how, const struct qn_problem *
                                   .setting = qn_setting_name(variant, task->setting)};
     const double measured =
         how->tuning ? qn_seconds_measured(how->tuning, how->facts, &like, cost) : 0;
+    const double calibration = how->calibration > 0 ? how->calibration : 1;
     task->measured = measured > 0;
-    task->seconds = measured > 0 ? measured
-                                 : qn_seconds_estimated(how->facts, cost) *
-                                       (how->calibration > 0 ? how->calibration : 1);
+    task->seconds = measured > 0 ? measured : calibration * qn_seconds_estimated(how->facts, cost);
 }
 
 qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,

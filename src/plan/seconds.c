@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/seconds.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/median.h"
 
 double qn_seconds_estimated(const struct qn_facts *facts, const struct qn_cost *cost)
 {
@@ -29,12 +28,6 @@ double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts
                                      : run->seconds * qn_seconds_estimated(facts, cost) / then;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
                             struct qn_arena *arena)
 {
@@ -45,8 +38,5 @@ double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_fact
         if (then > 0)
             ratios[count++] = tuning->choices[i].seconds / then;
     }
-    if (!count)
-        return 0;
-    qsort(ratios, (size_t)count, sizeof *ratios, by_size);
-    return ratios[count / 2];
+    return count ? qn_median(ratios, count) : 0;
 }

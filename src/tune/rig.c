@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/median.h"
 #include "base/random.h"
 #include "base/shape.h"
 #include "check/number.h"
@@ -298,12 +299,6 @@ static qn_status run_times(struct qn_rig *rig, struct qn_recording *recording, i
     return QN_OK;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recording,
                                 struct qn_rig_run *run)
 {
@@ -318,8 +313,7 @@ static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recordi
         count++;
     } while (count < MOST_RUNS && (sum < run->least || count < 3) &&
              !(run->given_up > 0 && seconds[count - 1] > run->given_up));
-    qsort(seconds, (size_t)count, sizeof *seconds, by_size);
-    run->seconds = seconds[count / 2];
+    run->seconds = qn_median(seconds, count);
     return QN_OK;
 }
 

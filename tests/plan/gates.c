@@ -36,18 +36,6 @@ static char *read_costs(const struct network *network)
     return text;
 }
 
-static qn_graph *build(const struct network *network)
-{
-    qn_graph *graph;
-    int options = 0;
-    while (options < MOST_OPTIONS && network->options[options].key)
-        options++;
-    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
-    assert_int_equal(
-        qn_model_build(graph, network->model, &network->data, network->options, options), QN_OK);
-    return graph;
-}
-
 static qn_plan *make(const qn_graph *graph, const qn_plan_params *params)
 {
     qn_plan *plan = NULL;
@@ -65,12 +53,6 @@ struct whole {
     int64_t peak, part;
     double seconds;
 };
-
-static int64_t activation_bytes(const qn_plan_info *info)
-{
-    return info->bytes_by_tag[QN_TAG_KEPT] + info->bytes_by_tag[QN_TAG_ACTIVATION_GRADIENTS] +
-           info->bytes_by_tag[QN_TAG_SCRATCH] + info->bytes_by_tag[QN_TAG_RECOMPUTED];
-}
 
 static struct whole keep_all(const qn_graph *graph, qn_plan_params params, bool activations)
 {
@@ -121,7 +103,7 @@ static int check(const struct network *network, qn_plan_effort effort)
     static qn_plan_point points[MOST_POINTS];
     const clock_t start = clock();
     char *costs = read_costs(network);
-    qn_graph *graph = build(network);
+    qn_graph *graph = network_graph(network);
     const qn_plan_params params = {.budget = INT64_C(200) << 30,
                                    .batch = {network->batch},
                                    .micro_batch = network->batch,

@@ -570,107 +570,7 @@ static void explains_no_tensor_that_is_not_there(void **state)
     qn_graph_destroy(&graph);
 }
 
-/* --- each seed wins somewhere, and is missed when it is left out --- */
-
-enum {
-    KEEP_ALL = 1 << QN_SEED_KEEP_ALL,
-    CHEAP = 1 << QN_SEED_CHEAP,
-    SEGMENTS = 1 << QN_SEED_SEGMENTS,
-    SELECTIVE = 1 << QN_SEED_SELECTIVE,
-    ALL_SEEDS = KEEP_ALL | CHEAP | SEGMENTS | SELECTIVE
-};
-
-static double seconds_of(const qn_graph *graph, const qn_plan_params *params, unsigned without)
-{
-    struct qn_facts facts = test_facts();
-    struct qn_arena arena = {0};
-    const struct qn_lowering how = {
-        .arena = &arena, .facts = &facts, .params = params, .without_seeds = without};
-    struct qn_persist persist;
-    struct qn_frontier frontier = {.count = 0};
-    assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
-    assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
-    const int found = qn_frontier_find(&frontier, params->budget);
-    const double seconds = found < 0 ? 1e9 : frontier.points[found].seconds;
-    qn_arena_free(&arena);
-    return seconds;
-}
-
-static void assert_wins(const qn_graph *graph, const qn_plan_params *params, unsigned seed)
-{
-    double best = seconds_of(graph, params, 0);
-    assert_true(best < 1e9);
-    assert_true(seconds_of(graph, params, seed) > best);
-    assert_true(seconds_of(graph, params, ALL_SEEDS & ~seed) == best);
-}
-
-/* Placing takes a plan most of its time. */
-static void hardly_more_is_placed_than_is_found(void **state)
-{
-    (void)state;
-    const qn_model_option options[] = {{"depth", "18"}, {"stem", "3"}};
-    qn_graph *graph = test_model("resnet", options, 2);
-    const qn_plan_params params = {.batch = {64}};
-    struct qn_facts facts = test_facts();
-    struct qn_arena arena = {0};
-    const struct qn_lowering how = {.arena = &arena, .facts = &facts, .params = &params};
-    struct qn_persist persist;
-    struct qn_frontier frontier = {.count = 0};
-    assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
-    assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
-    assert_true(frontier.count > 10);
-    assert_true(frontier.placed <= frontier.count + frontier.count / 2);
-    qn_arena_free(&arena);
-    qn_graph_destroy(&graph);
-}
-
-static void keep_all_wins_with_room(void **state)
-{
-    (void)state;
-    qn_graph *graph = test_model("mlp", NULL, 0);
-    const qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 256};
-    assert_wins(graph, &params, KEEP_ALL);
-    qn_graph_destroy(&graph);
-}
-
-static void cheap_ones_win_with_little_less(void **state)
-{
-    (void)state;
-    qn_graph *graph = test_model("cnn", NULL, 0);
-    qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 64};
-    qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes * 9 / 10;
-    assert_wins(all->graph, &params, CHEAP);
-    qn_plan_destroy(&all);
-    qn_graph_destroy(&graph);
-}
-
-static void segments_win_on_a_chain(void **state)
-{
-    (void)state;
-    qn_graph *graph = test_chain(36, 32);
-    qn_plan_params params = {.budget = 800 * MIB, .batch = {16384}, .micro_batch = 16384};
-    qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes / 5;
-    assert_wins(all->graph, &params, SEGMENTS);
-    qn_plan_destroy(&all);
-    qn_graph_destroy(&graph);
-}
-
-/* Sums of residual blocks are cheap, but made again without a boundary they take the whole network.
- */
-static void selective_wins_on_residual_blocks(void **state)
-{
-    (void)state;
-    const qn_model_option depth = {"depth", "34"};
-    qn_graph *graph = test_model("resnet", &depth, 1);
-    qn_plan_params params = {.budget = 1600 * MIB, .batch = {512}, .micro_batch = 512};
-    qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes * 2 / 3;
-    assert_wins(all->graph, &params, SELECTIVE);
-    qn_plan_destroy(&all);
-    qn_graph_destroy(&graph);
-}
+/* --- modes --- */
 
 static void modes_do_what_they_say(void **state)
 {
@@ -833,11 +733,6 @@ int main(void)
         cmocka_unit_test(huge_sizes_do_not_wrap),
         cmocka_unit_test(a_group_beyond_the_batch),
         cmocka_unit_test(groups_stay_whole_in_every_batch),
-        cmocka_unit_test(hardly_more_is_placed_than_is_found),
-        cmocka_unit_test(keep_all_wins_with_room),
-        cmocka_unit_test(cheap_ones_win_with_little_less),
-        cmocka_unit_test(segments_win_on_a_chain),
-        cmocka_unit_test(selective_wins_on_residual_blocks),
         cmocka_unit_test(modes_do_what_they_say),
         cmocka_unit_test(nothing_to_recompute),
         cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),

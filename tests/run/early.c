@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "support.h"
+#include "../support/folder.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -371,8 +372,8 @@ static void goes_on_from_a_checkpoint(void **state)
     struct trained have;
     struct test_run second;
     qn_checkpoint *checkpoint;
-    char folder[] = "/tmp/quern-early-XXXXXX", command[64];
-    assert_non_null(mkdtemp(folder));
+    char folder[FOLDER_BYTES];
+    make_folder(folder);
     qn_graph *graph = shared_graph(QN_F32);
     qn_plan_params params = base;
     params.optimizer.kind = QN_ADAM;
@@ -395,8 +396,7 @@ static void goes_on_from_a_checkpoint(void **state)
         have.metrics[i] = test_train(second.trainer, &data, SAMPLES, 1);
     have.count = test_weights(second.trainer, &have.weights);
     assert_same(&have, &want);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    remove_folder(folder);
     free(have.weights);
     free(want.weights);
     qn_checkpoint_close(&checkpoint);

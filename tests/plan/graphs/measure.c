@@ -27,20 +27,13 @@ static void print_progress(void *user, const qn_tune_progress *progress)
 /* Every task, with nothing recomputed. */
 static qn_plan *keep_all(const struct network *network, const qn_device *device)
 {
-    qn_graph *graph;
     qn_plan *plan = NULL;
-    const qn_graph_params quiet = {.log = {print_log, NULL, QN_LOG_WARNING}};
-    int options = 0;
-    while (options < MOST_OPTIONS && network->options[options].key)
-        options++;
     const qn_plan_params params = {.budget = INT64_C(1) << 40,
                                    .batch = {network->batch},
                                    .micro_batch = network->batch,
                                    .recompute = QN_RECOMPUTE_NONE};
-    if (qn_graph_create(&graph, &quiet) != QN_OK)
-        return NULL;
-    if (qn_model_build(graph, network->model, &network->data, network->options, options) == QN_OK)
-        qn_plan_create(&plan, graph, qn_device_facts(device), &params, NULL);
+    qn_graph *graph = network_graph(network);
+    qn_plan_create(&plan, graph, qn_device_facts(device), &params, NULL);
     qn_graph_destroy(&graph);
     return plan;
 }

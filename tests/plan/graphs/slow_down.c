@@ -7,35 +7,31 @@
  * Usage: measure_slow_down [PERCENT [UPDATES]]
  */
 #include "base/clock.h"
+#include "base/median.h"
+#include "network.h"
 
 #include <quern/quern.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 3, MOST_UPDATES = 100 };
+enum { MOST_UPDATES = 100 };
 
-static const struct network {
-    const char *title, *model;
-    qn_model_option options[MOST_OPTIONS];
-    int64_t batch;
-    qn_model_data data;
-} networks[] = {
-    {"demonstration, 64 x 28^2",
-     "cnn",
-     {{0}},
-     64,
-     {.channels = 1, .height = 28, .width = 28, .classes = 10}},
-    {"ResNet-18, 16 x 64^2",
-     "resnet",
-     {{"depth", "18"}},
-     16,
-     {.channels = 3, .height = 64, .width = 64, .classes = 10}},
-    {"U-Net, 4 x 128^2",
-     "unet",
-     {{"width", "32"}},
-     4,
-     {.channels = 3, .height = 128, .width = 128, .classes = 2, .masks = true}},
+static const struct network networks[] = {
+    {.title = "demonstration, 64 x 28^2",
+     .model = "cnn",
+     .batch = 64,
+     .data = {.channels = 1, .height = 28, .width = 28, .classes = 10}},
+    {.title = "ResNet-18, 16 x 64^2",
+     .model = "resnet",
+     .options = {{"depth", "18"}},
+     .batch = 16,
+     .data = {.channels = 3, .height = 64, .width = 64, .classes = 10}},
+    {.title = "U-Net, 4 x 128^2",
+     .model = "unet",
+     .options = {{"width", "32"}},
+     .batch = 4,
+     .data = {.channels = 3, .height = 128, .width = 128, .classes = 2, .masks = true}},
 };
 
 static void print_log(void *user, qn_log_level level, const char *message)
@@ -67,18 +63,6 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
     return QN_OK;
 }
 
-static qn_graph *build(const struct network *network)
-{
-    qn_graph *graph;
-    const qn_graph_params params = {.log = {print_log, NULL, QN_LOG_WARNING}};
-    int options = 0;
-    while (options < MOST_OPTIONS && network->options[options].key)
-        options++;
-    must(qn_graph_create(&graph, &params));
-    must(qn_model_build(graph, network->model, &network->data, network->options, options));
-    return graph;
-}
-
 /* A plan at costs that were measured for its own tasks. */
 static qn_plan *plan_measured(const qn_graph *graph, qn_device *device, qn_plan_params *params,
                               char **costs)
@@ -98,19 +82,7 @@ static qn_plan *plan_measured(const qn_graph *graph, qn_device *device, qn_plan_
     return plan;
 }
 
-static int64_t activation_bytes(const qn_plan_info *info)
-{
-    return info->bytes_by_tag[QN_TAG_KEPT] + info->bytes_by_tag[QN_TAG_ACTIVATION_GRADIENTS] +
-           info->bytes_by_tag[QN_TAG_SCRATCH] + info->bytes_by_tag[QN_TAG_RECOMPUTED];
-}
-
 /* --- timing --- */
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double time_update(qn_trainer *trainer, const qn_cycle *cycle)
 {
@@ -129,14 +101,13 @@ static double measure(qn_trainer *trainers[2], const qn_cycle *cycle, int update
         const double keep = time_update(trainers[0], cycle), few = time_update(trainers[1], cycle);
         slower[i < 0 ? 0 : i] = 100 * (few / keep - 1);
     }
-    qsort(slower, (size_t)updates, sizeof *slower, by_size);
-    return slower[updates / 2];
+    return qn_median(slower, updates);
 }
 
 static void compare(const struct network *network, qn_device *device, double percent, int updates)
 {
     char *costs = NULL;
-    qn_graph *graph = build(network);
+    qn_graph *graph = network_graph(network);
     qn_plan_params params = {.budget = INT64_C(8) << 30,
                              .batch = {network->batch},
                              .micro_batch = network->batch,
