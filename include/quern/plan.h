@@ -84,6 +84,8 @@ typedef struct qn_plan_params {
                              none */
     const char *tuning;   /* what qn_tune found (tune.h): the variants to use where `variants` says
                              nothing; NULL or "": nothing was tuned */
+    const char *cache_dir; /* plans that were found, for all budgets; NULL: QN_CACHE_DIR, else the
+                              user's cache folder; "": no cache on disk */
     qn_optimizer optimizer;
     bool early_updates; /* each parameter may be updated as soon as its gradient is complete, which
                            then makes room for others: where this makes a plan possible or faster,

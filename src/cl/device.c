@@ -2,7 +2,7 @@
  *
  * Opening and closing a device, waiting for it.
  */
-#include "cl/cache.h"
+#include "base/cache.h"
 #include "cl/private.h"
 
 #include <stdlib.h>

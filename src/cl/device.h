@@ -20,7 +20,7 @@ qn_status qn_device_flush(qn_device *device);
 uint64_t qn_device_identity(const qn_device *device);
 uint64_t qn_device_kernels(const qn_device *device);
 
-/* A text in the device's cache folder; see cl/cache.h. */
+/* A text in the device's cache folder; see base/cache.h. */
 char *qn_device_load_text(qn_device *device, const char *name);
 qn_status qn_device_store_text(qn_device *device, const char *name, const char *text);
 

@@ -3,8 +3,8 @@
  * What was found out about a device holds for that device, its driver and these kernels; and where
  * it is kept.
  */
+#include "base/cache.h"
 #include "base/text.h"
-#include "cl/cache.h"
 #include "cl/private.h"
 #include "cl/source.h"
 

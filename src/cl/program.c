@@ -2,8 +2,8 @@
  *
  * Programs: built once for each (stem, options), from the disk cache or from source.
  */
+#include "base/cache.h"
 #include "base/text.h"
-#include "cl/cache.h"
 #include "cl/private.h"
 #include "cl/source.h"
 

@@ -65,11 +65,10 @@ static void add_graph(uint64_t *hash, const struct qn_graph *graph)
     }
 }
 
-static void add_optimizer(uint64_t *hash, const struct qn_plan *plan)
+static void add_optimizer_settings(uint64_t *hash, const struct qn_plan *plan)
 {
     const struct qn_optimizer_attr attr =
         qn_optimizer_settings(&plan->params.optimizer, plan->graph->storage == QN_F16);
-    add_text(hash, plan->info.optimizer);
     *hash = qn_hash(*hash, &attr, sizeof attr);
 }
 
@@ -111,11 +110,64 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
     }
 }
 
+/* --- what a search depends on --- */
+
+static void add_facts(uint64_t *hash, const struct qn_facts *facts)
+{
+    add_text(hash, facts->name);
+#define FLAG(name) add_number(hash, facts->name);
+#define INTEGER FLAG
+#define BITS FLAG
+#define WHOLE FLAG
+#define REAL(name) *hash = qn_hash(*hash, &facts->name, sizeof facts->name);
+#define ADD(name, type) type(name)
+    QN_FACTS_LIST(ADD)
+#undef ADD
+#undef REAL
+#undef WHOLE
+#undef BITS
+#undef INTEGER
+#undef FLAG
+}
+
+/* The budget is not among them: a frontier is for all budgets. */
+static void add_params(uint64_t *hash, const struct qn_plan_params *params)
+{
+    const char *texts[] = {params->chosen, params->variants, params->tuning};
+    for (int i = 0; i < QN_MAX_BATCH_SIZES; i++)
+        add_number(hash, params->batch[i]);
+    add_number(hash, params->micro_batch);
+    add_number(hash, params->recompute);
+    add_number(hash, params->effort);
+    add_number(hash, params->optimizer.kind);
+    add_number(hash, params->early_updates);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        add_text(hash, texts[i] ? texts[i] : "");
+}
+
+static void add_wishes(uint64_t *hash, const struct qn_graph *graph)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        add_number(hash, graph->nodes[n].recompute);
+}
+
+uint64_t qn_plan_question(const struct qn_plan *plan)
+{
+    uint64_t hash = QN_HASH_START;
+    add_graph(&hash, plan->graph);
+    add_wishes(&hash, plan->graph);
+    add_optimizer_settings(&hash, plan);
+    add_facts(&hash, &plan->facts);
+    add_params(&hash, &plan->params);
+    return hash;
+}
+
 uint64_t qn_plan_hash(const struct qn_plan *plan)
 {
     uint64_t hash = QN_HASH_START;
     add_graph(&hash, plan->graph);
-    add_optimizer(&hash, plan);
+    add_text(&hash, plan->info.optimizer);
+    add_optimizer_settings(&hash, plan);
     add_program(&hash, &plan->program);
     return hash;
 }

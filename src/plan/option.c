@@ -54,13 +54,24 @@ qn_status qn_option_choose(const struct qn_option *o, struct qn_arena *arena,
 }
 
 /* The remainder runs the fastest candidate that is no larger than the micro-step's. */
-static const struct qn_candidate *rest_candidate(const struct qn_option *o, int rest, int64_t peak)
+const struct qn_candidate *qn_choices_rest(const struct qn_choices *choices, int rest, int64_t peak)
 {
-    const struct qn_candidates *all = &o->choices->rest[rest];
+    const struct qn_candidates *all = &choices->rest[rest];
     for (int i = 0; i < all->count; i++)
         if (all->items[i].peak <= peak)
             return &all->items[i];
     return &all->items[all->count - 1];
+}
+
+bool qn_option_can_run(const struct qn_option *o, int candidate)
+{
+    const struct qn_candidate *micro = &o->choices->micro.items[candidate];
+    bool good = qn_steps_can_run(&o->micro, &micro->steps);
+    for (int r = 0; good && r < o->n_rests; r++)
+        good = o->choices->rest[r].count > 0 &&
+               qn_steps_can_run(&o->rest_problem[r],
+                                &qn_choices_rest(o->choices, r, micro->peak)->steps);
+    return good;
 }
 
 static int rest_index(const struct qn_option *o, int64_t rest)
@@ -103,7 +114,7 @@ static int rest_phase(struct build *b, int rest, bool first)
     if (*phase < 0)
         *phase = add_phase(b, first ? "small batch" : "remainder", QN_RUN_MICRO,
                            &b->option->rest_problem[rest], first,
-                           &rest_candidate(b->option, rest, b->candidate->peak)->steps);
+                           &qn_choices_rest(b->option->choices, rest, b->candidate->peak)->steps);
     return *phase;
 }
 

@@ -40,6 +40,13 @@ qn_status qn_option_choose(const struct qn_option *option, struct qn_arena *aren
 qn_status qn_option_program(const struct qn_option *option, int candidate, struct qn_arena *arena,
                             struct qn_program *program);
 
+/* The one of a remainder's candidates that goes with micro-steps of this peak. */
+const struct qn_candidate *qn_choices_rest(const struct qn_choices *choices, int rest,
+                                           int64_t peak);
+
+/* Whether the step lists of the candidate can run: choices may come from a file. */
+bool qn_option_can_run(const struct qn_option *option, int candidate);
+
 /* What cycle 0 of the program would take if neither its micro-steps nor its remainder recomputed
  * anything. */
 qn_status qn_option_keep_all_seconds(const struct qn_option *option,

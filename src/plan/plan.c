@@ -7,6 +7,7 @@
 #include "plan/improve.h"
 #include "plan/search.h"
 #include "plan/seconds.h"
+#include "plan/stored.h"
 #include "plan/tuning.h"
 
 #include <inttypes.h>
@@ -205,7 +206,8 @@ static qn_status check_graph(const struct qn_log *log, const qn_graph *graph)
 
 static bool copy_texts(struct qn_plan *plan)
 {
-    const char **texts[] = {&plan->params.chosen, &plan->params.variants, &plan->params.tuning};
+    const char **texts[] = {&plan->params.chosen, &plan->params.variants, &plan->params.tuning,
+                            &plan->params.cache_dir};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i] && !(*texts[i] = qn_arena_strdup(&plan->arena, *texts[i])))
             return false;
@@ -273,14 +275,6 @@ struct way {
     struct qn_lists lists;
 };
 
-static qn_status search(struct qn_plan *plan, struct way *way)
-{
-    QN_TRY(qn_persist_make(&way->how, plan->graph, &way->persist));
-    QN_TRY(qn_lists_find(&way->how, &way->persist, &way->lists));
-    way->how.lists = &way->lists;
-    return qn_search(&way->how, &way->persist, &plan->frontier);
-}
-
 /* Early updates need the whole gradient of a parameter after one micro-step, and a loss scale that
  * no other gradient decides. */
 static bool may_update_early(const struct qn_plan *plan)
@@ -290,11 +284,10 @@ static bool may_update_early(const struct qn_plan *plan)
            (!params->micro_batch || params->micro_batch >= qn_largest_batch(params));
 }
 
-static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
-                                  int64_t *smallest)
+/* Gives their number. */
+static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning, struct way *ways,
+                           int *count)
 {
-    struct way ways[2];
-    double keep_all;
     const struct qn_lowering how = {.arena = &plan->arena,
                                     .facts = &plan->facts,
                                     .params = &plan->params,
@@ -302,22 +295,70 @@ static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *
                                     .tuning = tuning,
                                     .calibration =
                                         qn_seconds_calibrate(tuning, &plan->facts, &plan->arena)};
-    for (int early = 0; early <= may_update_early(plan); early++) {
+    *count = 1 + may_update_early(plan);
+    for (int early = 0; early < *count; early++) {
         ways[early].how = how;
         ways[early].how.early = early;
-        QN_TRY(search(plan, &ways[early]));
+        QN_TRY(qn_persist_make(&ways[early].how, plan->graph, &ways[early].persist));
     }
-    if (smallest)
-        *smallest = plan->frontier.count ? plan->frontier.points[0].bytes : 0;
-    const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
-    if (chosen < 0)
-        return refuse(plan);
+    return QN_OK;
+}
+
+static qn_status search(struct qn_plan *plan, struct way *ways, int count)
+{
+    plan->frontier = (struct qn_frontier){.count = 0};
+    for (int i = 0; i < count; i++) {
+        struct way *way = &ways[i];
+        QN_TRY(qn_lists_find(&way->how, &way->persist, &way->lists));
+        way->how.lists = &way->lists;
+        QN_TRY(qn_search(&way->how, &way->persist, &plan->frontier));
+    }
+    qn_stored_save(plan);
+    return QN_OK;
+}
+
+/* Of point `chosen` of the frontier. */
+static qn_status build(struct qn_plan *plan, const struct way *ways, int chosen,
+                       const struct qn_log *log)
+{
     const struct qn_point *point = &plan->frontier.points[chosen];
+    struct qn_lowering how = ways[point->early].how;
+    double keep_all;
+    how.log = log;
     plan->persist = ways[point->early].persist;
-    QN_TRY(qn_search_build(&ways[point->early].how, &plan->persist, point, &plan->program,
-                           &plan->placement, &keep_all));
+    QN_TRY(
+        qn_search_build(&how, &plan->persist, point, &plan->program, &plan->placement, &keep_all));
     fill_info(plan, chosen, keep_all);
     return QN_OK;
+}
+
+/* What was stored is taken if it is what it says. */
+static bool build_stored(struct qn_plan *plan, const struct way *ways, int count)
+{
+    static const struct qn_log silent;
+    if (!qn_stored_load(plan, &plan->frontier))
+        return false;
+    const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
+    return chosen >= 0 && plan->frontier.points[chosen].early < count &&
+           build(plan, ways, chosen, &silent) == QN_OK &&
+           plan->info.peak_bytes == plan->frontier.points[chosen].bytes;
+}
+
+static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
+                                  int64_t *smallest)
+{
+    struct way ways[2];
+    int count, chosen;
+    QN_TRY(open_ways(plan, tuning, ways, &count));
+    const bool stored = build_stored(plan, ways, count);
+    if (!stored)
+        QN_TRY(search(plan, ways, count));
+    if (smallest)
+        *smallest = plan->frontier.count ? plan->frontier.points[0].bytes : 0;
+    if (stored)
+        return QN_OK;
+    chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
+    return chosen < 0 ? refuse(plan) : build(plan, ways, chosen, &plan->log);
 }
 
 static qn_status make(struct qn_plan *plan, int64_t *smallest)

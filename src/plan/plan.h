@@ -23,5 +23,7 @@ struct qn_plan {
 
 /* Of model, training and program (hash.c); all but info.hash must be there. */
 uint64_t qn_plan_hash(const struct qn_plan *plan);
+/* Of all that a search depends on: the graph, the facts and the params but for the budget. */
+uint64_t qn_plan_question(const struct qn_plan *plan);
 
 #endif

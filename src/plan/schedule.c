@@ -160,3 +160,70 @@ bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *pol
         steps->count = 0;
     return true;
 }
+
+/* --- checking --- */
+
+/* How often each value that a task reads, then each that it writes, was written before. */
+struct before {
+    int count[QN_MAX_READS + QN_MAX_WRITES];
+};
+
+static struct before look(const struct qn_task *task, const int *writes)
+{
+    struct before before = {{0}};
+    for (int i = 0; i < task->n_reads; i++)
+        before.count[i] = writes[task->reads[i].value];
+    for (int i = 0; i < task->n_writes; i++)
+        before.count[QN_MAX_READS + i] = writes[task->writes[i].value];
+    return before;
+}
+
+static void count_writes(const struct qn_task *task, int *writes)
+{
+    for (int i = 0; i < task->n_writes; i++)
+        writes[task->writes[i].value]++;
+}
+
+static void look_at_all(const struct qn_problem *problem, int *writes, struct before *expected)
+{
+    for (int t = 0; t < problem->n_tasks; t++) {
+        expected[t] = look(&problem->tasks[t], writes);
+        count_writes(&problem->tasks[t], writes);
+    }
+}
+
+/* `ran` and `writes` are zeroed to begin; a repetition changes nothing. */
+static bool can_run(const struct qn_problem *problem, const struct qn_steps *steps,
+                    const struct before *expected, bool *ran, int *writes)
+{
+    int first_runs = 0;
+    for (int i = 0; i < steps->count; i++) {
+        const int t = steps->task[i];
+        if (t < 0 || t >= problem->n_tasks || (ran[t] && !problem->tasks[t].repeatable))
+            return false;
+        if (ran[t])
+            continue;
+        const struct before now = look(&problem->tasks[t], writes);
+        if (memcmp(&now, &expected[t], sizeof now) != 0)
+            return false;
+        count_writes(&problem->tasks[t], writes);
+        ran[t] = true;
+        first_runs++;
+    }
+    return first_runs == problem->n_tasks;
+}
+
+bool qn_steps_can_run(const struct qn_problem *problem, const struct qn_steps *steps)
+{
+    struct qn_arena arena = {0};
+    const size_t n = (size_t)problem->n_tasks + 1, values = (size_t)problem->n_values + 1;
+    struct before *expected = qn_arena_new(&arena, struct before, n);
+    int *writes = qn_arena_new(&arena, int, values), *again = qn_arena_new(&arena, int, values);
+    bool *ran = qn_arena_new(&arena, bool, n);
+    bool good = expected && writes && again && ran;
+    if (good)
+        look_at_all(problem, writes, expected);
+    good = good && can_run(problem, steps, expected, ran, again);
+    qn_arena_free(&arena);
+    return good;
+}

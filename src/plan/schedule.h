@@ -29,4 +29,9 @@ struct qn_policy {
 bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *policy,
                    struct qn_arena *arena, struct qn_steps *steps);
 
+/* Whether the list is one: every task runs, those that cannot be repeated once, and for the first
+ * time when all that it reads or adds to is as it would be in the order of the tasks. False when
+ * out of memory. */
+bool qn_steps_can_run(const struct qn_problem *problem, const struct qn_steps *steps);
+
 #endif

@@ -15,7 +15,8 @@
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
                     struct qn_frontier *frontier);
 
-/* Builds program and placement of a point into how->arena. */
+/* Builds program and placement of a point into how->arena. QN_ERR_FORMAT: its step lists, which
+ * may come from a file, cannot run. */
 qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist *persist,
                           const struct qn_point *point, struct qn_program *program,
                           struct qn_placement *placement, double *keep_all_seconds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support.h"
 
-#include "cl/cache.h"
+#include "base/cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>

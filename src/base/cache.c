@@ -3,7 +3,7 @@
  * A file is: struct header, the key, the binary. Numbers are in the byte order of the machine,
  * which the magic number tells.
  */
-#include "cl/cache.h"
+#include "base/cache.h"
 
 #include "base/log.h"
 #include "base/text.h"
@@ -76,7 +76,7 @@ int qn_cache_open(const char *dir, const qn_log *log)
     const char *why = why_not(folder);
     if (!why)
         return folder;
-    qn_log_write(log, QN_LOG_DEBUG, "%s: not used to cache kernels: %s", dir, why);
+    qn_log_write(log, QN_LOG_DEBUG, "%s: not used as a cache: %s", dir, why);
     qn_cache_close(folder);
     return -1;
 }

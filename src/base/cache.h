@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compiled programs on disk. The folder is the user's own, and yet every file is untrusted: it must
- * have our header, the whole key, the right length and the right hash, or it is as if it were not
- * there. No failure here is an error: a program is then built from its source.
+ * What was made once and would be made again, on disk: compiled programs, plans. The folder is the
+ * user's own, and yet every file is untrusted: it must have our header, the whole key, the right
+ * length and the right hash, or it is as if it were not there. No failure here is an error: a
+ * program is then built from its source, a plan searched for.
  */
-#ifndef QN_CL_CACHE_H
-#define QN_CL_CACHE_H
+#ifndef QN_BASE_CACHE_H
+#define QN_BASE_CACHE_H
 
 #include <quern/log.h>
 #include <stdbool.h>
