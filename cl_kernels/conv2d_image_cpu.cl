@@ -137,14 +137,17 @@ static inline void multiply_rows(__local floatv *sum, __local const float *panel
 }
 
 /* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make. Work-groups: (tiles / tiles_each, blocks of channels, group). The phases of
- * a tile are neighbours in the image, so they follow one another. */
+ * to make. The first `front` source channels are those of s, the others those of t. Of a row of the
+ * weights, `inputs` channels, those from input0 on take part. Work-groups: (tiles / tiles_each,
+ * blocks of channels, group). The phases of a tile are neighbours in the image, so they follow one
+ * another. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
              __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,
              float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
              int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
-             int dilation_y, int dilation_x, uint tiles_each, int block, int tile_pixels)
+             int dilation_y, int dilation_x, int inputs, int input0, __global const TYPE(S) * t,
+             ulong t_at, int front, uint tiles_each, int block, int tile_pixels)
 {
     __local float panel[QN_PANEL(QN_DEPTH)];
     __local float pack[QN_MR * QN_DEPTH];
@@ -153,49 +156,54 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
     conv_span span[QN_ROW];
     uint offset[QN_DEPTH];
     s += s_at;
+    t += t_at;
     w += w_at;
     b += b_at;
     d += d_at;
     const int group = get_group_id(2), taps = kh * kw;
 #if QN_GRADIENT
     const int across = min(stride_x, dw), phases = across * min(stride_y, dh);
-    const ulong row_step = taps, term_step = (ulong)channels * taps;
+    const ulong row_step = taps, term_step = (ulong)inputs * taps;
 #else
     const int phases = 1;
-    const ulong row_step = (ulong)depth * taps, term_step = taps;
+    const ulong row_step = (ulong)inputs * taps, term_step = taps;
 #endif
-    const ulong image = (ulong)groups * depth * sh * sw, plane = (ulong)dh * dw;
-    const conv_source source = {batch * image, image, (long)group * depth * sh * sw, sh, sw};
+    const ulong plane = (ulong)dh * dw;
     const int row0 = get_group_id(1) * block, rows = min(block, channels - row0);
-    const int channel0 = group * channels + row0;
-    w += (ulong)group * channels * depth * taps;
-    for (uint t = 0; t < tiles_each * phases; t++) {
+    const int channel0 = group * channels + row0, images = front < depth ? 2 : 1;
+    w += ((ulong)group * channels * depth + input0) * taps;
+    for (uint n = 0; n < tiles_each * phases; n++) {
 #if QN_GRADIENT
-        const int phase = t % phases, down = phase / across, right = phase - down * across;
+        const int phase = n % phases, down = phase / across, right = phase - down * across;
         const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
         const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
 #else
         const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
         const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
 #endif
-        const int terms = depth * v.taps * h.taps;
         const ulong pixels = (ulong)batch * v.count * h.count;
-        const ulong first = (get_group_id(0) * (ulong)tiles_each + t / phases) * tile_pixels;
+        const ulong first = (get_group_id(0) * (ulong)tiles_each + n / phases) * tile_pixels;
         if (first >= pixels)
             continue;
         const int lanes = (int)min((ulong)tile_pixels, pixels - first);
-        conv_find_pixels(&tile, first, lanes, v, h, source);
         for (int i = 0; i < block * QN_NV; i++)
             sum[i] = (floatv)(0.0f);
-        for (int k = 0; k < terms; k += QN_DEPTH) {
-            const int here = min(QN_DEPTH, terms - k);
-            conv_term term = conv_term_at(k, v, h);
-            for (int i = 0; i < here; i++) {
-                offset[i] = (uint)(term.channel * term_step) + conv_tap(term, v, h, kw);
-                conv_pack_row(panel + i * QN_ROW, s, &tile, term, v, h, source);
-                term = conv_next_term(term, v, h);
+        for (int j = 0; j < images; j++) {
+            const int before = j ? front : 0, own = j ? depth - front : front;
+            const int terms = own * v.taps * h.taps;
+            const conv_source source = conv_source_of(batch, groups, group, own, sh, sw);
+            conv_find_pixels(&tile, first, lanes, v, h, source);
+            for (int k = 0; k < terms; k += QN_DEPTH) {
+                const int here = min(QN_DEPTH, terms - k);
+                conv_term term = conv_term_at(k, v, h);
+                for (int i = 0; i < here; i++) {
+                    offset[i] =
+                        (uint)((before + term.channel) * term_step) + conv_tap(term, v, h, kw);
+                    conv_pack_row(panel + i * QN_ROW, j ? t : s, &tile, term, v, h, source);
+                    term = conv_next_term(term, v, h);
+                }
+                multiply_rows(sum, panel, pack, w, offset, here, row0, rows, row_step, lanes);
             }
-            multiply_rows(sum, panel, pack, w, offset, here, row0, rows, row_step, lanes);
         }
         const int spans =
             find_spans(span, first, lanes, v, h, (ulong)groups * channels * plane, dw);

@@ -50,13 +50,16 @@ static inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, in
 }
 
 /* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make. Work-groups: (tiles of pixels, tiles of channels, phase x group). */
+ * to make. The first `front` source channels are those of s, the others those of t. Of a row of the
+ * weights, `inputs` channels, those from input0 on take part. Work-groups: (tiles of pixels, tiles
+ * of channels, phase x group). */
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
 conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, ulong w_at,
              __global const TYPE(B) *b, ulong b_at, __global TYPE(D) *d, ulong d_at, int has_bias,
              float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
              int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
-             int dilation_y, int dilation_x)
+             int dilation_y, int dilation_x, int inputs, int input0, __global const TYPE(S) *t,
+             ulong t_at, int front)
 {
     __local float weight[SIDE][TILE_ROWS + 1];
     __local float panel[SIDE][TILE_COLUMNS + 1];
@@ -67,48 +70,56 @@ conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, u
     const int across = min(stride_x, dw), down = phase / across, right = phase - down * across;
     const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
     const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
-    const ulong row_step = taps, term_step = (ulong)channels * taps;
+    const ulong row_step = taps, term_step = (ulong)inputs * taps;
 #else
     const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
     const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
-    const ulong row_step = (ulong)depth * taps, term_step = taps;
+    const ulong row_step = (ulong)inputs * taps, term_step = taps;
 #endif
-    const ulong image = (ulong)groups * depth * sh * sw, plane = (ulong)dh * dw;
+    const ulong plane = (ulong)dh * dw;
     const ulong pixels = (ulong)batch * v.count * h.count;
     const ulong first = get_group_id(0) * (ulong)TILE_COLUMNS;
-    const int row0 = get_group_id(1) * TILE_ROWS, terms = depth * v.taps * h.taps;
+    const int row0 = get_group_id(1) * TILE_ROWS, images = front < depth ? 2 : 1;
     if (first >= pixels)
         return;
     s += s_at + (ulong)group * depth * sh * sw;
-    w += w_at + (ulong)group * channels * depth * taps;
+    t += t_at;
+    w += w_at + ((ulong)group * channels * depth + input0) * taps;
     b += b_at + group * channels;
     d += d_at;
     conv_pixel pixel[QN_COLUMNS];
     float sum[QN_ROWS][QN_COLUMNS];
-    for (int j = 0; j < QN_COLUMNS; j++)
-        pixel[j] = pixel_at(first + j * SIDE + lx, pixels, v, h, image, sw);
     for (int i = 0; i < QN_ROWS; i++)
         for (int j = 0; j < QN_COLUMNS; j++)
             sum[i][j] = 0.0f;
-    for (int k0 = 0; k0 < terms; k0 += SIDE) {
-        for (int i = 0; i < QN_ROWS; i++) {
-            const int row = row0 + i * SIDE + ly, k = k0 + lx;
-            float value = 0.0f;
-            if (row < channels && k < terms) {
-                const conv_term term = conv_term_at(k, v, h);
-                value =
-                    LD(W, w, row * row_step + term.channel * term_step + conv_tap(term, v, h, kw));
-            }
-            weight[lx][i * SIDE + ly] = value;
-        }
+    for (int n = 0; n < images; n++) {
+        const int before = n ? front : 0, own = n ? depth - front : front;
+        const int terms = own * v.taps * h.taps;
         for (int j = 0; j < QN_COLUMNS; j++)
-            panel[ly][j * SIDE + lx] = patch(s, pixel[j], k0 + ly, terms, v, h, sh, sw);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < SIDE; k++)
-            for (int i = 0; i < QN_ROWS; i++)
-                for (int j = 0; j < QN_COLUMNS; j++)
-                    sum[i][j] = fma(weight[k][i * SIDE + ly], panel[k][j * SIDE + lx], sum[i][j]);
-        barrier(CLK_LOCAL_MEM_FENCE);
+            pixel[j] =
+                pixel_at(first + j * SIDE + lx, pixels, v, h, (ulong)groups * own * sh * sw, sw);
+        for (int k0 = 0; k0 < terms; k0 += SIDE) {
+            for (int i = 0; i < QN_ROWS; i++) {
+                const int row = row0 + i * SIDE + ly, k = k0 + lx;
+                float value = 0.0f;
+                if (row < channels && k < terms) {
+                    const conv_term term = conv_term_at(k, v, h);
+                    value = LD(W, w,
+                               row * row_step + (before + term.channel) * term_step +
+                                   conv_tap(term, v, h, kw));
+                }
+                weight[lx][i * SIDE + ly] = value;
+            }
+            for (int j = 0; j < QN_COLUMNS; j++)
+                panel[ly][j * SIDE + lx] = patch(n ? t : s, pixel[j], k0 + ly, terms, v, h, sh, sw);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int k = 0; k < SIDE; k++)
+                for (int i = 0; i < QN_ROWS; i++)
+                    for (int j = 0; j < QN_COLUMNS; j++)
+                        sum[i][j] =
+                            fma(weight[k][i * SIDE + ly], panel[k][j * SIDE + lx], sum[i][j]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
     for (int j = 0; j < QN_COLUMNS; j++) {
         const ulong number = first + j * SIDE + lx;

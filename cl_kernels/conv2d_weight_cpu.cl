@@ -96,13 +96,14 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
 }
 
 /* Work-groups: (blocks of terms, block of channels x group, parts). Part p of the pixels goes to a
- * copy of the weights, p copies behind w. */
+ * copy of the weights, p copies behind w. The `depth` channels of the image are those from input0
+ * on of the `inputs` of the weights. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d, ulong d_at,
               __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
               int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
-              ulong part_pixels)
+              ulong part_pixels, int inputs, int input0)
 {
     __local float panel[QN_PANEL(QN_DEPTH)];
     __local float stage[QN_PANEL(QN_V)];
@@ -122,7 +123,7 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     const conv_source source = {batch * image, image, (long)group * depth * sh * sw, sh, sw};
     const conv_result result = {batch * positions * groups * channels, positions,
                                 (ulong)groups * channels};
-    const int terms = depth * kh * kw;
+    const int terms = depth * kh * kw, row = inputs * kh * kw;
     const int term0 = get_group_id(0) * QN_DEPTH, here = min(QN_DEPTH, terms - term0);
     const ulong start = get_group_id(2) * part_pixels;
     const ulong end = min(start + part_pixels, batch * positions);
@@ -144,9 +145,9 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
             for (int j = 0; j < QN_WIDE; j += QN_NR)
                 multiply(sum + i * QN_WIDE + j, panel + i * QN_ROW, gradient + j);
     }
-    w += (get_group_id(2) * (ulong)groups * channels + channel0) * terms + term0;
+    w += (get_group_id(2) * (ulong)groups * channels + channel0) * row + input0 * kh * kw + term0;
     for (int j = 0; j < columns; j += QN_V)
         for (int i = 0; i < here; i += QN_V)
-            conv_store_block(w, (ulong)j * terms + i, terms, sum + i * QN_WIDE + j / QN_V, QN_WIDE,
+            conv_store_block(w, (ulong)j * row + i, row, sum + i * QN_WIDE + j / QN_V, QN_WIDE,
                              min(QN_V, columns - j), min(QN_V, here - i), beta);
 }

@@ -15,13 +15,14 @@
 #define TILE_COLUMNS (SIDE * QN_COLUMNS)
 
 /* Work-groups: (tiles of terms, tile of channels x group, parts). Part p of the pixels goes to a
- * copy of the weights, p copies behind w. */
+ * copy of the weights, p copies behind w. The `depth` channels of the image are those from input0
+ * on of the `inputs` of the weights. */
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
 conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, ulong d_at,
               __global TYPE(W) *w, ulong w_at, float beta, int batch, int groups, int depth,
               int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
-              ulong part_pixels)
+              ulong part_pixels, int inputs, int input0)
 {
     __local float gradient[SIDE][TILE_ROWS + 1];
     __local float panel[SIDE][TILE_COLUMNS + 1];
@@ -29,6 +30,7 @@ conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, 
     const int tiles = (channels + TILE_ROWS - 1) / TILE_ROWS, group = get_group_id(1) / tiles;
     const int row0 = (get_group_id(1) - group * tiles) * TILE_ROWS, channel0 = group * channels;
     const int term0 = get_group_id(0) * TILE_COLUMNS, terms = depth * kh * kw;
+    const int row_step = inputs * kh * kw;
     const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
     const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
     const ulong image = (ulong)groups * depth * sh * sw, positions = (ulong)dh * dw;
@@ -36,7 +38,8 @@ conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, 
     const ulong end = min(start + part_pixels, batch * positions);
     s += s_at + (ulong)group * depth * sh * sw;
     d += d_at;
-    w += w_at + (get_group_id(2) * (ulong)groups * channels + channel0) * terms;
+    w += w_at + (get_group_id(2) * (ulong)groups * channels + channel0) * row_step +
+         input0 * kh * kw;
     conv_term term[QN_COLUMNS];
     float sum[QN_ROWS][QN_COLUMNS];
     for (int j = 0; j < QN_COLUMNS; j++)
@@ -75,6 +78,6 @@ conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, 
         for (int j = 0; j < QN_COLUMNS; j++) {
             const int row = row0 + i * SIDE + ly, column = term0 + j * SIDE + lx;
             if (row < channels && column < terms)
-                ACC(W, w, (ulong)row * terms + column, beta, sum[i][j]);
+                ACC(W, w, (ulong)row * row_step + column, beta, sum[i][j]);
         }
 }

@@ -145,13 +145,15 @@ static inline void store_spans(__global TYPE(D) * d, ulong at, const float *line
 }
 
 /* Makes `rows` channels from row0 on, of `channels`, from the weights that were transformed for
- * them. The source begins `top` rows above and `left` columns before what is made. Work-groups:
- * (tiles / QN_ROW, rows / QN_BLOCK). */
+ * them. The first `front` channels of the source are those of s, the others those of t. It begins
+ * `top` rows above and `left` columns before what is made. Work-groups: (tiles / QN_ROW, rows /
+ * QN_BLOCK). */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u, ulong u_at,
-                __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at,
-                int has_bias, float beta, int batch, int depth, int channels, int sh, int sw,
-                int dh, int dw, int top, int left, int row0, int rows)
+conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * t, ulong t_at,
+                __global const float *u, ulong u_at, __global const TYPE(B) * b, ulong b_at,
+                __global TYPE(D) * d, ulong d_at, int has_bias, float beta, int batch, int depth,
+                int front, int channels, int sh, int sw, int dh, int dw, int top, int left,
+                int row0, int rows)
 {
     __local float stage[POINTS * STAGE_ROW];
     __local floatv panel[POINTS * PANEL_STEP];
@@ -160,31 +162,37 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const float *u,
     conv_pixels tile;
     tile_span span[QN_ROW];
     s += s_at;
+    t += t_at;
     b += b_at;
     d += d_at;
     const conv_axis v = {(dh + 1) / 2, 4, 0, 1, -top, 2, 1, 0, 2};
     const conv_axis h = {(dw + 1) / 2, 4, 0, 1, -left, 2, 1, 0, 2};
-    const ulong image = (ulong)depth * sh * sw, plane = (ulong)dh * dw;
-    const conv_source source = {batch * image, image, 0, sh, sw};
+    const ulong plane = (ulong)dh * dw;
     const ulong tiles = (ulong)batch * v.count * h.count, first = get_group_id(0) * (ulong)QN_ROW;
     const int lanes = (int)min((ulong)QN_ROW, tiles - first);
     const int block0 = get_group_id(1) * QN_BLOCK, here = min(QN_BLOCK, rows - block0);
+    const int images = front < depth ? 2 : 1;
     u += u_at + (ulong)block0 * POINTS * depth;
-    conv_find_pixels(&tile, first, lanes, v, h, source);
     conv_clear(stage, POINTS * STAGE_ROW);
-    for (int c = 0; c < depth; c += QN_DEPTH) {
-        const int terms = min(QN_DEPTH, depth - c);
-        for (int i = 0; i < terms; i++) {
-            pack_window(stage, STAGE_ROW, s, &tile, c + i, 4, source);
-            for (int j = 0; j < QN_NV; j++)
-                transform_source(panel + i * QN_NV + j, stage + j * QN_V);
+    for (int n = 0; n < images; n++) {
+        const int before = n ? front : 0, own = n ? depth - front : front;
+        const conv_source source = conv_source_of(batch, 1, 0, own, sh, sw);
+        conv_find_pixels(&tile, first, lanes, v, h, source);
+        for (int c = 0; c < own; c += QN_DEPTH) {
+            const int terms = min(QN_DEPTH, own - c);
+            for (int i = 0; i < terms; i++) {
+                pack_window(stage, STAGE_ROW, n ? t : s, &tile, c + i, 4, source);
+                for (int j = 0; j < QN_NV; j++)
+                    transform_source(panel + i * QN_NV + j, stage + j * QN_V);
+            }
+            for (int p = 0; p < POINTS; p++)
+                for (int i = 0; i < here; i += QN_MR)
+                    for (int j = 0; j * QN_V < lanes; j += QN_NR)
+                        multiply(sum + (i * POINTS + p) * QN_NV + j, panel + p * PANEL_STEP + j,
+                                 u + ((ulong)(i / QN_V * POINTS + p) * depth + before + c) * QN_V +
+                                     i % QN_V,
+                                 terms, before + c == 0);
         }
-        for (int p = 0; p < POINTS; p++)
-            for (int i = 0; i < here; i += QN_MR)
-                for (int j = 0; j * QN_V < lanes; j += QN_NR)
-                    multiply(sum + (i * POINTS + p) * QN_NV + j, panel + p * PANEL_STEP + j,
-                             u + ((ulong)(i / QN_V * POINTS + p) * depth + c) * QN_V + i % QN_V,
-                             terms, c == 0);
     }
     const int spans = find_spans(span, first, lanes, v, h, dh, dw, channels * plane);
     for (int i = 0; i < here; i++) {

@@ -109,13 +109,14 @@ static inline void transform_sum(__local floatv *tap, __local const floatv *m)
 }
 
 /* Work-groups: (blocks of input channels, blocks of output channels, parts). Part p of the tiles
- * goes to a copy of the weights, p copies behind w. */
+ * goes to a copy of the weights, p copies behind w. The `depth` channels of the image are those
+ * from input0 on of the `inputs` of the weights. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d, ulong d_at,
               __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
               int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
-              ulong part_tiles)
+              ulong part_tiles, int inputs, int input0)
 {
     __local float stage[4 * QN_V * STAGE_ROW];
     __local floatv panel[POINTS * PANEL_STEP];
@@ -163,12 +164,13 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d
     }
     /* The panel is free: it takes the taps of one vector of output channels. */
     const int terms = rows * TAPS;
-    w += ((get_group_id(2) * (ulong)channels + column0) * depth + row0) * TAPS;
+    const ulong step = (ulong)inputs * TAPS;
+    w += (get_group_id(2) * (ulong)channels + column0) * step + (input0 + row0) * TAPS;
     for (int j = 0; j < columns; j += QN_V) {
         for (int i = 0; i < rows; i++)
             transform_sum(panel + i * TAPS, sum + i * QN_WIDE + j / QN_V);
         for (int k = 0; k < terms; k += QN_V)
-            conv_store_block(w, (ulong)j * depth * TAPS + k, (ulong)depth * TAPS, panel + k, 1,
-                             min(QN_V, columns - j), min(QN_V, terms - k), beta);
+            conv_store_block(w, j * step + k, step, panel + k, 1, min(QN_V, columns - j),
+                             min(QN_V, terms - k), beta);
     }
 }

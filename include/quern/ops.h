@@ -51,6 +51,10 @@ typedef struct qn_conv2d_params {
  * oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1. */
 QN_API qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                            const qn_conv2d_params *params);
+/* The same of qn_concat(a, b) by channels, of which neither value nor gradient is ever stored: a
+ * (b, c, h, w), b (b, c', h, w) of one type, weight (o, c + c', kh, kw). There is one group. */
+QN_API qn_tensor qn_conv2d_concat(qn_graph *graph, qn_tensor a, qn_tensor b, qn_tensor weight,
+                                  qn_tensor bias, const qn_conv2d_params *params);
 
 typedef struct qn_conv_transpose2d_params {
     int stride[2], padding[2], dilation[2]; /* height, width; stride and dilation 0: 1 */

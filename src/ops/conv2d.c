@@ -2,27 +2,53 @@
  *
  * Convolution as an implicit matrix product: patches are packed inside the kernels, so each group
  * is one launch for the whole micro-batch. CPUs do 3 x 3 taps of stride 1 in Winograd's way. Groups
- * of one input channel have kernels of their own.
+ * of one input channel have kernels of their own. The image may be two, so that what joins them is
+ * never stored.
  */
 #include "base/log.h"
+#include "base/shape.h"
 #include "ops/conv2d_product.h"
 
 #include <quern/ops.h>
 
 /* --- shapes --- */
 
+/* The second image differs from the first in nothing but the channels. */
+static qn_status check_second(struct qn_shape_call *call)
+{
+    const struct qn_conv2d_attr *attr = call->attr;
+    const struct qn_operand *first = &call->in[0], *second = &call->in[3];
+    struct qn_shape same = second->shape;
+    char text[96], other[96];
+    if (!qn_present(second))
+        return QN_OK;
+    same.dim[1] = first->shape.dim[1];
+    if (second->dtype != first->dtype || !qn_shape_equal(&same, &first->shape))
+        return qn_shape_error(
+            call, "the channels of %s %s cannot follow those of %s %s",
+            qn_dtype_name(second->dtype), qn_shape_text(&second->shape, text, sizeof text),
+            qn_dtype_name(first->dtype), qn_shape_text(&first->shape, other, sizeof other));
+    if (second->shape.dim[1] < 1 || second->shape.dim[1] > QN_CONV2D_LARGEST_IMAGE)
+        return qn_shape_error(call, "a dimension is out of range");
+    if (attr->groups > 1)
+        return qn_shape_error(call, "%d groups of two images", attr->groups);
+    return QN_OK;
+}
+
 static qn_status check_channels(struct qn_shape_call *call)
 {
     const struct qn_conv2d_attr *attr = call->attr;
-    const int64_t *x = call->in[0].shape.dim, *w = call->in[1].shape.dim;
-    if (x[1] % attr->groups || w[0] % attr->groups)
+    const int64_t *w = call->in[1].shape.dim;
+    const int64_t second = qn_present(&call->in[3]) ? call->in[3].shape.dim[1] : 0;
+    const int64_t channels = call->in[0].shape.dim[1] + second;
+    if (channels % attr->groups || w[0] % attr->groups)
         return qn_shape_error(call, "%d groups do not divide %lld input and %lld output channels",
-                              attr->groups, (long long)x[1], (long long)w[0]);
-    if (w[1] != x[1] / attr->groups)
+                              attr->groups, (long long)channels, (long long)w[0]);
+    if (w[1] != channels / attr->groups)
         return qn_shape_error(call,
                               "the weight takes %lld channels, but the image has %lld in %d "
                               "groups",
-                              (long long)w[1], (long long)x[1], attr->groups);
+                              (long long)w[1], (long long)channels, attr->groups);
     return qn_conv2d_check_bias(call, w[0]);
 }
 
@@ -35,6 +61,7 @@ static qn_status shape(struct qn_shape_call *call)
                               "conv2d takes an image (b, c, h, w) and a weight (o, c / groups, "
                               "kh, kw) of float types");
     QN_TRY(qn_conv2d_check(call, attr));
+    QN_TRY(check_second(call));
     QN_TRY(check_channels(call));
     int64_t dim[4] = {x->dim[0], w->dim[0]};
     for (int i = 0; i < 2; i++) {
@@ -55,10 +82,34 @@ static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
     qn_conv2d_cost(call, &p, QN_CONV2D_FORWARD, cost);
 }
 
+static void forward_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_FORWARD, cost);
+}
+
 static void input_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
     qn_conv2d_cost(call, &p, QN_CONV2D_INPUT, cost);
+}
+
+static void input_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
+    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_INPUT, cost);
+}
+
+static void second_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
+    qn_conv2d_cost(call, &p, QN_CONV2D_SECOND, cost);
+}
+
+static void second_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
+    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_SECOND, cost);
 }
 
 static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *cost)
@@ -93,16 +144,46 @@ static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
     return qn_conv2d_image(emit, call, &p, false);
 }
 
+static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    return qn_conv2d_winograd(emit, call, &p);
+}
+
 static qn_status input_cpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
     return qn_conv2d_image(emit, call, &p, true);
 }
 
 static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
     return qn_conv2d_image(emit, call, &p, false);
+}
+
+static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
+    return qn_conv2d_winograd(emit, call, &p);
+}
+
+static qn_status second_cpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
+    return qn_conv2d_image(emit, call, &p, true);
+}
+
+static qn_status second_gpu(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
+    return qn_conv2d_image(emit, call, &p, false);
+}
+
+static qn_status second_winograd(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
+    return qn_conv2d_winograd(emit, call, &p);
 }
 
 static qn_status weight_cpu(struct qn_emit *emit, const struct qn_call *call)
@@ -120,20 +201,19 @@ static qn_status weight_gpu(struct qn_emit *emit, const struct qn_call *call)
 const struct qn_op qn_op_conv2d = {
     .name = "conv2d",
     .attr_size = sizeof(struct qn_conv2d_attr),
-    .n_in = 3,
+    .n_in = 4,
     .n_required = 2,
     .n_out = 1,
     .shape = shape,
     .groups = {
         [QN_CONV2D_FORWARD] = {.name = "forward",
                                .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-                               .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
+                               .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_IN(3)}},
                                .write = {{QN_OUT(0)}},
                                .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, forward_cost,
                                             qn_conv2d_depthwise_forward_cpu},
                                            {"winograd", qn_conv2d_winograd_fits,
-                                            qn_conv2d_winograd_forward_cost,
-                                            qn_conv2d_winograd_forward},
+                                            forward_cost_winograd, forward_winograd},
                                            {"cpu", qn_conv2d_fits_cpu, forward_cost, forward_cpu,
                                             qn_conv2d_image_settings},
                                            {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
@@ -145,8 +225,8 @@ const struct qn_op qn_op_conv2d = {
                              .write = {{QN_DIN(0)}},
                              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, input_cost,
                                           qn_conv2d_depthwise_input_cpu},
-                                         {"winograd", qn_conv2d_winograd_fits,
-                                          qn_conv2d_winograd_input_cost, qn_conv2d_winograd_input},
+                                         {"winograd", qn_conv2d_winograd_fits, input_cost_winograd,
+                                          input_winograd},
                                          {"cpu", qn_conv2d_fits_cpu, input_cost, input_cpu,
                                           qn_conv2d_image_settings},
                                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, input_cost,
@@ -155,7 +235,7 @@ const struct qn_op qn_op_conv2d = {
         [QN_CONV2D_WEIGHT] =
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
-             .read = {{QN_DOUT(0)}, {QN_IN(0)}},
+             .read = {{QN_DOUT(0)}, {QN_IN(0)}, {QN_IN(3)}},
              .write = {{QN_DIN(1)}},
              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, depthwise_weight_cost,
                           qn_conv2d_depthwise_weight_cpu},
@@ -172,10 +252,20 @@ const struct qn_op qn_op_conv2d = {
              .write = {{QN_DIN(2)}},
              .variant = {{"cpu", qn_fits_cpu, qn_conv2d_bias_cost, qn_conv2d_bias_cpu},
                          {"gpu", qn_fits_row_group, qn_conv2d_bias_cost, qn_conv2d_bias_gpu}}},
+        [QN_CONV2D_SECOND] = {.name = "second input gradient",
+                              .phase = QN_PHASE_BACKWARD,
+                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
+                              .write = {{QN_DIN(3)}},
+                              .variant = {{"winograd", qn_conv2d_winograd_fits,
+                                           second_cost_winograd, second_winograd},
+                                          {"cpu", qn_conv2d_fits_cpu, second_cost, second_cpu,
+                                           qn_conv2d_image_settings},
+                                          {"gpu", qn_conv2d_fits_gpu, second_cost, second_gpu}}},
     }};
 
-qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
-                    const qn_conv2d_params *params)
+/* --- public functions --- */
+
+static qn_tensor apply(qn_graph *graph, const qn_tensor *in, const qn_conv2d_params *params)
 {
     const qn_conv2d_params none = {0};
     params = params ? params : &none;
@@ -185,5 +275,17 @@ qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bi
         attr.padding[i] = params->padding[i];
         attr.dilation[i] = params->dilation[i] ? params->dilation[i] : 1;
     }
-    return qn_op_apply(graph, &qn_op_conv2d, (const qn_tensor[]){x, weight, bias}, &attr);
+    return qn_op_apply(graph, &qn_op_conv2d, in, &attr);
+}
+
+qn_tensor qn_conv2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                    const qn_conv2d_params *params)
+{
+    return apply(graph, (const qn_tensor[]){x, weight, bias, {0}}, params);
+}
+
+qn_tensor qn_conv2d_concat(qn_graph *graph, qn_tensor a, qn_tensor b, qn_tensor weight,
+                           qn_tensor bias, const qn_conv2d_params *params)
+{
+    return apply(graph, (const qn_tensor[]){a, weight, bias, b}, params);
 }

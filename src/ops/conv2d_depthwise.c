@@ -49,7 +49,7 @@ static bool is_depthwise(const struct qn_call *call, const char **why)
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why)
 {
     const struct qn_conv2d_product forward = qn_conv2d_forward(call);
-    const struct qn_conv2d_product gradient = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product gradient = qn_conv2d_gradient(call, false);
     if (!qn_fits_cpu(call, why) || !is_depthwise(call, why))
         return false;
     *why = "the kernel is too large";
@@ -150,13 +150,13 @@ qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_
 
 qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
     return emit_image(emit, call, &p, true);
 }
 
 qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call)
 {
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
     return emit_image(emit, call, &p, false);
 }
 

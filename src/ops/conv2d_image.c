@@ -133,6 +133,9 @@ qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
 {
     struct qn_launch launch = qn_conv2d_image_launch(p);
     launch.kernel = "conv2d_image";
+    qn_conv2d_inputs(&launch, p);
+    qn_conv2d_argument(&launch, (struct qn_arg)QN_BUF(p->t));
+    qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(p->front));
     if (cpu)
         shape_image_cpu(&launch, call, p);
     else

@@ -31,6 +31,9 @@ struct qn_conv2d_product qn_conv2d_geometry(const struct qn_conv2d_attr *attr,
                                   .groups = attr->groups,
                                   .depth = gradient ? outputs : inputs,
                                   .channels = gradient ? inputs : outputs,
+                                  .front = gradient ? outputs : inputs,
+                                  .inputs = inputs,
+                                  .t = &none,
                                   .b = &none};
     for (int i = 0; i < 2; i++) {
         p.source[i] = source->dim[2 + i];
@@ -46,34 +49,61 @@ static struct qn_conv2d_product product_of(const struct qn_call *call, bool grad
                               &call->out[0].shape, gradient);
 }
 
+static void set_sources(struct qn_conv2d_product *p, const struct qn_call *call)
+{
+    p->s = &call->in[0];
+    p->t = &call->in[3];
+    if (qn_present(p->t))
+        p->front = call->in[0].shape.dim[1];
+}
+
 struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call)
 {
     struct qn_conv2d_product p = product_of(call, false);
-    p.s = &call->in[0];
+    set_sources(&p, call);
     p.w = &call->in[1];
     p.b = &call->in[2];
     p.d = &call->out[0];
     return p;
 }
 
-struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call)
+struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call, bool second)
 {
+    const int image = second ? 3 : 0;
     struct qn_conv2d_product p = product_of(call, true);
     p.s = &call->dout[0];
     p.w = &call->in[1];
-    p.d = &call->din[0];
-    p.beta = call->beta_in[0];
+    p.d = &call->din[image];
+    p.beta = call->beta_in[image];
+    if (!qn_present(&call->in[3]))
+        return p;
+    p.input0 = second ? call->in[0].shape.dim[1] : 0;
+    p.channels = call->in[image].shape.dim[1];
     return p;
 }
 
 struct qn_conv2d_product qn_conv2d_weights(const struct qn_call *call)
 {
     struct qn_conv2d_product p = product_of(call, false);
-    p.s = &call->in[0];
+    set_sources(&p, call);
     p.w = &call->din[1];
     p.d = &call->dout[0];
     p.beta = call->beta_in[1];
     return p;
+}
+
+int qn_conv2d_images(const struct qn_conv2d_product *p)
+{
+    return p->front < p->depth ? 2 : 1;
+}
+
+struct qn_conv2d_product qn_conv2d_image_weights(const struct qn_conv2d_product *p, int image)
+{
+    struct qn_conv2d_product own = *p;
+    own.s = image ? p->t : p->s;
+    own.input0 = image ? p->front : 0;
+    own.front = own.depth = image ? p->depth - p->front : p->front;
+    return own;
 }
 
 int64_t qn_conv2d_terms(const struct qn_conv2d_product *p)
@@ -127,6 +157,12 @@ void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg)
     while (launch->args[i].kind != QN_ARG_END)
         i++;
     launch->args[i] = arg;
+}
+
+void qn_conv2d_inputs(struct qn_launch *launch, const struct qn_conv2d_product *p)
+{
+    qn_conv2d_argument(launch, (struct qn_arg)QN_INT(p->inputs));
+    qn_conv2d_argument(launch, (struct qn_arg)QN_INT(p->input0));
 }
 
 static void add_geometry(struct qn_launch *launch, const struct qn_conv2d_product *p)
@@ -188,9 +224,10 @@ void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_pro
                           const struct qn_conv2d_split *split, struct qn_cost *cost)
 {
     qn_conv2d_cost(call, p, QN_CONV2D_WEIGHT, cost);
+    cost->launches = qn_conv2d_images(p);
     if (split->parts == 1)
         return;
-    cost->launches = 2;
+    cost->launches++;
     cost->scratch = split->parts * copy_bytes(call);
     cost->bytes += 2 * (double)cost->scratch;
 }
@@ -205,13 +242,13 @@ struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
     launch.kernel = "conv2d_weight";
     launch.global[2] = split->parts;
     qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(split->terms));
+    qn_conv2d_inputs(&launch, p);
     return launch;
 }
 
-qn_status qn_conv2d_split_emit(struct qn_emit *emit, const struct qn_call *call,
-                               const struct qn_launch *launch, const struct qn_conv2d_split *split)
+qn_status qn_conv2d_split_add(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_conv2d_split *split)
 {
-    QN_TRY(qn_emit_launch(emit, launch));
     return qn_add_parts(emit, call,
                         &(struct qn_parts){split->parts, qn_shape_count(&call->in[1].shape),
                                            &call->din[1], call->beta_in[1]});

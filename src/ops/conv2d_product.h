@@ -9,8 +9,8 @@
 #include "op/conv2d.h"
 #include "ops/common.h"
 
-/* Groups of conv2d and conv_transpose2d. */
-enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS };
+/* Groups of conv2d and conv_transpose2d; the last is conv2d's alone. */
+enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS, QN_CONV2D_SECOND };
 
 /* Attributes and dimensions of images are at most this: the geometry is counted in 32 bits. */
 enum { QN_CONV2D_LARGEST_ATTRIBUTE = 1 << 14, QN_CONV2D_LARGEST_IMAGE = 1 << 29 };
@@ -22,28 +22,40 @@ enum { QN_CONV2D_SIDE = 16, QN_CONV2D_GPU_TILE = 4, QN_CONV2D_GROUPS_PER_UNIT = 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
  * the weights, walks along. Channels are those of one of the `groups`. A convolution makes a result
  * of an image; the gradient of its image, and what a transposed convolution makes, is an image made
- * of a result. Operands have the kernels' names. */
+ * of a result. Operands have the kernels' names.
+ *
+ * The image of a convolution may be two, whose channels follow one another. What is made of them is
+ * one product with two sources; each has a product of its own for what is made for it, with some
+ * columns of the weights. */
 struct qn_conv2d_product {
     const struct qn_conv2d_attr *attr;
     bool gradient; /* makes an image of a result */
     int64_t batch, groups, depth, channels;
+    int64_t front;          /* channels of the first source; the rest of `depth` is the second's */
+    int64_t inputs, input0; /* input channels of the weights; which is the first that takes part */
     int64_t source[2], plane[2], kernel[2];
-    const struct qn_operand *s, *w, *b, *d; /* source, weight, bias (may be absent), plane */
-    float beta;                             /* of what is made */
+    const struct qn_operand *s, *t, *w; /* sources (the second may be absent), weight */
+    const struct qn_operand *b, *d;     /* bias (may be absent), plane */
+    float beta;                         /* of what is made */
 };
 
 /* Rows or columns of the result: along `axis`, of so many elements and taps; 0: there are none. */
 int64_t qn_conv2d_size(const struct qn_conv2d_attr *attr, int axis, int64_t size, int64_t taps);
-/* A product from the shapes of what it is about; its bias is absent, other operands are NULL. */
+/* A product from the shapes of what it is about; its bias and its second source are absent, other
+ * operands are NULL. */
 struct qn_conv2d_product qn_conv2d_geometry(const struct qn_conv2d_attr *attr,
                                             const struct qn_shape *image,
                                             const struct qn_shape *weight,
                                             const struct qn_shape *result, bool gradient);
-/* The products of a call of conv2d: they make the result, the gradient of the image and that of the
- * weights. */
+/* The products of a call of conv2d: they make the result, the gradient of an image (the second's,
+ * or the first's) and that of the weights. */
 struct qn_conv2d_product qn_conv2d_forward(const struct qn_call *call);
-struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call);
+struct qn_conv2d_product qn_conv2d_gradient(const struct qn_call *call, bool second);
 struct qn_conv2d_product qn_conv2d_weights(const struct qn_call *call);
+/* How many images a product for the gradient of the weights is about, and that of one of them. */
+int qn_conv2d_images(const struct qn_conv2d_product *product);
+struct qn_conv2d_product qn_conv2d_image_weights(const struct qn_conv2d_product *product,
+                                                 int image);
 int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
 int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
 /* Whether no tap ever meets the padding. */
@@ -71,8 +83,9 @@ void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *
 struct qn_launch qn_conv2d_image_launch(const struct qn_conv2d_product *product);
 struct qn_launch qn_conv2d_weight_launch(const struct qn_conv2d_product *product,
                                          const struct qn_operand *made, float beta);
-/* Appends an argument. */
+/* Appends an argument; the two that say which input channels of the weights take part. */
 void qn_conv2d_argument(struct qn_launch *launch, struct qn_arg arg);
+void qn_conv2d_inputs(struct qn_launch *launch, const struct qn_conv2d_product *product);
 
 /* The gradient of the weights is a long sum with few results. Where those would not keep the device
  * busy the sum is split into parts, each with its own copy of the gradient in scratch, and a second
@@ -89,12 +102,13 @@ struct qn_conv2d_split {
 struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum);
 void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
                           const struct qn_conv2d_split *split, struct qn_cost *cost);
-/* qn_conv2d_weight_launch for the parts, whose terms are one argument more; and both launches. */
+/* qn_conv2d_weight_launch for the parts of one image, with three arguments more: the terms, and
+ * those of qn_conv2d_inputs; and the launch that adds the copies. */
 struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
                                         const struct qn_conv2d_product *product,
                                         const struct qn_conv2d_split *split);
-qn_status qn_conv2d_split_emit(struct qn_emit *emit, const struct qn_call *call,
-                               const struct qn_launch *launch, const struct qn_conv2d_split *split);
+qn_status qn_conv2d_split_add(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_conv2d_split *split);
 
 /* conv2d_shape.c: what shape rules of both operators ask of attributes, float operands of rank 4
  * and the sizes that kernels count in 32 bits; of the bias, which has so many channels. */
@@ -122,10 +136,10 @@ qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_c
  * such that Winograd's way is worth it; whether it fits. */
 bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why);
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);
-void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost);
-void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call);
+void qn_conv2d_winograd_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
+                             int group, struct qn_cost *cost);
+qn_status qn_conv2d_winograd(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_conv2d_product *product);
 
 /* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2), on CPUs. */
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why);

@@ -4,6 +4,7 @@
  */
 #include "ops/conv2d_product.h"
 
+#include "base/log.h"
 #include "base/shape.h"
 
 /* CPU shape: most channels and terms of a block, for which so many pixels are packed at a time. */
@@ -23,7 +24,6 @@ static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) <<
 /* How many of them, each a work-group for each part of the pixels. */
 struct tiles {
     int64_t terms, channels;
-    struct qn_conv2d_split split;
 };
 
 static int64_t weight_local_bytes(const struct weight_block *block, int64_t vector)
@@ -42,6 +42,7 @@ static const struct weight_block *weight_block_of(const struct qn_facts *facts)
     return block;
 }
 
+/* For one image. */
 static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_product *p,
                              bool cpu)
 {
@@ -50,14 +51,26 @@ static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_
         cpu ? weight_block_of(call->facts)->terms : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(terms);
     const int64_t tile_channels = cpu ? weight_block_of(call->facts)->channels
                                       : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p->channels);
-    struct tiles t = {qn_div_up(terms, tile_terms), qn_div_up(p->channels, tile_channels)};
-    t.split =
-        qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(p),
-                                                      .groups = t.terms * t.channels * p->groups,
-                                                      .least = PART_PIXELS,
-                                                      .block = BLOCK_PIXELS,
-                                                      .scratch = cpu ? cpu_scratch : gpu_scratch});
-    return t;
+    return (struct tiles){qn_div_up(terms, tile_terms), qn_div_up(p->channels, tile_channels)};
+}
+
+/* The same for all images: what the one needs that has the fewest tiles. */
+static struct qn_conv2d_split split_of(const struct qn_call *call,
+                                       const struct qn_conv2d_product *p, bool cpu)
+{
+    int64_t groups = INT64_MAX;
+    for (int i = 0; i < qn_conv2d_images(p); i++) {
+        const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
+        const struct tiles t = tiles_of(call, &own, cpu);
+        const int64_t here = t.terms * t.channels * p->groups;
+        groups = here < groups ? here : groups;
+    }
+    return qn_conv2d_split(call,
+                           &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(p),
+                                                   .groups = groups,
+                                                   .least = PART_PIXELS,
+                                                   .block = BLOCK_PIXELS,
+                                                   .scratch = cpu ? cpu_scratch : gpu_scratch});
 }
 
 /* --- costs --- */
@@ -65,8 +78,8 @@ static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_
 void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p, bool cpu,
                            struct qn_cost *cost)
 {
-    const struct tiles t = tiles_of(call, p, cpu);
-    qn_conv2d_split_cost(call, p, &t.split, cost);
+    const struct qn_conv2d_split split = split_of(call, p, cpu);
+    qn_conv2d_split_cost(call, p, &split, cost);
 }
 
 /* --- launches --- */
@@ -108,11 +121,16 @@ static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_pr
 qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_conv2d_product *p, bool cpu)
 {
-    const struct tiles t = tiles_of(call, p, cpu);
-    struct qn_launch launch = qn_conv2d_split_launch(call, p, &t.split);
-    if (cpu)
-        shape_weight_cpu(&launch, call, p, &t);
-    else
-        shape_weight_gpu(&launch, p, &t);
-    return qn_conv2d_split_emit(emit, call, &launch, &t.split);
+    const struct qn_conv2d_split split = split_of(call, p, cpu);
+    for (int i = 0; i < qn_conv2d_images(p); i++) {
+        const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
+        const struct tiles t = tiles_of(call, &own, cpu);
+        struct qn_launch launch = qn_conv2d_split_launch(call, &own, &split);
+        if (cpu)
+            shape_weight_cpu(&launch, call, &own, &t);
+        else
+            shape_weight_gpu(&launch, &own, &t);
+        QN_TRY(qn_emit_launch(emit, &launch));
+    }
+    return qn_conv2d_split_add(emit, call, &split);
 }

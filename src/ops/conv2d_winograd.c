@@ -30,27 +30,15 @@ static int64_t winograd_rows(const struct qn_conv2d_product *p)
     return p->channels < rows ? p->channels : rows;
 }
 
-static void winograd_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
-                          struct qn_cost *cost)
+void qn_conv2d_winograd_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
+                             int group, struct qn_cost *cost)
 {
     const int64_t rows = winograd_rows(p);
-    qn_conv2d_cost(call, p, p->gradient ? QN_CONV2D_INPUT : QN_CONV2D_FORWARD, cost);
+    qn_conv2d_cost(call, p, group, cost);
     cost->launches = 2 * (int)qn_div_up(p->channels, rows);
     cost->scratch = qn_round_up(rows, call->facts->vector_width) * WINOGRAD_POINTS * p->depth *
                     (int64_t)sizeof(float);
     cost->bytes += 2.0 * (double)cost->scratch * (double)p->channels / (double)rows;
-}
-
-void qn_conv2d_winograd_forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    winograd_cost(call, &p, cost);
-}
-
-void qn_conv2d_winograd_input_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
-    winograd_cost(call, &p, cost);
 }
 
 static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t vector)
@@ -122,12 +110,13 @@ static qn_status emit_winograd_weights(struct qn_emit *emit, const struct qn_cal
                                        int64_t rows)
 {
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector, taps = 9;
+    const int64_t row_step = taps * p->inputs;
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
         .kernel = "conv2d_winograd_weights",
-        .args = {QN_BUF(p->w), QN_BUF(&call->scratch), QN_INT(row0), QN_INT(rows), QN_INT(p->depth),
-                 QN_LONG(p->gradient ? taps : taps * p->depth),
-                 QN_LONG(p->gradient ? taps * p->channels : taps), QN_INT(p->gradient)},
+        .args = {QN_BUF(p->w), QN_BUF(&call->scratch), QN_INT(p->input0 + row0), QN_INT(rows),
+                 QN_INT(p->depth), QN_LONG(p->gradient ? taps : row_step),
+                 QN_LONG(p->gradient ? row_step : taps), QN_INT(p->gradient)},
         .global = {qn_div_up(rows, vector), qn_div_up(p->depth, WINOGRAD_EACH)}};
     add_winograd_options(&launch, call, p);
     return qn_emit_launch(emit, &launch);
@@ -142,9 +131,9 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
         .kernel = "conv2d_winograd",
-        .args = {QN_BUF(p->s), QN_BUF(&call->scratch), QN_BUF(p->b), QN_BUF(p->d),
+        .args = {QN_BUF(p->s), QN_BUF(p->t), QN_BUF(&call->scratch), QN_BUF(p->b), QN_BUF(p->d),
                  QN_INT(qn_present(p->b)), QN_FLOAT(p->beta), QN_INT(p->batch), QN_INT(p->depth),
-                 QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
+                 QN_INT(p->front), QN_INT(p->channels), QN_INT(p->source[0]), QN_INT(p->source[1]),
                  QN_INT(p->plane[0]), QN_INT(p->plane[1]),
                  QN_INT(p->gradient ? 2 - a->padding[0] : a->padding[0]),
                  QN_INT(p->gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0),
@@ -154,8 +143,8 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call,
-                               const struct qn_conv2d_product *p)
+qn_status qn_conv2d_winograd(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_conv2d_product *p)
 {
     const int64_t most = winograd_rows(p);
     for (int64_t row0 = 0; row0 < p->channels; row0 += most) {
@@ -164,16 +153,4 @@ static qn_status emit_winograd(struct qn_emit *emit, const struct qn_call *call,
         QN_TRY(emit_winograd_rows(emit, call, p, row0, rows));
     }
     return QN_OK;
-}
-
-qn_status qn_conv2d_winograd_forward(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return emit_winograd(emit, call, &p);
-}
-
-qn_status qn_conv2d_winograd_input(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call);
-    return emit_winograd(emit, call, &p);
 }

@@ -4,6 +4,7 @@
  */
 #include "ops/conv2d_product.h"
 
+#include "base/log.h"
 #include "base/shape.h"
 
 /* Channels on either side of a block, and tiles of 2 x 2 pixels that are transformed at a time. */
@@ -12,22 +13,34 @@ enum { BLOCK_CHANNELS = 64, BLOCK_TILES = 16, POINTS = 16 };
 enum { PART_TILES = 64 };
 static const int64_t most_scratch = INT64_C(4) << 20;
 
+/* Blocks of the channels of one image, and of the result. */
 struct blocks {
-    int64_t inputs, outputs; /* of channels */
-    struct qn_conv2d_split split;
+    int64_t inputs, outputs;
 };
 
-static struct blocks blocks_of(const struct qn_call *call, const struct qn_conv2d_product *p)
+static struct blocks blocks_of(const struct qn_conv2d_product *p)
 {
-    struct blocks b = {qn_div_up(p->depth, BLOCK_CHANNELS), qn_div_up(p->channels, BLOCK_CHANNELS)};
-    b.split = qn_conv2d_split(
-        call, &(struct qn_conv2d_sum){.length = p->batch * qn_div_up(p->plane[0], 2) *
-                                                qn_div_up(p->plane[1], 2),
-                                      .groups = b.inputs * b.outputs,
-                                      .least = PART_TILES,
-                                      .block = BLOCK_TILES,
-                                      .scratch = most_scratch});
-    return b;
+    return (struct blocks){qn_div_up(p->depth, BLOCK_CHANNELS),
+                           qn_div_up(p->channels, BLOCK_CHANNELS)};
+}
+
+/* The same for all images: what the one needs that has the fewest blocks. */
+static struct qn_conv2d_split split_of(const struct qn_call *call,
+                                       const struct qn_conv2d_product *p)
+{
+    int64_t groups = INT64_MAX;
+    for (int i = 0; i < qn_conv2d_images(p); i++) {
+        const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
+        const struct blocks b = blocks_of(&own);
+        groups = b.inputs * b.outputs < groups ? b.inputs * b.outputs : groups;
+    }
+    return qn_conv2d_split(call,
+                           &(struct qn_conv2d_sum){.length = p->batch * qn_div_up(p->plane[0], 2) *
+                                                             qn_div_up(p->plane[1], 2),
+                                                   .groups = groups,
+                                                   .least = PART_TILES,
+                                                   .block = BLOCK_TILES,
+                                                   .scratch = most_scratch});
 }
 
 static int64_t local_bytes(int64_t vector)
@@ -52,16 +65,16 @@ bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    const struct blocks b = blocks_of(call, &p);
-    qn_conv2d_split_cost(call, &p, &b.split, cost);
+    const struct qn_conv2d_split split = split_of(call, &p);
+    qn_conv2d_split_cost(call, &p, &split, cost);
 }
 
-qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call)
+static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_conv2d_product *p, const struct qn_conv2d_split *split)
 {
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    const struct blocks b = blocks_of(call, &p);
+    const struct blocks b = blocks_of(p);
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
-    struct qn_launch launch = qn_conv2d_split_launch(call, &p, &b.split);
+    struct qn_launch launch = qn_conv2d_split_launch(call, p, split);
     launch.program = "conv2d_winograd_weight_cpu";
     launch.global[0] = b.inputs;
     launch.global[1] = b.outputs;
@@ -73,5 +86,16 @@ qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *
     qn_launch_option(&launch, "QN_DEPTH", BLOCK_CHANNELS);
     qn_launch_option(&launch, "QN_STEP", 2);
     qn_launch_option(&launch, "QN_INSIDE", 0);
-    return qn_conv2d_split_emit(emit, call, &launch, &b.split);
+    return qn_emit_launch(emit, &launch);
+}
+
+qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    const struct qn_conv2d_split split = split_of(call, &p);
+    for (int i = 0; i < qn_conv2d_images(&p); i++) {
+        const struct qn_conv2d_product own = qn_conv2d_image_weights(&p, i);
+        QN_TRY(emit_image(emit, call, &own, &split));
+    }
+    return qn_conv2d_split_add(emit, call, &split);
 }

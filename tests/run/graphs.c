@@ -98,8 +98,17 @@ static qn_tensor combine(struct drawing *d, qn_tensor a, qn_tensor b)
     return draw(d, 3) ? qn_add(d->graph, a, b) : qn_multiply(d->graph, a, qn_sigmoid(d->graph, b));
 }
 
+static qn_tensor convolve_both(struct drawing *d, qn_tensor a, qn_tensor b)
+{
+    const int64_t dim[] = {2 + draw(d, 5), channels_of(d, a) + channels_of(d, b), 3, 3};
+    const qn_conv2d_params params = {.padding = {1, 1}};
+    return qn_conv2d_concat(d->graph, a, b, parameter(d, 4, dim), parameter(d, 1, dim), &params);
+}
+
 static qn_tensor join(struct drawing *d, qn_tensor a, qn_tensor b)
 {
+    if (draw(d, 2))
+        return convolve_both(d, a, b);
     if (channels_of(d, a) + channels_of(d, b) > 12)
         return qn_slice(d->graph, a, 1, 1, channels_of(d, a) / 2);
     return qn_concat(d->graph, 2, (const qn_tensor[]){a, b}, 1);

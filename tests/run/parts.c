@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A tensor that was doubled, cut and joined to what it was, enlarged and made small again is the
- * same tensor, and so is its gradient: training with and without that gives the same bits.
+ * same tensor, and so is its gradient: training with and without that gives the same bits. So does
+ * training with a convolution of two images, and with one of what joins them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +39,41 @@ static qn_tensor enlarge_and_shrink(qn_graph *graph, qn_tensor x)
     return qn_flatten(graph, qn_avg_pool2d(graph, x, &(qn_pool2d_params){.size = {2, 2}}));
 }
 
+/* Of the images and of what comes of a convolution of them and themselves. */
+static qn_tensor convolve(qn_graph *graph, qn_tensor x,
+                          qn_tensor (*both)(qn_graph *graph, qn_tensor a, qn_tensor b,
+                                            qn_tensor weight))
+{
+    const qn_init init = qn_init_fan_in(54);
+    const qn_tensor first = qn_parameter(graph, "conv1", 4, (int64_t[]){2, 6, 3, 3}, &init);
+    const qn_tensor last = qn_parameter(graph, "conv2", 4, (int64_t[]){3, 5, 3, 3}, &init);
+    x = qn_reshape(graph, x, 4, (int64_t[]){QN_BATCH, 3, 4, 5});
+    return qn_flatten(graph, both(graph, x, both(graph, x, x, first), last));
+}
+
+static const qn_conv2d_params padded = {.padding = {1, 1}};
+
+static qn_tensor both_at_once(qn_graph *graph, qn_tensor a, qn_tensor b, qn_tensor weight)
+{
+    return qn_conv2d_concat(graph, a, b, weight, (qn_tensor){0}, &padded);
+}
+
+static qn_tensor both_joined(qn_graph *graph, qn_tensor a, qn_tensor b, qn_tensor weight)
+{
+    const qn_tensor joined = qn_concat(graph, 2, (qn_tensor[]){a, b}, 1);
+    return qn_conv2d(graph, joined, weight, (qn_tensor){0}, &padded);
+}
+
+static qn_tensor convolve_at_once(qn_graph *graph, qn_tensor x)
+{
+    return convolve(graph, x, both_at_once);
+}
+
+static qn_tensor convolve_joined(qn_graph *graph, qn_tensor x)
+{
+    return convolve(graph, x, both_joined);
+}
+
 static qn_tensor same(qn_graph *graph, qn_tensor x)
 {
     (void)graph;
@@ -72,10 +108,11 @@ static int64_t train(qn_tensor (*detour)(qn_graph *graph, qn_tensor x), float **
     return count;
 }
 
-static void compare(qn_tensor (*detour)(qn_graph *graph, qn_tensor x))
+static void compare(qn_tensor (*straight)(qn_graph *graph, qn_tensor x),
+                    qn_tensor (*detour)(qn_graph *graph, qn_tensor x))
 {
     float *want, *have;
-    const int64_t count = train(same, &want);
+    const int64_t count = train(straight, &want);
     assert_int_equal(train(detour, &have), count);
     assert_memory_equal(have, want, (size_t)count * sizeof *have);
     free(have);
@@ -85,13 +122,19 @@ static void compare(qn_tensor (*detour)(qn_graph *graph, qn_tensor x))
 static void joined_parts_are_the_whole(void **state)
 {
     (void)state;
-    compare(cut_and_join);
+    compare(same, cut_and_join);
 }
 
 static void the_mean_of_repeated_pixels_is_theirs(void **state)
 {
     (void)state;
-    compare(enlarge_and_shrink);
+    compare(same, enlarge_and_shrink);
+}
+
+static void two_images_are_what_joins_them(void **state)
+{
+    (void)state;
+    compare(convolve_joined, convolve_at_once);
 }
 
 static int open_all(void **state)
@@ -115,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joined_parts_are_the_whole),
         cmocka_unit_test(the_mean_of_repeated_pixels_is_theirs),
+        cmocka_unit_test(two_images_are_what_joins_them),
     };
     return cmocka_run_group_tests_name("parts", tests, open_all, close_all);
 }
