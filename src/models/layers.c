@@ -26,7 +26,8 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
 qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
                         const struct qn_layer_conv *conv)
 {
-    const int64_t in = qn_shape_of(graph, x).dim[1], side = conv->kernel;
+    const int64_t side = conv->kernel;
+    const int64_t in = qn_shape_of(graph, x).dim[1] + qn_shape_of(graph, conv->behind).dim[1];
     const int64_t dim[] = {conv->channels, in, side, side};
     const qn_init init = qn_init_he((conv->fan_out ? conv->channels : in) * side * side);
     const qn_conv2d_params params = {.stride = {conv->stride, conv->stride},
@@ -34,7 +35,8 @@ qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
     qn_tensor weight = parameter(graph, name, "weight", 4, dim, init), bias = {0};
     if (conv->bias)
         bias = parameter(graph, name, "bias", 1, &conv->channels, qn_init_constant(0));
-    qn_tensor y = qn_conv2d(graph, x, weight, bias, &params);
+    qn_tensor y = conv->behind.id ? qn_conv2d_concat(graph, x, conv->behind, weight, bias, &params)
+                                  : qn_conv2d(graph, x, weight, bias, &params);
     qn_name(graph, y, name);
     return y;
 }

@@ -19,6 +19,7 @@ struct qn_layer_conv {
     bool bias;
     bool fan_out; /* He's deviation counts what goes out, as torchvision's networks have it; false:
                      what comes in */
+    qn_tensor behind; /* none, or an image whose channels follow those of x */
 };
 qn_tensor qn_layer_conv(qn_graph *graph, qn_tensor x, const char *name,
                         const struct qn_layer_conv *conv);

@@ -37,46 +37,52 @@ static const char *name_of(const struct level *level, const char *layer, char na
     return name;
 }
 
-static qn_tensor layer(qn_graph *graph, qn_tensor x, const struct level *level, const char *conv,
-                       const char *norm)
+/* Of x and, where there is one, of the image behind it. */
+static qn_tensor layer(qn_graph *graph, qn_tensor x, qn_tensor behind, const struct level *level,
+                       const char *conv, const char *norm)
 {
     char name[NAME_BYTES];
-    const struct qn_layer_conv how = {.channels = level->channels, .kernel = 3, .stride = 1};
+    const struct qn_layer_conv how = {
+        .channels = level->channels, .kernel = 3, .stride = 1, .behind = behind};
     x = qn_layer_conv(graph, x, name_of(level, conv, name), &how);
     x = qn_layer_batch_norm(graph, x, name_of(level, norm, name), level->group);
     return qn_relu(graph, x);
 }
 
-static qn_tensor both_layers(qn_graph *graph, qn_tensor x, const struct level *level)
+static qn_tensor both_layers(qn_graph *graph, qn_tensor x, qn_tensor behind,
+                             const struct level *level)
 {
-    x = layer(graph, x, level, "conv1", "bn1");
-    return layer(graph, x, level, "conv2", "bn2");
+    const qn_tensor none = {0};
+    x = layer(graph, x, behind, level, "conv1", "bn1");
+    return layer(graph, x, none, level, "conv2", "bn2");
 }
 
-/* To the size of `beside`, which was halved to that of x, and next to it. */
-static qn_tensor join(qn_graph *graph, qn_tensor x, qn_tensor beside, const struct level *level)
+/* To the size of `beside`, which was halved to that of x. */
+static qn_tensor enlarge(qn_graph *graph, qn_tensor x, qn_tensor beside, const struct level *level)
 {
     char name[NAME_BYTES];
     const qn_shape size = qn_shape_of(graph, beside);
     const struct qn_layer_double how = {level->channels,
                                         {(int)(size.dim[2] % 2), (int)(size.dim[3] % 2)}};
-    x = qn_layer_double(graph, x, name_of(level, "double", name), &how);
-    return qn_concat(graph, 2, (const qn_tensor[]){beside, x}, 1);
+    return qn_layer_double(graph, x, name_of(level, "double", name), &how);
 }
 
 static qn_tensor pass(qn_graph *graph, qn_tensor x, const struct settings *s)
 {
     const int depth = (int)s->depth;
+    const qn_tensor none = {0};
     qn_tensor beside[MOST_LEVELS];
     struct level level = {"down", 0, (int)s->group, (int64_t)s->width};
     for (; level.number < depth; level.number++, level.channels *= 2) {
         if (level.number)
             x = qn_max_pool2d(graph, x, &(qn_pool2d_params){.size = {2, 2}});
-        x = beside[level.number] = both_layers(graph, x, &level);
+        x = beside[level.number] = both_layers(graph, x, none, &level);
     }
     level = (struct level){"up", depth - 2, level.group, level.channels / 4};
-    for (; level.number >= 0; level.number--, level.channels /= 2)
-        x = both_layers(graph, join(graph, x, beside[level.number], &level), &level);
+    for (; level.number >= 0; level.number--, level.channels /= 2) {
+        x = enlarge(graph, x, beside[level.number], &level);
+        x = both_layers(graph, beside[level.number], x, &level);
+    }
     return x;
 }
 
