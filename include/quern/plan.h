@@ -94,6 +94,10 @@ typedef struct qn_plan_params {
                            for an update whose gradient is not finite: else it changes nothing, and
                            here parameters whose own gradient is finite change. So it has to be
                            asked for. A trainer of such a plan cannot clip, nor give gradients. */
+    bool park; /* what the forward pass makes may be copied to host memory, and back before it is
+                  read again: where the transfers take less time than making it again, or nothing
+                  else frees so many bytes. The numbers are the same to the bit. It has to be asked
+                  for because it takes host memory, qn_plan_info.parked_bytes. */
 } qn_plan_params;
 
 /* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */
@@ -110,6 +114,8 @@ typedef struct qn_plan_info {
     int64_t next_budget;     /* the least with which the plan would be faster; 0: there is none */
     int64_t bytes_by_tag[QN_TAG_COUNT]; /* at the moment of the largest live bytes */
     bool early_updates;                 /* parameters are updated as their gradients complete */
+    int64_t parked_bytes;  /* of host memory that a trainer of this plan takes for parking */
+    double parked_seconds; /* predicted for the transfers of one update of the largest batch */
     int pools;
     uint64_t hash;
     const char *optimizer;
@@ -122,6 +128,7 @@ typedef struct qn_plan_point {
     int64_t micro_batch;
     int recomputed_steps; /* of a micro-step */
     bool early_updates;   /* parameters are updated as their gradients complete */
+    int64_t parked_bytes; /* of host memory */
 } qn_plan_point;
 
 /* Makes a plan. Facts, params and all that it needs of the graph are copied; the graph's log

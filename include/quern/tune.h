@@ -36,10 +36,11 @@ typedef struct qn_tune_params {
 /* Times the variants of every task of the plan that `known` does not have yet, those first that
  * take most of the time, and gives all that is known then through `tuning`, a text (JSON) for
  * qn_plan_params and qn_tuning_save; freed by the caller with free(). `*timed` (may be NULL) is the
- * number of tasks that were new; with 0 a plan of the same parameters is the same. A variant that
- * computes wrong numbers is reported once, as a warning in the device's log, and not used. Device
- * memory is made and released, within the plan's budget: a task that would need more while it is
- * timed takes its default variant. Thread-safety: Unsafe; uses the device. */
+ * number of tasks that were new, and one more if transfers were, which are timed for a plan that
+ * may park; with 0 a plan of the same parameters is the same. A variant that computes wrong numbers
+ * is reported once, as a warning in the device's log, and not used. Device memory is made and
+ * released, within the plan's budget: a task that would need more while it is timed takes its
+ * default variant. Thread-safety: Unsafe; uses the device. */
 QN_API qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,
                          char **tuning, int *timed);
 

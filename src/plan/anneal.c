@@ -16,7 +16,7 @@ struct annealer {
     struct qn_timeline timeline;
     int64_t target;
     uint64_t random;
-    int *movable; /* forward tasks that may run again */
+    int *movable; /* forward tasks that may run again, and fetches */
     int n_movable;
     double objective, best;
     bool fits;      /* the best list does */
@@ -157,8 +157,52 @@ static void add_chain(struct annealer *a, struct move *m, int task, int slot)
     }
 }
 
+/* A fetch needs a store before it: right after what makes the value first. */
+static bool has_store(struct annealer *a, struct move *m, int fetch)
+{
+    const struct qn_timeline *t = &a->timeline;
+    const int store = fetch - 1;
+    if (t->runs[store].count)
+        return true;
+    int slot = t->lives[t->problem->tasks[store].reads[0].value].life[0].start + 1;
+    for (int tries = 0; tries < NEAR && slot < t->slots; tries++, slot++)
+        if (t->task[slot] < 0) {
+            add(a, m, store, slot);
+            return true;
+        }
+    return false;
+}
+
+/* A store is there for its fetches. */
+static void remove_store(struct annealer *a, struct move *m, int fetch)
+{
+    const struct qn_timeline *t = &a->timeline;
+    if (!t->runs[fetch].count)
+        remove_run(a, m, fetch - 1, t->runs[fetch - 1].slot[0]);
+}
+
+static bool is_fetch(const struct annealer *a, int task)
+{
+    return a->timeline.problem->tasks[task].kind == QN_TASK_FETCH;
+}
+
+static bool add_fetch(struct annealer *a, struct move *m, int fetch)
+{
+    const int slot = empty_below(&a->timeline, draw_slot(a, fetch));
+    if (slot < 0 || !has_store(a, m, fetch))
+        return false;
+    if (a->timeline.task[slot] < 0 && qn_timeline_may_add(&a->timeline, fetch, slot)) {
+        add(a, m, fetch, slot);
+        return true;
+    }
+    take_back(a, m);
+    return false;
+}
+
 static bool add_one(struct annealer *a, struct move *m, int task)
 {
+    if (is_fetch(a, task))
+        return add_fetch(a, m, task);
     const int slot = empty_below(&a->timeline, draw_slot(a, task));
     if (slot < 0 || !qn_timeline_may_add(&a->timeline, task, slot))
         return false;
@@ -217,7 +261,9 @@ static bool try_move(struct annealer *a, struct move *m)
     if (!remove_one(a, m))
         return false;
     if (kind == REMOVE) {
-        if (draw_below(a, 2))
+        if (is_fetch(a, m->change[0].task))
+            remove_store(a, m, m->change[0].task);
+        else if (draw_below(a, 2))
             remove_makers(a, m, m->change[0].task, m->change[0].slot);
         return true;
     }
@@ -273,12 +319,13 @@ static bool open(struct annealer *a, const struct qn_problem *problem, const str
     *a = (struct annealer){.target = params->target, .random = params->seed};
     if (!qn_timeline_open(&a->timeline, problem, problem->facts->alignment, from, arena))
         return false;
-    a->movable = qn_arena_new(arena, int, (size_t)problem->n_forward + 1);
+    a->movable = qn_arena_new(arena, int, (size_t)problem->n_tasks + 1);
     a->best_task = qn_arena_new(arena, int, (size_t)a->timeline.slots);
     if (!a->movable || !a->best_task)
         return false;
-    for (int t = 0; t < problem->n_forward; t++)
-        if (problem->tasks[t].repeatable && problem->tasks[t].kind == QN_TASK_GROUP)
+    for (int t = 0; t < problem->n_tasks; t++)
+        if ((problem->tasks[t].repeatable && problem->tasks[t].kind == QN_TASK_GROUP) ||
+            problem->tasks[t].kind == QN_TASK_FETCH)
             a->movable[a->n_movable++] = t;
     a->objective = objective_of(a);
     a->best = INFINITY;

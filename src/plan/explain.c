@@ -86,13 +86,15 @@ static void add_write(const struct explaining *e, int step, int write)
 {
     const struct qn_step *at = &e->phase->steps[step];
     const char *over = taken_from(e, step, write);
-    qn_text_add(e->text, "  made %sin ", at->recomputed ? "again " : "");
+    qn_text_add(e->text, task_at(e, step)->kind == QN_TASK_FETCH ? "  back from host memory in "
+                         : at->recomputed                        ? "  made again in "
+                                                                 : "  made in ");
     add_step(e, step);
     qn_text_add(e->text, "; ");
     add_place(e, at->write[write], 0);
     if (over)
         qn_text_add(e->text, ", in the place of %s", over);
-    if (at->recomputed)
+    if (at->recomputed || task_at(e, step)->kind == QN_TASK_FETCH)
         qn_text_add(e->text, "; costs %.3g ms", 1e3 * task_at(e, step)->seconds);
     qn_text_add(e->text, "\n");
 }
@@ -161,7 +163,7 @@ qn_status qn_plan_explain(const qn_plan *plan, const char *name, char **out)
     struct explaining e = {.plan = plan, .phase = &plan->program.phases[0], .text = &text};
     *out = NULL;
     for (; e.value < e.phase->problem->n_values; e.value++) {
-        if (strcmp(value_of(&e)->name, name) != 0)
+        if (strcmp(value_of(&e)->name, name) != 0 || value_of(&e)->host_bytes)
             continue;
         add_head(&e);
         if (value_of(&e)->life == QN_LIFE_MICRO)

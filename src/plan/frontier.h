@@ -16,6 +16,8 @@ struct qn_point {
     int candidate;                    /* of choices->micro */
     int recomputed;                   /* steps of a micro-step that run again */
     bool early;                       /* parameters are updated as their gradients complete */
+    bool park;                        /* its tasks are lowered with stores and fetches */
+    int64_t parked;                   /* bytes of host memory */
     const char *largest_step;         /* at the peak */
 };
 

@@ -102,6 +102,8 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
         add_number(hash, program->storages[i].pool);
         add_number(hash, program->storages[i].offset);
         add_number(hash, program->storages[i].bytes);
+        if (program->storages[i].host_bytes)
+            add_number(hash, program->storages[i].host_bytes);
     }
     for (int i = 0; i < program->n_cycles; i++) {
         add_number(hash, program->cycles[i].batch);
@@ -141,6 +143,7 @@ static void add_params(uint64_t *hash, const struct qn_plan_params *params)
     add_number(hash, params->effort);
     add_number(hash, params->optimizer.kind);
     add_number(hash, params->early_updates);
+    add_number(hash, params->park);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         add_text(hash, texts[i] ? texts[i] : "");
 }

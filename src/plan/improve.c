@@ -108,24 +108,13 @@ static bool keep_list(struct improving *s, const struct qn_steps *found, int64_t
     return lists->items[kept].task;
 }
 
-/* Local search takes lists whose tasks run a few times. */
-static bool runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
-                       struct qn_arena *arena, bool *often)
-{
-    int *runs = qn_arena_new(arena, int, (size_t)problem->n_tasks + 1);
-    *often = false;
-    for (int i = 0; runs && i < steps->count; i++)
-        *often |= ++runs[steps->task[i]] > QN_MOST_RUNS;
-    return runs;
-}
-
 static bool improve_one(struct improving *s, const struct qn_steps *from,
                         const struct qn_anneal_params *params, struct qn_arena *arena)
 {
     struct qn_steps found;
     int64_t peak;
     bool often;
-    if (!runs_often(&s->problem, from, arena, &often))
+    if (!qn_runs_often(&s->problem, from, arena, &often))
         return false;
     return often || (qn_anneal(&s->problem, from, params, arena, &found, &peak) &&
                      keep_list(s, &found, peak));
@@ -152,7 +141,7 @@ static qn_status search_all(struct improving *s)
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = efforts[s->how.params->effort].steps;
     const int below = efforts[s->how.params->effort].below;
-    int64_t moves = efforts[s->how.params->effort].moves * s->problem.n_tasks;
+    int64_t moves = efforts[s->how.params->effort].moves * qn_tasks_required(&s->problem);
     moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
     for (int i = steps - 1; i >= -below; i--) {
         const int64_t target =
@@ -166,7 +155,7 @@ static qn_status search_between(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = efforts[s->how.params->effort].steps;
-    int64_t moves = efforts[s->how.params->effort].between * s->problem.n_tasks;
+    int64_t moves = efforts[s->how.params->effort].between * qn_tasks_required(&s->problem);
     moves = moves < MOST_BETWEEN ? moves : MOST_BETWEEN;
     for (int i = steps - 1; moves && i >= 0; i--)
         QN_TRY(search_for(s, least + (most - least) * (2 * i + 1) / (2 * steps), moves));

@@ -17,16 +17,20 @@ static int *new_numbers(struct qn_arena *arena, size_t count)
     return numbers;
 }
 
-/* Values that a node can add at most: outputs, their gradients, saved, temporaries; an input one.
- */
-enum { VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP };
+/* Values that a node can add at most: outputs, their gradients, saved, temporaries; an input one;
+ * and of them those that may be parked. */
+enum {
+    VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
+    PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED
+};
 
 static bool allocate(struct lowering *l)
 {
     struct qn_arena *arena = l->how->arena;
     size_t nodes = (size_t)l->graph->n_nodes, tensors = (size_t)l->graph->n_tensors;
-    size_t values =
-        (size_t)l->problem->persist->n_values + nodes * VALUES_PER_NODE + QN_MAX_BLOCKS + 1;
+    const size_t parked = l->how->park ? nodes * PARKED_PER_NODE : 0;
+    size_t values = (size_t)l->problem->persist->n_values + nodes * VALUES_PER_NODE +
+                    QN_MAX_BLOCKS + parked + 1;
     l->forward = new_numbers(arena, tensors);
     l->gradient = new_numbers(arena, tensors);
     l->first_reader = new_numbers(arena, nodes);
@@ -38,9 +42,9 @@ static bool allocate(struct lowering *l)
     l->wanted = qn_arena_new(arena, bool, tensors + 1);
     l->problem->values = qn_arena_new(arena, struct qn_value, values);
     l->problem->producer = new_numbers(arena, values);
-    l->problem->tasks =
-        qn_arena_new(arena, struct qn_task,
-                     nodes * (QN_MAX_GROUPS + 1) + QN_GRAPH_MAX_OUTPUTS + 2 * QN_MAX_BLOCKS + 1);
+    l->problem->tasks = qn_arena_new(arena, struct qn_task,
+                                     nodes * (QN_MAX_GROUPS + 1) + 2 * parked +
+                                         QN_GRAPH_MAX_OUTPUTS + 2 * QN_MAX_BLOCKS + 1);
     return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
            l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
            l->problem->tasks;
@@ -100,6 +104,8 @@ qn_status qn_lower_training(const struct qn_lowering *how, const struct qn_persi
     qn_graph_mark_gradients(l.graph, l.wanted);
     qn_lower_add_forward(&l, QN_PHASE_TRAIN);
     qn_lower_add_backward(&l);
+    if (how->park)
+        qn_lower_add_parking(&l);
     return price_all(&l);
 }
 

@@ -52,4 +52,9 @@ void qn_lower_find_readers(struct lowering *l);
 void qn_lower_add_early(struct lowering *l, int n);
 void qn_lower_add_update(struct lowering *l);
 
+/* --- parking (lower_park.c) --- */
+
+/* A store and a fetch of everything that the forward pass makes, after all other tasks. */
+void qn_lower_add_parking(struct lowering *l);
+
 #endif

@@ -52,7 +52,8 @@ int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room)
                                     .seconds = point->seconds,
                                     .micro_batch = point->micro_batch,
                                     .recomputed_steps = point->recomputed,
-                                    .early_updates = point->early};
+                                    .early_updates = point->early,
+                                    .parked_bytes = point->parked};
     }
     return count;
 }
@@ -240,6 +241,17 @@ static void sum_tags(struct qn_plan *plan)
     plan->info.bytes_by_tag[QN_TAG_SCRATCH] += plan->program.blas_temp;
 }
 
+static double parked_seconds(const struct qn_program *program, int phase)
+{
+    double seconds = 0;
+    for (int i = 0; phase >= 0 && i < program->phases[phase].n_steps; i++) {
+        const struct qn_phase_run *run = &program->phases[phase];
+        const struct qn_task *task = &run->problem->tasks[run->steps[i].task];
+        seconds += qn_task_parks(task) ? task->seconds : 0;
+    }
+    return seconds;
+}
+
 /* Of point `chosen` of the frontier. */
 static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
@@ -261,6 +273,11 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .smallest_budget = all->points[0].bytes,
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
         .early_updates = all->points[chosen].early,
+        .parked_bytes = plan->program.host_bytes,
+        .parked_seconds =
+            parked_seconds(&plan->program, cycle->first) +
+            (double)(cycle->micro_steps - 1) * parked_seconds(&plan->program, cycle->later) +
+            parked_seconds(&plan->program, cycle->rest),
         .pools = plan->placement.n_pools,
         .optimizer = optimizers[plan->params.optimizer.kind],
     };
@@ -268,12 +285,15 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
     sum_tags(plan);
 }
 
-/* A way to train: with updates after the cycle, or early. */
+/* A way to train: with updates after the cycle, or early; with all values on the device, or some
+ * parked. What one may do with parking it may do without, but the search would not find all of that
+ * again among so much more. */
 struct way {
     struct qn_lowering how;
     struct qn_persist persist;
     struct qn_lists lists;
 };
+enum { MOST_WAYS = 4 };
 
 /* Early updates need the whole gradient of a parameter after one micro-step, and a loss scale that
  * no other gradient decides. */
@@ -295,13 +315,25 @@ static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning,
                                     .tuning = tuning,
                                     .calibration =
                                         qn_seconds_calibrate(tuning, &plan->facts, &plan->arena)};
-    *count = 1 + may_update_early(plan);
-    for (int early = 0; early < *count; early++) {
-        ways[early].how = how;
-        ways[early].how.early = early;
-        QN_TRY(qn_persist_make(&ways[early].how, plan->graph, &ways[early].persist));
-    }
+    *count = 0;
+    for (int park = 0; park <= plan->params.park; park++)
+        for (int early = 0; early <= may_update_early(plan); early++) {
+            struct way *way = &ways[(*count)++];
+            way->how = how;
+            way->how.early = early;
+            way->how.park = park;
+            QN_TRY(qn_persist_make(&way->how, plan->graph, &way->persist));
+        }
     return QN_OK;
+}
+
+/* The way that a point is of; NULL: none of these. */
+static const struct way *way_of(const struct way *ways, int count, const struct qn_point *point)
+{
+    for (int i = 0; i < count; i++)
+        if (ways[i].how.early == point->early && ways[i].how.park == point->park)
+            return &ways[i];
+    return NULL;
 }
 
 static qn_status search(struct qn_plan *plan, struct way *ways, int count)
@@ -318,14 +350,14 @@ static qn_status search(struct qn_plan *plan, struct way *ways, int count)
 }
 
 /* Of point `chosen` of the frontier. */
-static qn_status build(struct qn_plan *plan, const struct way *ways, int chosen,
+static qn_status build(struct qn_plan *plan, const struct way *way, int chosen,
                        const struct qn_log *log)
 {
     const struct qn_point *point = &plan->frontier.points[chosen];
-    struct qn_lowering how = ways[point->early].how;
+    struct qn_lowering how = way->how;
     double keep_all;
     how.log = log;
-    plan->persist = ways[point->early].persist;
+    plan->persist = way->persist;
     QN_TRY(
         qn_search_build(&how, &plan->persist, point, &plan->program, &plan->placement, &keep_all));
     fill_info(plan, chosen, keep_all);
@@ -339,15 +371,16 @@ static bool build_stored(struct qn_plan *plan, const struct way *ways, int count
     if (!qn_stored_load(plan, &plan->frontier))
         return false;
     const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
-    return chosen >= 0 && plan->frontier.points[chosen].early < count &&
-           build(plan, ways, chosen, &silent) == QN_OK &&
+    const struct way *way =
+        chosen >= 0 ? way_of(ways, count, &plan->frontier.points[chosen]) : NULL;
+    return way && build(plan, way, chosen, &silent) == QN_OK &&
            plan->info.peak_bytes == plan->frontier.points[chosen].bytes;
 }
 
 static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
                                   int64_t *smallest)
 {
-    struct way ways[2];
+    struct way ways[MOST_WAYS];
     int count, chosen;
     QN_TRY(open_ways(plan, tuning, ways, &count));
     const bool stored = build_stored(plan, ways, count);
@@ -358,7 +391,9 @@ static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *
     if (stored)
         return QN_OK;
     chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
-    return chosen < 0 ? refuse(plan) : build(plan, ways, chosen, &plan->log);
+    return chosen < 0 ? refuse(plan)
+                      : build(plan, way_of(ways, count, &plan->frontier.points[chosen]), chosen,
+                              &plan->log);
 }
 
 static qn_status make(struct qn_plan *plan, int64_t *smallest)

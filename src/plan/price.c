@@ -196,15 +196,29 @@ static void set_seconds(const struct qn_lowering *how, const struct qn_problem *
     task->seconds = measured > 0 ? measured : calibration * qn_seconds_estimated(how->facts, cost);
 }
 
+/* Between host and device. Inputs and results move beside whatever plan there is: estimated. */
+static void price_transfer(const struct qn_lowering *how, const struct qn_problem *problem,
+                           struct qn_task *task)
+{
+    const bool arrives = task->kind == QN_TASK_UPLOAD || task->kind == QN_TASK_FETCH;
+    const struct qn_value *value =
+        &problem->values[arrives ? task->writes[0].value : task->reads[0].value];
+    const double calibration = how->calibration > 0 ? how->calibration : 1;
+    const double measured =
+        how->tuning ? qn_seconds_transfer(&how->tuning->transfers, value->bytes, arrives) : 0;
+    task->seconds = (double)value->bytes / how->facts->bytes_per_second;
+    if (!qn_task_parks(task))
+        return;
+    task->measured = measured > 0;
+    task->seconds =
+        measured > 0 ? measured : calibration * qn_seconds_parked(how->facts, value->bytes);
+}
+
 qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,
                         struct qn_task *task)
 {
     if (task->kind != QN_TASK_GROUP) {
-        task->seconds = (double)problem
-                            ->values[task->kind == QN_TASK_UPLOAD ? task->writes[0].value
-                                                                  : task->reads[0].value]
-                            .bytes /
-                        how->facts->bytes_per_second;
+        price_transfer(how, problem, task);
         return QN_OK;
     }
     struct qn_call call;

@@ -69,6 +69,25 @@ static int measured_steps(const struct qn_plan *plan)
     return count;
 }
 
+static int count_fetches(const struct qn_phase_run *phase)
+{
+    int count = 0;
+    for (int i = 0; i < phase->n_steps; i++)
+        count += phase->problem->tasks[phase->steps[i].task].kind == QN_TASK_FETCH;
+    return count;
+}
+
+static void add_parked(struct qn_text *text, const struct qn_plan *plan)
+{
+    char size[32];
+    const int fetches = count_fetches(&plan->program.phases[0]);
+    qn_text_add(text,
+                "parked: %s of host memory, fetched in %d step%s; transfers take %.3g s an "
+                "update\n",
+                qn_size_text(plan->info.parked_bytes, size, sizeof size), fetches,
+                fetches == 1 ? "" : "s", plan->info.parked_seconds);
+}
+
 static void add_costs(struct qn_text *text, const struct qn_plan *plan)
 {
     const int measured = measured_steps(plan);
@@ -87,6 +106,8 @@ char *qn_plan_text(const qn_plan *plan)
     add_recomputed(&text, plan);
     if (info->early_updates)
         qn_text_add(&text, "updates as gradients complete\n");
+    if (info->parked_bytes)
+        add_parked(&text, plan);
     qn_text_add(&text, "predicted: %.3g s an update, %+.1f %% against keeping everything\n",
                 info->seconds, 100 * (info->seconds / info->keep_all_seconds - 1));
     qn_text_add(&text, "bytes at the peak:\n");
@@ -161,11 +182,12 @@ char *qn_plan_json(const qn_plan *plan)
                 ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
                 ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d"
-                ", \"early_updates\": %s",
+                ", \"early_updates\": %s, \"parked_bytes\": %" PRId64,
                 info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
                 info->next_budget, plan->program.cycles[0].batch, info->micro_batch,
                 info->micro_steps, info->remainder, info->steps, info->recomputed_steps,
-                info->early_updates ? "true" : "false");
+                info->early_updates ? "true" : "false", info->parked_bytes);
+    add_seconds(&text, "parked_seconds", info->parked_seconds);
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
     qn_text_add(&text, ", \"measured_steps\": %d, \"optimizer\": \"%s\", ", measured_steps(plan),

@@ -2,7 +2,8 @@
  *
  * What the planner works on: a graph lowered at one batch size to values and tasks. A task is one
  * launch group of one node; a step list is an order of tasks in which forward tasks may appear
- * again (recomputation). Everything here is plain data made from plain data.
+ * again (recomputation), and in which values may go to host memory and come back (parking).
+ * Everything here is plain data made from plain data.
  */
 #ifndef QN_PLAN_PROBLEM_H
 #define QN_PLAN_PROBLEM_H
@@ -24,6 +25,7 @@ struct qn_value {
     enum qn_life life;
     int block;            /* the value that it is a part of; -1: it stands alone */
     int64_t block_offset; /* bytes */
+    int64_t host_bytes;   /* of a copy in host memory, which has no bytes on the device; else 0 */
 };
 
 enum { QN_MAX_BLOCKS = 16, QN_MAX_SLOTS = 2, QN_CHUNK = 4096 };
@@ -54,7 +56,8 @@ struct qn_persist {
     int norms;    /* value of early updates: the norms of all chunks; -1 */
 };
 
-enum qn_task_kind { QN_TASK_GROUP, QN_TASK_UPLOAD, QN_TASK_DOWNLOAD };
+/* A store copies a value to host memory, a fetch brings it back. */
+enum qn_task_kind { QN_TASK_GROUP, QN_TASK_UPLOAD, QN_TASK_DOWNLOAD, QN_TASK_STORE, QN_TASK_FETCH };
 
 /* `operand` has the shape under which the node sees the value: a view's own. */
 struct qn_use {
@@ -96,8 +99,10 @@ struct qn_problem {
     int64_t batch;
     struct qn_value *values; /* the persistent ones first, under their own numbers */
     int n_values;
-    struct qn_task *tasks; /* forward tasks, then backward tasks, each in an order that works */
+    struct qn_task *tasks; /* forward tasks, then backward tasks, each in an order that works; then,
+                              of each value that may be parked, its store and its fetch */
     int n_tasks, n_forward;
+    int n_parking; /* stores and fetches: all that a step list may leave out */
     int *producer; /* by value: the forward task that writes it; -1 */
     struct qn_shapes shapes;
     const bool *wanted; /* by tensor: its gradient is needed */
@@ -116,6 +121,7 @@ struct qn_lowering {
                            nothing was measured */
     const struct qn_lists *lists; /* candidates of local search (improve.h); NULL: none */
     bool early;                   /* lay out what is persistent for early updates */
+    bool park;                    /* add stores and fetches */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
                         cannot be counted: a smaller batch may fit; NULL: nobody asks */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
@@ -161,9 +167,22 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
 /* What the task does, for people: the name of its group, or "upload". */
 static inline const char *qn_task_does(const struct qn_task *task)
 {
-    static const char *const transfers[] = {
-        [QN_TASK_UPLOAD] = "upload", [QN_TASK_DOWNLOAD] = "download"};
+    static const char *const transfers[] = {[QN_TASK_UPLOAD] = "upload",
+                                            [QN_TASK_DOWNLOAD] = "download",
+                                            [QN_TASK_STORE] = "store",
+                                            [QN_TASK_FETCH] = "fetch"};
     return task->group ? task->group->name : transfers[task->kind];
+}
+
+/* How many tasks every step list runs: the first. */
+static inline int qn_tasks_required(const struct qn_problem *problem)
+{
+    return problem->n_tasks - problem->n_parking;
+}
+
+static inline bool qn_task_parks(const struct qn_task *task)
+{
+    return task->kind == QN_TASK_STORE || task->kind == QN_TASK_FETCH;
 }
 
 /* Value `value`, or the block it lies in. */

@@ -109,7 +109,8 @@ static bool find_lives(struct simulation *s)
     for (int i = 0; i < s->phase->n_steps; i++) {
         struct qn_step *step = &s->phase->steps[i];
         int at = s->phase->start + i;
-        step->recomputed = s->ran[step->task];
+        step->recomputed =
+            s->ran[step->task] && s->problem->tasks[step->task].kind == QN_TASK_GROUP;
         s->ran[step->task] = true;
         if (!read_lives(s, step, at) || !write_lives(s, step, at))
             return false;
@@ -126,7 +127,8 @@ static int add_storage(struct qn_program *program, const struct qn_value *value,
                             .end = end,
                             .tag = value->tag,
                             .name = value->name,
-                            .pool = -1};
+                            .pool = -1,
+                            .host_bytes = value->host_bytes};
     return program->n_storages++;
 }
 
@@ -204,6 +206,23 @@ static int count_writes(const struct qn_phase_run *phase)
     return count;
 }
 
+/* One after another: what is parked in the forward pass is there until the backward pass. Only one
+ * phase runs at a time. */
+static void place_copies(struct qn_program *program, const struct qn_phase_run *phase)
+{
+    const int64_t unit = 64;
+    int64_t top = 0;
+    for (int i = 0; i < phase->n_storages; i++) {
+        struct qn_storage *copy = &program->storages[phase->first_storage + i];
+        if (!copy->host_bytes)
+            continue;
+        copy->offset = top;
+        top += qn_round_up(copy->host_bytes, unit);
+    }
+    if (top > program->host_bytes)
+        program->host_bytes = top;
+}
+
 static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run *phase,
                                 const struct qn_lowering *how)
 {
@@ -225,6 +244,7 @@ static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run 
         store_scratch(&s, &phase->steps[i], phase->start + i);
     }
     phase->n_storages = program->n_storages - phase->first_storage;
+    place_copies(program, phase);
     bind_steps(&s);
     return QN_OK;
 }

@@ -18,8 +18,9 @@ struct qn_storage {
     int start, end;
     enum qn_tag tag;
     const char *name;
-    int pool;       /* -1: not placed */
-    int64_t offset; /* bytes */
+    int pool;           /* -1: not placed */
+    int64_t offset;     /* bytes */
+    int64_t host_bytes; /* of a copy in host memory, which is placed there; else 0 */
 };
 
 struct qn_step {
@@ -66,6 +67,7 @@ struct qn_program {
     int peak_at;   /* timeline position of the largest sum of live bytes */
     int64_t *live; /* by timeline position */
     int64_t blas_temp;
+    int64_t host_bytes; /* of all copies of the phase that parks most */
 };
 
 /* Adds a phase that runs `steps`; gives its number, -1 when out of memory. Phases are added in the

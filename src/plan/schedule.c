@@ -37,7 +37,7 @@ static void find_reads(struct schedule *s)
 {
     for (int v = 0; v < s->problem->n_values; v++)
         s->next_read[v] = INT_MAX;
-    for (int t = s->problem->n_tasks - 1; t >= s->problem->n_forward; t--)
+    for (int t = qn_tasks_required(s->problem) - 1; t >= s->problem->n_forward; t--)
         for (int i = 0; i < s->problem->tasks[t].n_reads; i++) {
             int value = s->problem->tasks[t].reads[i].value;
             s->later[t * QN_MAX_READS + i] = s->next_read[value];
@@ -149,7 +149,7 @@ bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *pol
         return false;
     find_reads(&s);
     bool fits = true;
-    for (int t = 0; fits && t < problem->n_tasks; t++) {
+    for (int t = 0; fits && t < qn_tasks_required(problem); t++) {
         if (policy->drop && t >= problem->n_forward)
             fits = restore(&s, t);
         fits = fits && append(&s, t);
@@ -186,20 +186,36 @@ static void count_writes(const struct qn_task *task, int *writes)
 
 static void look_at_all(const struct qn_problem *problem, int *writes, struct before *expected)
 {
-    for (int t = 0; t < problem->n_tasks; t++) {
+    for (int t = 0; t < qn_tasks_required(problem); t++) {
         expected[t] = look(&problem->tasks[t], writes);
         count_writes(&problem->tasks[t], writes);
     }
 }
 
-/* `ran` and `writes` are zeroed to begin; a repetition changes nothing. */
+/* A store needs what it copies, a fetch its store. */
+static bool can_park(const struct qn_problem *problem, int task, const bool *ran, const int *writes)
+{
+    return problem->tasks[task].kind == QN_TASK_STORE
+               ? writes[problem->tasks[task].reads[0].value] > 0
+               : ran[task - 1];
+}
+
+/* `ran` and `writes` are zeroed to begin; neither a repetition nor parking changes anything. */
 static bool can_run(const struct qn_problem *problem, const struct qn_steps *steps,
                     const struct before *expected, bool *ran, int *writes)
 {
     int first_runs = 0;
     for (int i = 0; i < steps->count; i++) {
         const int t = steps->task[i];
-        if (t < 0 || t >= problem->n_tasks || (ran[t] && !problem->tasks[t].repeatable))
+        if (t < 0 || t >= problem->n_tasks)
+            return false;
+        if (qn_task_parks(&problem->tasks[t])) {
+            if (!can_park(problem, t, ran, writes))
+                return false;
+            ran[t] = true;
+            continue;
+        }
+        if (ran[t] && !problem->tasks[t].repeatable)
             return false;
         if (ran[t])
             continue;
@@ -210,7 +226,7 @@ static bool can_run(const struct qn_problem *problem, const struct qn_steps *ste
         ran[t] = true;
         first_runs++;
     }
-    return first_runs == problem->n_tasks;
+    return first_runs == qn_tasks_required(problem);
 }
 
 bool qn_steps_can_run(const struct qn_problem *problem, const struct qn_steps *steps)

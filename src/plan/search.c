@@ -97,6 +97,8 @@ static qn_status find_bound(const struct qn_option *o, int candidate, struct qn_
                                    .candidate = candidate,
                                    .recomputed = program.phases[0].recomputed,
                                    .early = o->persist->early,
+                                   .park = o->how.park,
+                                   .parked = program.host_bytes,
                                    .largest_step = peak_step(&program)};
     qn_arena_free(&arena);
     return status;

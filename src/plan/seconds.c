@@ -10,6 +10,22 @@ double qn_seconds_estimated(const struct qn_facts *facts, const struct qn_cost *
     return (compute > move ? compute : move) + cost->launches * facts->launch_seconds;
 }
 
+/* What a bus of 16 lanes of the third generation of PCI Express gives, the least that one finds
+ * today: a device that is the host reads and writes its own memory instead. */
+static const double BUS = 12e9;
+
+double qn_seconds_parked(const struct qn_facts *facts, int64_t bytes)
+{
+    const double own = facts->bytes_per_second / 2, rate = facts->cpu || own < BUS ? own : BUS;
+    return (double)bytes / rate + facts->launch_seconds;
+}
+
+double qn_seconds_transfer(const struct qn_transfers *measured, int64_t bytes, bool to_device)
+{
+    const double rate = to_device ? measured->to_device : measured->to_host;
+    return rate > 0 ? (double)bytes / rate + measured->begin : 0;
+}
+
 static double estimated_then(const struct qn_tuned *run, const struct qn_facts *facts)
 {
     const struct qn_cost cost = {

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * Four seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
+ * Five seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
  * than arithmetic, most bytes per second first, in prefixes of that order. Segments cuts the
  * forward pass where a single value crosses and keeps those values only, by a sweep over segment
  * sizes (Chen et al., "Training deep nets with sublinear memory cost", 2016: greedy by size,
  * swept), and by how long what is made again is held. Selective keeps the boundaries of segments
  * and, between them, what gives the fewest bytes per second of recompute: chains of cheap tasks
  * through a whole network, as residual sums are, are then never made again from its beginning.
+ * Parked gives up more and more of the values of some of all these to host memory.
  */
 #include "base/log.h"
 #include "plan/improve.h"
+#include "plan/park.h"
 #include "plan/program.h"
 #include "plan/seeds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEP = 32, LEVELS = 8 };
+enum { SWEEP = 32, LEVELS = 8, PARKED = 8 };
 static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum {
     N_WINDOWS = sizeof windows / sizeof *windows,
-    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_LISTS + 2
+    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_LISTS + (SWEEP + 1) * (PARKED + 1) + 2
 };
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
@@ -285,6 +287,51 @@ static qn_status seed_lists(struct seeding *s)
     return QN_OK;
 }
 
+/* --- parked --- */
+
+static qn_status add_parked(struct seeding *s, const struct qn_parking *parking)
+{
+    struct qn_candidate *candidate = &s->out->items[s->out->count++];
+    *candidate = (struct qn_candidate){.seed = QN_SEED_PARKED};
+    if (!qn_timeline_steps(&parking->timeline, s->how->arena, &candidate->steps))
+        return out_of_memory(s->how);
+    return steps_peak(s->how, s->problem, &candidate->steps, &candidate->peak);
+}
+
+/* More and more of what the list may give up. */
+static qn_status park_all(struct seeding *s, const struct qn_steps *steps, struct qn_arena *arena)
+{
+    struct qn_parking parking;
+    bool often;
+    if (!qn_runs_often(s->problem, steps, arena, &often))
+        return out_of_memory(s->how);
+    if (often)
+        return QN_OK;
+    if (!qn_parking_open(&parking, s->problem, steps, arena))
+        return out_of_memory(s->how);
+    const int stride = parking.n_gaps / SWEEP + 1;
+    int parked = 0;
+    while (qn_parking_step(&parking))
+        if (++parked % stride == 0)
+            QN_TRY(add_parked(s, &parking));
+    return parked % stride ? add_parked(s, &parking) : QN_OK;
+}
+
+/* Of the candidates so far keeping all, the smallest, and some between. */
+static qn_status seed_parked(struct seeding *s)
+{
+    const int last = s->out->count - 1;
+    for (int k = 0, before = -1; k <= PARKED; k++) {
+        const int i = last * k / PARKED;
+        struct qn_arena arena = {0};
+        const qn_status status = i > before ? park_all(s, &s->out->items[i].steps, &arena) : QN_OK;
+        qn_arena_free(&arena);
+        QN_TRY(status);
+        before = i;
+    }
+    return QN_OK;
+}
+
 /* --- all together --- */
 
 static qn_status find_saved(struct seeding *s)
@@ -292,7 +339,7 @@ static qn_status find_saved(struct seeding *s)
     bool *read = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_values + 1);
     if (!read)
         return out_of_memory(s->how);
-    for (int t = s->problem->n_forward; t < s->problem->n_tasks; t++)
+    for (int t = s->problem->n_forward; t < qn_tasks_required(s->problem); t++)
         for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
             read[s->problem->tasks[t].reads[i].value] = true;
     for (int t = 0; t < s->problem->n_forward; t++) {
@@ -375,6 +422,10 @@ static qn_status make_seeds(struct seeding *s)
     keep_frontier(s->out);
     if (mode == QN_RECOMPUTE_ALL)
         keep_smallest(s->out);
+    if (!s->problem->n_parking || s->how->without_seeds >> QN_SEED_PARKED & 1u)
+        return QN_OK;
+    QN_TRY(seed_parked(s));
+    keep_frontier(s->out);
     return QN_OK;
 }
 

@@ -14,7 +14,8 @@ enum qn_seed {
     QN_SEED_SEGMENTS,
     QN_SEED_SELECTIVE,
     QN_SEED_CHOSEN,
-    QN_SEED_LISTS, /* found by local search before: how->lists */
+    QN_SEED_LISTS,  /* found by local search before: how->lists */
+    QN_SEED_PARKED, /* some of the others, with more and more of their values parked */
     QN_SEED_COUNT
 };
 

@@ -98,17 +98,20 @@ static void pass_candidates(struct tape *tape, struct qn_candidates *all)
 /* `choices` are those of the point, as few as it needs. */
 static void pass_point(struct tape *tape, struct qn_point *point, struct qn_choices *choices)
 {
-    int early = point->early;
+    int early = point->early, park = point->park;
     PASS(tape, point->bytes);
     PASS(tape, point->seconds);
     PASS(tape, point->micro_batch);
     PASS(tape, point->recomputed);
     PASS(tape, early);
+    PASS(tape, park);
+    PASS(tape, point->parked);
     pass_name(tape, &point->largest_step);
     pass_candidates(tape, &choices->micro);
     for (int r = 0; r < QN_MOST_RESTS; r++)
         pass_candidates(tape, &choices->rest[r]);
     point->early = early;
+    point->park = park;
     choices->micro_batch = point->micro_batch;
 }
 

@@ -206,6 +206,9 @@ bool qn_timeline_may_add(const struct qn_timeline *t, int task, int slot)
         if (is_micro(t, value) && (!t->lives[value].count || t->lives[value].life[0].start >= slot))
             return false;
     }
+    for (int i = 0; i < added->n_writes; i++)
+        if (t->lives[added->writes[i].value].count == QN_MOST_RUNS)
+            return false;
     return true;
 }
 
@@ -220,9 +223,17 @@ bool qn_timeline_may_remove(const struct qn_timeline *t, int task, int slot)
     return true;
 }
 
+int qn_timeline_peak_slot(const struct qn_timeline *t)
+{
+    int node = 1;
+    while (node < t->slots)
+        node = 2 * node + (t->largest[2 * node + 1] > t->largest[2 * node]);
+    return node - t->slots;
+}
+
 bool qn_timeline_steps(const struct qn_timeline *t, struct qn_arena *arena, struct qn_steps *steps)
 {
-    int count = 0, runs = 0;
+    int count = 0;
     for (int s = 0; s < t->slots; s++)
         count += t->task[s] >= 0;
     *steps = (struct qn_steps){.task = qn_arena_new(arena, int, (size_t)count + 1)};
@@ -234,8 +245,8 @@ bool qn_timeline_steps(const struct qn_timeline *t, struct qn_arena *arena, stru
             steps->seconds += t->problem->tasks[t->task[s]].seconds;
         }
     for (int i = 0; i < t->problem->n_tasks; i++)
-        runs += t->runs[i].count > 0;
-    steps->recomputed = steps->count - runs;
+        if (t->problem->tasks[i].kind == QN_TASK_GROUP && t->runs[i].count)
+            steps->recomputed += t->runs[i].count - 1;
     return true;
 }
 
@@ -330,6 +341,20 @@ static bool allocate(struct qn_timeline *t, struct qn_arena *arena)
     t->largest = qn_arena_new(arena, int64_t, (size_t)t->slots * 2);
     return t->task && t->runs && t->lives && t->sum && t->largest && list_all(t, arena) &&
            allocate_events(t, arena);
+}
+
+bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
+                   struct qn_arena *arena, bool *often)
+{
+    int *writes = qn_arena_new(arena, int, (size_t)problem->n_values + 1);
+    *often = false;
+    for (int i = 0; writes && i < steps->count; i++) {
+        const struct qn_task *task = &problem->tasks[steps->task[i]];
+        for (int w = 0; w < task->n_writes; w++)
+            *often |=
+                !task->writes[w].accumulates && ++writes[task->writes[w].value] > QN_MOST_RUNS;
+    }
+    return writes;
 }
 
 enum { SLOTS_PER_STEP = 8 };

@@ -8,7 +8,7 @@
 
 #include "plan/schedule.h"
 
-enum { QN_MOST_RUNS = 16 }; /* of one task */
+enum { QN_MOST_RUNS = 16 }; /* of one task, or of all tasks that make a value */
 
 /* When bytes are alive: slots, both inclusive; empty when start is above end. */
 struct qn_span {
@@ -39,6 +39,11 @@ struct qn_timeline {
     int64_t *sum, *largest; /* the tree: added to a whole subtree; the largest sum under a node */
 };
 
+/* Whether something is made more often than QN_MOST_RUNS, which a timeline does not take. False
+ * when out of memory. */
+bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
+                   struct qn_arena *arena, bool *often);
+
 /* The list with its steps spread evenly. Allocated from `arena`. False when out of memory, or when
  * a task runs more often than QN_MOST_RUNS. */
 bool qn_timeline_open(struct qn_timeline *timeline, const struct qn_problem *problem,
@@ -55,6 +60,9 @@ static inline int64_t qn_timeline_peak(const struct qn_timeline *timeline)
 {
     return timeline->largest[1];
 }
+
+/* The first slot of those where it is reached. */
+int qn_timeline_peak_slot(const struct qn_timeline *timeline);
 
 /* The list as it stands. False when out of memory. */
 bool qn_timeline_steps(const struct qn_timeline *timeline, struct qn_arena *arena,

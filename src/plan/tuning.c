@@ -233,6 +233,17 @@ static void add_test(struct qn_text *text, const struct qn_self_test *test)
     qn_text_add(text, "}");
 }
 
+static void add_transfers(struct qn_text *text, const struct qn_transfers *transfers)
+{
+    qn_text_add(text, "],\n\"transfers\": {\"to_host\": ");
+    qn_text_number(text, 4, transfers->to_host);
+    qn_text_add(text, ", \"to_device\": ");
+    qn_text_number(text, 4, transfers->to_device);
+    qn_text_add(text, ", \"begin\": ");
+    qn_text_number(text, 4, transfers->begin);
+    qn_text_add(text, "}}\n");
+}
+
 char *qn_tuning_text(const struct qn_tuning *tuning)
 {
     struct qn_text text = {0};
@@ -252,7 +263,10 @@ char *qn_tuning_text(const struct qn_tuning *tuning)
         qn_text_add(&text, "%s", i ? ",\n " : "\n ");
         add_choice(&text, &tuning->choices[i]);
     }
-    qn_text_add(&text, "]}\n");
+    if (tuning->transfers.to_host > 0)
+        add_transfers(&text, &tuning->transfers);
+    else
+        qn_text_add(&text, "]}\n");
     return qn_text_take(&text);
 }
 
@@ -354,6 +368,18 @@ static qn_status read_names(const struct reading *r, const cJSON *root)
     return own(&t->arena, fields, 3) ? QN_OK : QN_ERR_MEMORY;
 }
 
+/* Earlier tables have none. */
+static qn_status read_transfers(const struct reading *r, const cJSON *root)
+{
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(root, "transfers");
+    struct qn_transfers *transfers = &r->tuning->transfers;
+    if (!from)
+        return QN_OK;
+    QN_TRY(read_number(r, from, "to_host", 1, 1e18, &transfers->to_host));
+    QN_TRY(read_number(r, from, "to_device", 1, 1e18, &transfers->to_device));
+    return read_number(r, from, "begin", 0, 1e9, &transfers->begin);
+}
+
 static qn_status read_root(const struct reading *r, const cJSON *root)
 {
     double format = 0;
@@ -362,6 +388,7 @@ static qn_status read_root(const struct reading *r, const cJSON *root)
         return qn_fail(r->log, QN_ERR_FORMAT, "tuning: quern_tuning: version %g, not %d", format,
                        FORMAT);
     QN_TRY(read_names(r, root));
+    QN_TRY(read_transfers(r, root));
     QN_TRY(read_list(r, root, "self_tests", read_test));
     return read_list(r, root, "choices", read_choice);
 }

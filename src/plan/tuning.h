@@ -31,6 +31,12 @@ struct qn_self_test {
     const char *reason; /* why it failed; "": it passed */
 };
 
+/* Copies between host and device. Zeroed: not measured. */
+struct qn_transfers {
+    double to_host, to_device; /* bytes per second */
+    double begin;              /* seconds that each takes beside */
+};
+
 /* Zeroed is empty. Texts lie in the arena. */
 struct qn_tuning {
     struct qn_arena arena;
@@ -40,6 +46,7 @@ struct qn_tuning {
     int n_choices, choice_capacity;
     struct qn_self_test *tests;
     int n_tests, test_capacity;
+    struct qn_transfers transfers;
 };
 
 /* Reads a text into an empty table. QN_ERR_FORMAT tells what is wrong. */

@@ -37,7 +37,7 @@ qn_status qn_trainer_report_step(struct qn_trainer *trainer, int number, int ind
     const qn_profile_step report = {
         .kind = kind_of(phase, step, task),
         .name = task->name,
-        .group = task->group ? task->group->name : "transfer",
+        .group = qn_task_does(task),
         .begin = begin,
         .seconds = qn_clock() - begin,
         .live_bytes =

@@ -143,6 +143,24 @@ static qn_status upload(struct qn_trainer *trainer, const struct qn_phase_run *p
                          &stage->transfers[stage->n_transfers++]);
 }
 
+/* The queue runs in order: a store waits for what it copies, whatever takes its place on the device
+ * waits for the store, and the next micro-step's store for this one's fetch. */
+static qn_status park(struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                      const struct qn_step *step, struct qn_stage *stage)
+{
+    const bool stores = phase->problem->tasks[step->task].kind == QN_TASK_STORE;
+    const int device = stores ? step->read[0] : step->write[0];
+    const struct qn_storage *copy =
+        &trainer->plan->program.storages[stores ? step->write[0] : step->read[0]];
+    const struct qn_place_of place = place_of_storage(trainer, device);
+    struct qn_transfer *transfer = &stage->transfers[stage->n_transfers++];
+    unsigned char *host = trainer->parked + copy->offset;
+    return stores ? qn_slab_read(trainer->slab, place.buffer, place.offset, host, copy->host_bytes,
+                                 transfer)
+                  : qn_slab_write(trainer->slab, place.buffer, place.offset, host, copy->host_bytes,
+                                  transfer);
+}
+
 static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                           const struct qn_step *step, const struct qn_feed *feed)
 {
@@ -201,6 +219,8 @@ static qn_status run_steps(struct qn_trainer *trainer, int number, const struct 
             QN_TRY(upload(trainer, phase, &phase->steps[i], feed, stage));
         if (kind == QN_TASK_DOWNLOAD)
             QN_TRY(download(trainer, phase, &phase->steps[i], feed));
+        if (kind == QN_TASK_STORE || kind == QN_TASK_FETCH)
+            QN_TRY(park(trainer, phase, &phase->steps[i], stage));
         if (!alone)
             continue;
         QN_TRY(qn_recording_run(recorded->recording, done, after));

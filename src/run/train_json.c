@@ -43,6 +43,7 @@ static const struct field plan_fields[] = {
     {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL},
     {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL},
     PLAN(early_updates, FLAG),
+    PLAN(park, FLAG),
 };
 
 #define TRAIN(name, kind)                                                                          \

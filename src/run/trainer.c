@@ -83,18 +83,43 @@ static int64_t largest_output(const struct qn_plan *plan)
     return largest;
 }
 
+/* Transfers of the phase that parks most. */
+static size_t most_parking(const struct qn_program *program)
+{
+    size_t most = 0;
+    for (int p = 0; p < program->n_phases; p++) {
+        const struct qn_phase_run *phase = &program->phases[p];
+        size_t count = 0;
+        for (int i = 0; i < phase->n_steps; i++)
+            count += qn_task_parks(&phase->problem->tasks[phase->steps[i].task]);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* Ordinary memory of the process, for what is parked. Where a driver copies only to and from pages
+ * that it has locked at full speed, a buffer of CL_MEM_ALLOC_HOST_PTR that stays mapped would give
+ * such pages; it would count as a buffer, though it takes nothing of the device. */
+static bool open_parked(struct qn_trainer *trainer)
+{
+    const size_t bytes = (size_t)trainer->plan->program.host_bytes;
+    trainer->parked = bytes ? qn_arena_alloc(&trainer->plan_arena, bytes, 1) : NULL;
+    return !bytes || trainer->parked;
+}
+
 static qn_status open_stages(struct qn_trainer *trainer)
 {
     struct qn_arena *arena = &trainer->plan_arena;
     trainer->input_at = qn_arena_new(arena, int64_t, (size_t)trainer->plan->graph->n_nodes + 1);
     if (!trainer->input_at)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
-    size_t inputs = (size_t)lay_inputs(trainer);
-    bool complete = true;
+    const size_t transfers =
+        (size_t)lay_inputs(trainer) + 1 + most_parking(&trainer->plan->program);
+    bool complete = open_parked(trainer);
     for (int i = 0; i < QN_STAGES; i++) {
         struct qn_stage *stage = &trainer->stages[i];
         stage->rows = qn_arena_alloc(arena, (size_t)trainer->stage_bytes + 64, 1);
-        stage->transfers = qn_arena_new(arena, struct qn_transfer, inputs + 1);
+        stage->transfers = qn_arena_new(arena, struct qn_transfer, transfers);
         complete &= stage->rows && stage->transfers;
     }
     trainer->results = qn_arena_alloc(arena, (size_t)largest_output(trainer->plan), 1);

@@ -21,8 +21,8 @@ enum { QN_STAGES = 2 };
 struct qn_stage {
     unsigned char *rows; /* of every input, at trainer->input_at */
     uint32_t sample;
-    struct qn_transfer
-        *transfers; /* from here, not yet waited for: one for each input and one more */
+    struct qn_transfer *transfers; /* not yet waited for: from here one for each input and one more,
+                                      and those of parking */
     int n_transfers;
 };
 
@@ -55,6 +55,7 @@ struct qn_trainer {
     int64_t *input_at;         /* by node: offset of an input's rows in a stage */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
+    unsigned char *parked;  /* host memory of what is parked */
     struct qn_update_slot slots[QN_STAGES];
     int64_t updates;
     int next_stage;

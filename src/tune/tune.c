@@ -12,6 +12,7 @@
 #include "tune/rig.h"
 #include "tune/store.h"
 #include "tune/tasks.h"
+#include "tune/transfers.h"
 #include "tune/trial.h"
 
 #include <stdlib.h>
@@ -178,10 +179,21 @@ static qn_status tune_all(struct tuner *t)
     return QN_OK;
 }
 
+/* Where a plan may park: once for a device. */
+static qn_status tune_transfers(struct tuner *t, const struct qn_plan *plan)
+{
+    if (!plan->params.park || t->tuning.transfers.to_host > 0)
+        return QN_OK;
+    const qn_status status = qn_measure_transfers(t->device, t->budget, &t->tuning.transfers);
+    t->timed += status == QN_OK;
+    return status == QN_ERR_BUDGET ? QN_OK : status;
+}
+
 static qn_status tune(struct tuner *t, const struct qn_plan *plan, struct qn_arena *arena,
                       char **text)
 {
     QN_TRY(qn_tuning_open(&t->tuning, t->device, t->params.known));
+    QN_TRY(tune_transfers(t, plan));
     if (!qn_tune_tasks_of(plan, arena, &t->tasks))
         return qn_fail(t->log, QN_ERR_MEMORY, "tuning: out of host memory");
     QN_TRY(tune_all(t));

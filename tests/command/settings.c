@@ -62,7 +62,8 @@ static void everything(void **state)
            "optimizer = adamw\nlr = 1e-2\nbeta1 = 0.8\nschedule = one-cycle\nwarmup = 0.25\n"
            "save_every = 10\neval_every = 20 updates\nclip = 1\n"
            "[memory]\nbudget = 1.5GiB\nmicro_batch = auto\nrecompute = conv1,bn1\n"
-           "storage = bf16\nvariants = linear=cpu\nearly_updates = yes\n");
+           "storage = bf16\nvariants = linear=cpu\nearly_updates = yes\n"
+           "park = yes\n");
     assert_string_equal(settings.model, "cnn");
     assert_int_equal(settings.n_options, 2);
     assert_string_equal(settings.options[0].key, "width");
@@ -83,6 +84,7 @@ static void everything(void **state)
     assert_int_equal(plan.batch[0], 128);
     assert_int_equal(plan.batch[1], 64);
     assert_int_equal(plan.batch[2], 0);
+    assert_true(plan.park);
     assert_false(plan.early_updates); /* they do not wait for the norm that is clipped */
     override("train.clip", "0");
     assert_true(settings_plan(&settings).early_updates);

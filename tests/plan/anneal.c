@@ -27,10 +27,11 @@ struct lowered {
     struct qn_candidates seeds;
 };
 
-static void lower(struct lowered *l, const qn_graph *graph)
+static void lower(struct lowered *l, const qn_graph *graph, bool park)
 {
     *l = (struct lowered){.facts = test_facts(), .params = {.batch = {16}}};
-    l->how = (struct qn_lowering){.arena = &l->arena, .facts = &l->facts, .params = &l->params};
+    l->how = (struct qn_lowering){
+        .arena = &l->arena, .facts = &l->facts, .params = &l->params, .park = park};
     assert_int_equal(qn_persist_make(&l->how, graph, &l->persist), QN_OK);
     assert_int_equal(qn_lower_training(&l->how, &l->persist, 16, &l->problem), QN_OK);
     assert_int_equal(qn_candidates_make(&l->how, &l->problem, &l->seeds), QN_OK);
@@ -59,12 +60,20 @@ static void check_timeline(struct lowered *l, const struct qn_timeline *timeline
     qn_arena_free(&arena);
 }
 
+/* Of the forward tasks, the stores and the fetches one. */
+static int draw_task(const struct qn_problem *problem, uint64_t seed, uint64_t move)
+{
+    const int backward = qn_tasks_required(problem) - problem->n_forward;
+    const int task = (int)(qn_random_bits(seed, 1, move) % (uint64_t)(problem->n_tasks - backward));
+    return task < problem->n_forward ? task : task + backward;
+}
+
 /* One random change, if it may be. */
 static bool change(struct qn_timeline *t, uint64_t seed, uint64_t move)
 {
-    const int task = (int)(qn_random_bits(seed, 1, move) % (uint64_t)t->problem->n_forward);
+    const int task = draw_task(t->problem, seed, move);
     const int slot = (int)(qn_random_bits(seed, 2, move) % (uint64_t)t->slots);
-    if (!t->problem->tasks[task].repeatable)
+    if (!t->problem->tasks[task].repeatable && !qn_task_parks(&t->problem->tasks[task]))
         return false;
     if (t->task[slot] < 0 && qn_timeline_may_add(t, task, slot)) {
         qn_timeline_add(t, task, slot);
@@ -80,12 +89,12 @@ static void both_simulators_agree(void **state)
 {
     (void)state;
     const char *const models[] = {"cnn", "mlp"};
-    for (int m = 0; m < 2; m++) {
+    for (int m = 0; m < 4; m++) {
         struct lowered l;
         struct qn_timeline timeline;
-        qn_graph *graph = test_model(models[m], NULL, 0);
+        qn_graph *graph = test_model(models[m % 2], NULL, 0);
         int changes = 0;
-        lower(&l, graph);
+        lower(&l, graph, m >= 2);
         assert_true(qn_timeline_open(&timeline, &l.problem, l.facts.alignment,
                                      &l.seeds.items[0].steps, &l.arena));
         check_timeline(&l, &timeline);
@@ -98,12 +107,11 @@ static void both_simulators_agree(void **state)
     }
 }
 
-static void finds_better_lists_than_the_seeds(void **state)
+static void find_better(bool park)
 {
-    (void)state;
     struct lowered l;
     qn_graph *graph = test_model("cnn", NULL, 0);
-    lower(&l, graph);
+    lower(&l, graph, park);
     const struct qn_candidates *seeds = &l.seeds;
     int better = 0;
     for (int i = 1; i < seeds->count; i++) {
@@ -122,12 +130,19 @@ static void finds_better_lists_than_the_seeds(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void finds_better_lists_than_the_seeds(void **state)
+{
+    (void)state;
+    find_better(false);
+    find_better(true);
+}
+
 static void repeats(void **state)
 {
     (void)state;
     struct lowered l;
     qn_graph *graph = test_model("cnn", NULL, 0);
-    lower(&l, graph);
+    lower(&l, graph, true);
     struct qn_steps a, b;
     int64_t peak_a, peak_b;
     const struct qn_anneal_params params = {l.seeds.items[0].peak / 2, 20000, 7};

@@ -75,6 +75,32 @@ static void the_same_for_every_budget(void **state)
     qn_plan_destroy(&first);
 }
 
+static qn_plan_params parked_params(void)
+{
+    qn_plan_params asked = params;
+    asked.park = true;
+    asked.recompute = QN_RECOMPUTE_NONE;
+    qn_plan *plan = test_plan(graph, &asked);
+    asked.budget = plan->info.smallest_budget;
+    qn_plan_destroy(&plan);
+    return asked;
+}
+
+static void the_same_where_values_are_parked(void **state)
+{
+    (void)state;
+    qn_plan_params asked = parked_params();
+    qn_plan *stored = test_plan(graph, &asked);
+    asked.cache_dir = "";
+    qn_plan *searched = test_plan(graph, &asked);
+    assert_false(was_searched_for(stored));
+    assert_true(stored->info.parked_bytes > 0);
+    assert_same(stored, searched);
+    test_interpret(stored);
+    qn_plan_destroy(&stored);
+    qn_plan_destroy(&searched);
+}
+
 /* --- other questions --- */
 
 static bool finds(const qn_graph *model, const qn_plan_params *asked)
@@ -88,13 +114,14 @@ static bool finds(const qn_graph *model, const qn_plan_params *asked)
 static void other_questions_are_searched_for(void **state)
 {
     (void)state;
-    qn_plan_params others[] = {params, params, params, params, params, params};
+    qn_plan_params others[] = {params, params, params, params, params, params, params};
     others[0].batch[1] = 99;
     others[1].micro_batch = 16;
     others[2].recompute = QN_RECOMPUTE_NONE;
     others[3].effort = QN_EFFORT_DEFAULT;
     others[4].optimizer.kind = QN_ADAMW;
     others[5].variants = "linear=any";
+    others[6].park = true;
     finds(graph, &params);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(finds(graph, &others[i]));
@@ -215,12 +242,47 @@ static void early_updates(struct qn_point *point, struct qn_steps *steps)
     point->early = true;
 }
 
+static void parked(struct qn_point *point, struct qn_steps *steps)
+{
+    (void)steps;
+    point->park = true;
+}
+
+/* The first run of a task of this kind comes before all others. */
+static void begin_with(const qn_plan *plan, struct qn_steps *steps, enum qn_task_kind kind)
+{
+    const struct qn_task *tasks = plan->program.phases[0].problem->tasks;
+    int at = 0;
+    while (tasks[steps->task[at]].kind != kind)
+        at++;
+    const int task = steps->task[at];
+    memmove(steps->task + 1, steps->task, (size_t)at * sizeof *steps->task);
+    steps->task[0] = task;
+}
+
+static void neither_store_nor_fetch_comes_too_early(void **state)
+{
+    (void)state;
+    static const enum qn_task_kind kinds[] = {QN_TASK_STORE, QN_TASK_FETCH};
+    const qn_plan_params asked = parked_params();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        qn_plan *plan = test_plan(graph, &asked);
+        struct qn_point *point =
+            &plan->frontier.points[qn_frontier_find(&plan->frontier, asked.budget)];
+        begin_with(plan, &point->choices->micro.items[point->candidate].steps, kinds[i]);
+        qn_stored_save(plan);
+        qn_plan_destroy(&plan);
+        assert_false(finds(graph, &asked));
+        assert_true(finds(graph, &asked));
+    }
+}
+
 static void wrong_frontiers_are_not_taken(void **state)
 {
     (void)state;
     static void (*const wrongs[])(struct qn_point *, struct qn_steps *) = {
         move_first,  leave_out_last,        run_last_twice,   number_too_large, number_below_0,
-        wrong_bytes, micro_batch_too_large, micro_batch_of_0, early_updates,
+        wrong_bytes, micro_batch_too_large, micro_batch_of_0, early_updates,    parked,
     };
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
         qn_plan *plan = test_plan(graph, &params);
@@ -329,10 +391,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_for_every_budget, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_where_values_are_parked, setup, teardown),
         cmocka_unit_test_setup_teardown(other_questions_are_searched_for, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_stored_without_a_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(damage_is_noticed, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_frontiers_are_not_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(neither_store_nor_fetch_comes_too_early, setup, teardown),
         cmocka_unit_test(only_lists_that_can_run_are_lists),
         cmocka_unit_test_setup_teardown(a_budget_below_all_is_refused, setup, teardown),
     };

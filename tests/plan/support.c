@@ -71,10 +71,28 @@ qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params)
 
 /* --- invariants --- */
 
+/* On the device, or in host memory: pool -1. */
+static int64_t bytes_of(const struct qn_storage *s)
+{
+    return s->host_bytes ? s->host_bytes : s->bytes;
+}
+
 static bool overlap(const struct qn_storage *a, const struct qn_storage *b)
 {
     return a->pool == b->pool && a->start <= b->end && b->start <= a->end &&
-           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+           a->offset < b->offset + bytes_of(b) && b->offset < a->offset + bytes_of(a);
+}
+
+static void check_place(const qn_plan *plan, const struct qn_storage *s)
+{
+    if (s->host_bytes) {
+        assert_true(s->pool == -1 && s->bytes == 0);
+        assert_true(s->offset + s->host_bytes <= plan->program.host_bytes);
+        return;
+    }
+    assert_true(s->offset % plan->facts.alignment == 0);
+    assert_true(s->pool >= 0 && s->pool < plan->placement.n_pools);
+    assert_true(s->offset + s->bytes <= plan->placement.pool_bytes[s->pool]);
 }
 
 static void check_storages(const qn_plan *plan)
@@ -83,9 +101,7 @@ static void check_storages(const qn_plan *plan)
     for (int i = 0; i < program->n_storages; i++) {
         const struct qn_storage *s = &program->storages[i];
         assert_true(s->start <= s->end && s->end < program->length);
-        assert_true(s->offset % plan->facts.alignment == 0);
-        assert_true(s->pool >= 0 && s->pool < plan->placement.n_pools);
-        assert_true(s->offset + s->bytes <= plan->placement.pool_bytes[s->pool]);
+        check_place(plan, s);
         for (int j = 0; j < i; j++)
             assert_false(overlap(s, &program->storages[j]));
     }
@@ -177,6 +193,7 @@ enum { UNIT = 4, POISON = -1, SCRATCH = -2 };
 struct memory {
     const qn_plan *plan;
     int *pool[QN_MAX_POOLS]; /* the value kept at each UNIT bytes of memory */
+    int *host;               /* the same of the host's */
     bool wrong;              /* something else than the value meant was read */
 };
 
@@ -189,8 +206,9 @@ struct range {
 static struct range range_of(const struct memory *m, int storage, int64_t from, int64_t bytes)
 {
     const struct qn_storage *s = &m->plan->program.storages[storage];
-    assert_true(from % UNIT == 0 && from + bytes <= s->bytes);
-    return (struct range){m->pool[s->pool] + (s->offset + from) / UNIT, (bytes + UNIT - 1) / UNIT};
+    int *units = s->host_bytes ? m->host : m->pool[s->pool];
+    assert_true(from % UNIT == 0 && from + bytes <= bytes_of(s));
+    return (struct range){units + (s->offset + from) / UNIT, (bytes + UNIT - 1) / UNIT};
 }
 
 static void fill(struct range range, int number)
@@ -207,7 +225,7 @@ static void expect(struct memory *m, struct range range, int number)
 
 static void poison(struct memory *m, int storage)
 {
-    fill(range_of(m, storage, 0, m->plan->program.storages[storage].bytes), POISON);
+    fill(range_of(m, storage, 0, bytes_of(&m->plan->program.storages[storage])), POISON);
 }
 
 static void poison_after(struct memory *m, int at)
@@ -250,7 +268,8 @@ static void touch(struct memory *m, int p, int value, int storage, bool write)
     if (!whole)
         return;
     const struct qn_value *v = &problem->values[value];
-    struct range range = range_of(m, storage, v->block >= 0 ? v->block_offset : 0, v->bytes);
+    struct range range = range_of(m, storage, v->block >= 0 ? v->block_offset : 0,
+                                  v->host_bytes ? v->host_bytes : v->bytes);
     if (write)
         fill(range, number_of(phase, p, value));
     else
@@ -283,15 +302,21 @@ static void run_step(struct memory *m, int p, int i)
     poison_after(m, phase->start + i);
 }
 
+static int *poisoned(int64_t bytes)
+{
+    const int64_t units = bytes / UNIT + 1;
+    int *memory = malloc((size_t)units * sizeof(int));
+    assert_non_null(memory);
+    fill((struct range){memory, units}, POISON);
+    return memory;
+}
+
 static void open_memory(struct memory *m)
 {
     const qn_plan *plan = m->plan;
-    for (int p = 0; p < plan->placement.n_pools; p++) {
-        int64_t units = plan->placement.pool_bytes[p] / UNIT;
-        m->pool[p] = malloc((size_t)(units + 1) * sizeof(int));
-        assert_non_null(m->pool[p]);
-        fill((struct range){m->pool[p], units}, POISON);
-    }
+    for (int p = 0; p < plan->placement.n_pools; p++)
+        m->pool[p] = poisoned(plan->placement.pool_bytes[p]);
+    m->host = poisoned(plan->program.host_bytes);
     for (int v = 0; v < plan->persist.n_values; v++)
         if (plan->persist.values[v].life == QN_LIFE_RUN && plan->program.persistent[v] >= 0)
             touch(m, 0, v, plan->program.persistent[v], true);
@@ -306,6 +331,7 @@ bool test_runs_on_poison(const qn_plan *plan)
             run_step(&m, p, i);
     for (int p = 0; p < plan->placement.n_pools; p++)
         free(m.pool[p]);
+    free(m.host);
     return !m.wrong;
 }
 

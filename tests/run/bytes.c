@@ -128,9 +128,13 @@ static qn_graph *build(const struct network *network)
 
 /* --- training --- */
 
-/* Whether the plan recomputes something. */
-static bool train(const struct network *network, const qn_graph *graph,
-                  const qn_plan_params *params)
+/* What some of the plans do. */
+struct tally {
+    int recomputed, parked;
+};
+
+static void train(const struct network *network, const qn_graph *graph,
+                  const qn_plan_params *params, struct tally *tally)
 {
     const qn_cycle cycle = {BATCH, 0.01, fetch, (void *)network};
     assert_int_equal(bytes_now(), 0);
@@ -142,7 +146,8 @@ static bool train(const struct network *network, const qn_graph *graph,
     assert_true(info.peak_bytes <= params->budget);
     test_close(&run);
     assert_int_equal(bytes_now(), 0);
-    return info.recomputed_steps > 0;
+    tally->recomputed += info.recomputed_steps > 0;
+    tally->parked += info.parked_bytes > 0;
 }
 
 /* The smallest and the largest budget that matters. */
@@ -156,23 +161,28 @@ static void find_range(const qn_graph *graph, qn_plan_params params, int64_t ran
     qn_plan_destroy(&plan);
 }
 
-/* Half of the budgets at one micro-batch, where there is more to recompute. */
-static int check_network(const struct network *network, uint64_t number)
+/* Half of the budgets at one micro-batch, where there is more to recompute. A third of all in the
+ * range of plans that may park. */
+static struct tally check_network(const struct network *network, uint64_t number)
 {
     qn_graph *graph = build(network);
     qn_plan_params params = {.batch = {BATCH}};
-    int64_t range[2] = {0};
-    int recomputed = 0;
+    int64_t ranges[2][2] = {{0}};
+    struct tally tally = {0};
     for (int i = 0; i < BUDGETS; i++) {
         params.micro_batch = i < BUDGETS / 2 ? BATCH : 0;
-        if (i % (BUDGETS / 2) == 0)
-            find_range(graph, params, range);
+        for (int park = 0; i % (BUDGETS / 2) == 0 && park < 2; park++) {
+            params.park = park;
+            find_range(graph, params, ranges[park]);
+        }
+        params.park = i % 3 == 0;
+        const int64_t *range = ranges[params.park];
         params.budget = range[0] + (int64_t)(qn_random_uniform(7, number, (uint64_t)i) *
                                              (double)(range[1] - range[0]));
-        recomputed += train(network, graph, &params);
+        train(network, graph, &params, &tally);
     }
     qn_graph_destroy(&graph);
-    return recomputed;
+    return tally;
 }
 
 /* Arguments: the networks to train; none: all. */
@@ -189,17 +199,20 @@ static bool is_chosen(const char *name)
 static void bytes_are_those_of_the_plan(void **state)
 {
     (void)state;
-    int plans = 0, recomputed = 0;
+    int plans = 0;
+    struct tally all = {0};
     for (int i = 0; i < NETWORKS; i++) {
         if (!is_chosen(networks[i].name))
             continue;
-        const int some = check_network(&networks[i], (uint64_t)i);
-        print_message("  %s: %d of %d plans recompute\n", networks[i].name, some, BUDGETS);
+        const struct tally some = check_network(&networks[i], (uint64_t)i);
+        print_message("  %s: %d of %d plans recompute, %d park\n", networks[i].name,
+                      some.recomputed, BUDGETS, some.parked);
         plans += BUDGETS;
-        recomputed += some;
+        all.recomputed += some.recomputed;
+        all.parked += some.parked;
     }
-    print_message("  all: %d of %d\n", recomputed, plans);
-    assert_true(recomputed > plans / 3);
+    print_message("  all: %d of %d, %d park\n", all.recomputed, plans, all.parked);
+    assert_true(all.recomputed > plans / 3 && all.parked > plans / 10);
 }
 
 static int open_device(void **state)

@@ -189,10 +189,11 @@ static int64_t smallest_budget(const qn_graph *graph, const qn_plan_params *para
 
 /* What some of the plans do. */
 struct tally {
-    int recomputed, early;
+    int recomputed, early, parked;
 };
 
-/* Every second graph in one micro-step, and then with early updates where the bytes are few. */
+/* Every second graph in one micro-step, and then with early updates where the bytes are few; every
+ * third may park. */
 static void check_graph(uint64_t seed, struct tally *tally)
 {
     qn_graph *graph = random_graph(seed);
@@ -200,6 +201,7 @@ static void check_graph(uint64_t seed, struct tally *tally)
                              .batch = {SAMPLES},
                              .micro_batch = seed % 2 ? MICRO : SAMPLES,
                              .early_updates = seed % 2 == 0,
+                             .park = seed % 3 == 0,
                              .recompute = QN_RECOMPUTE_NONE,
                              .optimizer = {.kind = QN_ADAMW}};
     float *kept, *weights;
@@ -214,6 +216,7 @@ static void check_graph(uint64_t seed, struct tally *tally)
         assert_memory_equal(weights, kept, (size_t)n * sizeof *kept);
         tally->recomputed += info.recomputed_steps > 0;
         tally->early += info.early_updates;
+        tally->parked += info.parked_bytes > 0;
         free(weights);
     }
     for (int64_t i = 0; i < n; i++)
@@ -230,9 +233,9 @@ static void no_plan_changes_a_bit(void **state)
         print_message("  seed %d\n", first_seed + i);
         check_graph((uint64_t)(first_seed + i), &tally);
     }
-    print_message("  %d of %d plans recompute, %d update early\n", tally.recomputed,
-                  count * BUDGETS, tally.early);
-    assert_true(tally.recomputed > count && tally.early >= count / 2);
+    print_message("  %d of %d plans recompute, %d update early, %d park\n", tally.recomputed,
+                  count * BUDGETS, tally.early, tally.parked);
+    assert_true(tally.recomputed > count && tally.early >= count / 2 && tally.parked >= count / 3);
 }
 
 int main(int argc, char **argv)

@@ -50,14 +50,14 @@ static qn_graph *make_graph(void)
     return graph;
 }
 
-/* A budget that recomputation alone can meet; more than one micro-batch is tried, and early
- * updates.
- */
+/* A budget that recomputation alone can meet; more than one micro-batch is tried, early updates and
+ * parking. */
 static qn_status plan_hash(const qn_graph *graph, uint64_t *hash)
 {
     qn_plan *plan;
     qn_facts facts;
-    const qn_plan_params params = {.budget = 100000, .batch = {12}, .early_updates = true};
+    const qn_plan_params params = {
+        .budget = 100000, .batch = {12}, .early_updates = true, .park = true};
     qn_facts_default(&facts, true);
     lines = 0;
     qn_status status = qn_plan_create(&plan, graph, &facts, &params, NULL);

@@ -99,7 +99,8 @@ qn_plan *layer_plan(const struct bench_device *d, const struct layer *layer)
                                    .micro_batch = layer->batch,
                                    .recompute = QN_RECOMPUTE_NONE,
                                    .tuning = layer->tuning,
-                                   .variants = layer->variants};
+                                   .variants = layer->variants,
+                                   .park = layer->park};
     assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(d->device), &params, NULL),
                      QN_OK);
     qn_graph_destroy(&graph);

@@ -35,6 +35,7 @@ void bench_device_close(struct bench_device *d);
 struct layer {
     int64_t batch, n, k;
     const char *tuning, *variants;
+    bool park;
 };
 qn_plan *layer_plan(const struct bench_device *d, const struct layer *layer);
 

@@ -29,6 +29,7 @@ static void reads_back_what_it_writes(void **state)
     const struct qn_self_test test = {"linear", "gpu", "", "f16", "case: in 0: 1, wanted 2"};
     assert_true(qn_tuning_add_choice(&table, &choice));
     assert_true(qn_tuning_add_test(&table, &test));
+    table.transfers = (struct qn_transfers){1.5e9, 2.5e9, 2e-6};
     char *text = qn_tuning_text(&table);
     assert_non_null(text);
     assert_int_equal(qn_tuning_parse(&read, text, &log_of_test), QN_OK);
@@ -39,6 +40,8 @@ static void reads_back_what_it_writes(void **state)
     assert_true(read.choices[0].seconds == choice.seconds);
     assert_true(read.choices[0].thorough);
     assert_string_equal(qn_tuning_test(&read, &test)->reason, test.reason);
+    assert_true(read.transfers.to_host == 1.5e9 && read.transfers.to_device == 2.5e9);
+    assert_true(read.transfers.begin == 2e-6);
     const struct qn_self_test other = {"linear", "gpu", "", "f32", ""};
     assert_null(qn_tuning_test(&read, &other));
     free(text);
@@ -109,6 +112,9 @@ static void refuses_what_it_cannot_read(void **state)
         {"{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"t\", \"batch\": 1, "
          "\"seconds\": 1}]}",
          "variant"},
+        {"{\"quern_tuning\": 1, \"transfers\": {\"to_host\": 0}, \"self_tests\": [], \"choices\": "
+         "[]}",
+         "to_host"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct qn_tuning table = {0};

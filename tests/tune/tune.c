@@ -70,6 +70,30 @@ static void finds_what_is_new_alone(void **state)
     bench_device_close(&d);
 }
 
+/* Once for a device, and not for a plan that does not park. */
+static void times_transfers_for_a_plan_that_may_park(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    struct layer layer = small;
+    int timed = 0;
+    bench_device_open(&d, NULL, NULL);
+    layer.tuning = tune(&d, &layer, 0, &timed);
+    assert_null(strstr(layer.tuning, "transfers"));
+    layer.park = true;
+    char *more = tune(&d, &layer, 0, &timed);
+    assert_int_equal(timed, 1);
+    assert_non_null(strstr(more, "\"transfers\": {\"to_host\": "));
+    free((char *)layer.tuning);
+    layer.tuning = more;
+    char *again = tune(&d, &layer, 0, &timed);
+    assert_int_equal(timed, 0);
+    assert_string_equal(again, more);
+    free(again);
+    free(more);
+    bench_device_close(&d);
+}
+
 static int count(const char *text, const char *word)
 {
     int times = 0;
@@ -256,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_is_new_alone),
+        cmocka_unit_test(times_transfers_for_a_plan_that_may_park),
         cmocka_unit_test(a_long_search_begins_anew),
         cmocka_unit_test(without_time_takes_the_defaults),
         cmocka_unit_test(a_miscompiled_variant_is_never_taken),

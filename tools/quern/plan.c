@@ -67,10 +67,10 @@ static void print_points(const qn_plan_point *points, int count, int64_t budget)
     for (int i = 0; i < count; i++) {
         const qn_plan_point *p = &points[i];
         const bool chosen = p->bytes <= budget && (i + 1 == count || points[i + 1].bytes > budget);
-        printf("%c %14" PRId64 "  %10s  %11" PRId64 "  %10d  %9.3g  %+.1f %%%s\n",
+        printf("%c %14" PRId64 "  %10s  %11" PRId64 "  %10d  %9.3g  %+.1f %%%s%s\n",
                chosen ? '*' : ' ', p->bytes, size_text(p->bytes, size), p->micro_batch,
                p->recomputed_steps, p->seconds, 100 * (p->seconds / best - 1),
-               p->early_updates ? ", early updates" : "");
+               p->early_updates ? ", early updates" : "", p->parked_bytes ? ", parked" : "");
     }
 }
 
@@ -78,10 +78,11 @@ static void print_points_json(const qn_plan_point *points, int count)
 {
     for (int i = 0; i < count; i++)
         printf("%s{\"bytes\": %" PRId64 ", \"seconds\": %.9g, \"micro_batch\": %" PRId64
-               ", \"recomputed_steps\": %d, \"early_updates\": %s}%s\n",
+               ", \"recomputed_steps\": %d, \"early_updates\": %s, \"parked_bytes\": %" PRId64
+               "}%s\n",
                i ? " " : "[", points[i].bytes, points[i].seconds, points[i].micro_batch,
                points[i].recomputed_steps, points[i].early_updates ? "true" : "false",
-               i + 1 < count ? "," : "]");
+               points[i].parked_bytes, i + 1 < count ? "," : "]");
 }
 
 static int print_frontier(struct session *s, bool json)

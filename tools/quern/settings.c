@@ -318,6 +318,8 @@ static const struct key keys[] = {
      .help = "auto, none, all, or names of nodes (auto)"},
     {"memory", "early_updates", read_switch, AT(memory.early_updates),
      .help = "no clip: parameters change as their gradients complete, where it helps (no)"},
+    {"memory", "park", read_switch, AT(memory.park),
+     .help = "activations may go to host memory and back, where it helps (no)"},
     {"memory", "effort", read_word, AT(memory.effort), .words = efforts,
      .help = "of the search for it: default, instant or thorough (default)"},
     {"memory", "storage", read_storage, AT(memory.storage), .words = storages,
@@ -581,6 +583,7 @@ qn_plan_params settings_plan(const struct settings *s)
         .variants = s->memory.variants,
         .optimizer = s->train.optimizer,
         .early_updates = s->memory.early_updates && s->train.clip == 0,
+        .park = s->memory.park,
     };
     if (s->train.batch)
         params.batch[0] = s->train.batch;

@@ -82,7 +82,7 @@ struct memory_settings {
     const char *chosen, *variants;
     qn_dtype storage;
     enum tune_mode tune;
-    bool early_updates;
+    bool early_updates, park;
 };
 
 /* Texts are borrowed from the recipe. */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the forward pass makes goes to host memory and comes back: the same training in fewer bytes.
+ * Bytes are counted from outside where clcount is preloaded.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+#include "../support/folder.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Five micro-batches and a remainder of a batch norm's group. */
+enum { SAMPLES = 44, FEWER = 20, MICRO = 8, WIDTH = 64, UPDATES = 4, MOST_POINTS = 600 };
+
+static qn_device *device;
+
+static unsigned long long (*largest_since)(void); /* of clcount; NULL: it is not there */
+
+static const qn_plan_params base = {
+    .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .effort = QN_EFFORT_INSTANT};
+static const qn_trainer_params trainer_params = {.seed = 11, .weight_decay = 0.01, .clip = 1};
+
+/* --- plans --- */
+
+enum which { SMALLEST, MIDDLE, FASTEST };
+
+/* One of the plans that park, as params for it alone. */
+static qn_plan_params parked(const qn_graph *graph, const qn_plan_params *params, enum which which)
+{
+    static qn_plan_point points[MOST_POINTS];
+    qn_plan_params found = *params;
+    qn_plan *plan;
+    int64_t budgets[MOST_POINTS];
+    int parking = 0;
+    found.park = true;
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &found, NULL), QN_OK);
+    const int count = qn_plan_frontier(plan, points, MOST_POINTS);
+    for (int i = 0; i < count; i++)
+        if (points[i].parked_bytes)
+            budgets[parking++] = points[i].bytes;
+    assert_in_range(parking, 1, count - 1);
+    found.budget = budgets[(parking - 1) * (int)which / FASTEST];
+    qn_plan_destroy(&plan);
+    return found;
+}
+
+static int64_t smallest(const qn_graph *graph, qn_plan_params params, bool park)
+{
+    int64_t bytes;
+    qn_plan *plan;
+    params.park = park;
+    params.budget = 1;
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &params, &bytes),
+                     QN_ERR_BUDGET);
+    return bytes;
+}
+
+/* --- training --- */
+
+struct trained {
+    float *weights;
+    int64_t count, parked_bytes;
+    qn_metrics metrics[UPDATES];
+};
+
+/* Batches of SAMPLES and, where `mixed`, of FEWER in turn. */
+static struct trained train(const qn_graph *graph, const qn_plan_params *params, bool mixed,
+                            bool poison)
+{
+    struct test_data data;
+    struct trained result;
+    qn_trainer_params trainer = trainer_params;
+    trainer.poison = poison;
+    trainer.clip = params->early_updates ? 0 : trainer.clip;
+    test_data_make(&data, SAMPLES, WIDTH);
+    if (largest_since)
+        largest_since();
+    struct test_run run = test_open(device, graph, params, &trainer);
+    for (int i = 0; i < UPDATES; i++)
+        result.metrics[i] = test_train(run.trainer, &data, mixed && i % 2 ? FEWER : SAMPLES, 1);
+    if (largest_since)
+        assert_int_equal(largest_since(), qn_plan_facts(run.plan)->peak_bytes);
+    result.parked_bytes = qn_plan_facts(run.plan)->parked_bytes;
+    result.count = test_weights(run.trainer, &result.weights);
+    test_close(&run);
+    test_data_free(&data);
+    return result;
+}
+
+static void assert_same(const struct trained *a, const struct trained *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
+    for (int i = 0; i < UPDATES; i++) {
+        assert_false(a->metrics[i].skipped || b->metrics[i].skipped);
+        assert_true(a->metrics[i].loss == b->metrics[i].loss);
+        assert_true(a->metrics[i].grad_norm == b->metrics[i].grad_norm);
+    }
+}
+
+/* Keeping all against plans that park, in the fewest bytes and in more. */
+static void check(const qn_graph *graph, const qn_plan_params *params, bool mixed)
+{
+    qn_plan_params keep = *params;
+    keep.recompute = QN_RECOMPUTE_NONE;
+    struct trained want = train(graph, &keep, mixed, false);
+    assert_int_equal(want.parked_bytes, 0);
+    for (int which = SMALLEST; which <= FASTEST; which++) {
+        const qn_plan_params small = parked(graph, params, which);
+        struct trained have = train(graph, &small, mixed, which != MIDDLE);
+        assert_true(have.parked_bytes > 0);
+        assert_same(&have, &want);
+        free(have.weights);
+    }
+    free(want.weights);
+}
+
+/* Parking alone, and beside recomputation. */
+static void check_modes(qn_graph *graph, qn_plan_params params)
+{
+    static const qn_recompute_mode modes[] = {QN_RECOMPUTE_NONE, QN_RECOMPUTE_AUTO};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        params.recompute = modes[i];
+        check(graph, &params, false);
+    }
+    qn_graph_destroy(&graph);
+}
+
+static void the_same_bits(void **state)
+{
+    (void)state;
+    qn_plan_params params = base;
+    params.optimizer.kind = QN_ADAMW;
+    check_modes(test_cnn(QN_F32), params);
+    check_modes(test_cnn(QN_BF16), params);
+    check_modes(test_mlp(WIDTH, true), params);
+}
+
+static void the_same_bits_under_a_loss_scale(void **state)
+{
+    (void)state;
+    check_modes(test_cnn(QN_F16), base);
+}
+
+static void the_same_bits_of_one_micro_step(void **state)
+{
+    (void)state;
+    qn_plan_params params = base;
+    params.micro_batch = SAMPLES;
+    check_modes(test_cnn(QN_F32), params);
+}
+
+static void the_same_bits_beside_early_updates(void **state)
+{
+    (void)state;
+    qn_plan_params params = base;
+    params.micro_batch = SAMPLES;
+    params.early_updates = true;
+    check_modes(test_cnn(QN_F32), params);
+}
+
+static void the_same_bits_of_lists_found_by_local_search(void **state)
+{
+    (void)state;
+    qn_plan_params params = base;
+    params.effort = QN_EFFORT_DEFAULT;
+    check_modes(test_cnn(QN_F32), params);
+}
+
+static void the_same_bits_at_several_batch_sizes(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params params = base;
+    params.batch[1] = FEWER;
+    params.optimizer.kind = QN_ADAM;
+    check(graph, &params, true);
+    qn_graph_destroy(&graph);
+}
+
+static void the_same_bits_in_small_pools(void **state)
+{
+    (void)state;
+    qn_device *whole = device;
+    const qn_device_params small = {.max_alloc_bytes = 16 << 10};
+    assert_int_equal(qn_device_open(&device, &small), QN_OK);
+    check_modes(test_cnn(QN_F32), base);
+    qn_device_close(&device);
+    device = whole;
+}
+
+/* --- what it is worth --- */
+
+static void needs_fewer_bytes(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params params = base;
+    for (int i = 0; i < 2; i++) {
+        params.recompute = i ? QN_RECOMPUTE_AUTO : QN_RECOMPUTE_NONE;
+        const int64_t without = smallest(graph, params, false),
+                      with = smallest(graph, params, true);
+        print_message("  smallest budget %lld, parked %lld\n", (long long)without, (long long)with);
+        assert_true(with < without);
+    }
+    qn_graph_destroy(&graph);
+}
+
+/* --- what a training meets --- */
+
+static void gradients_of_a_cycle(void **state)
+{
+    (void)state;
+    struct test_data data;
+    float *gradients[2];
+    qn_graph *graph = test_cnn(QN_F32);
+    const qn_plan_params plans[] = {base, parked(graph, &base, SMALLEST)};
+    int64_t count = 0;
+    test_data_make(&data, SAMPLES, WIDTH);
+    for (int i = 0; i < 2; i++) {
+        struct test_run run = test_open(device, graph, &plans[i], &trainer_params);
+        count = test_gradients(run.trainer, &data, SAMPLES, &gradients[i]);
+        test_close(&run);
+    }
+    assert_memory_equal(gradients[0], gradients[1], (size_t)count * sizeof(float));
+    free(gradients[0]);
+    free(gradients[1]);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+/* From a plan that parks to one that does not and back. */
+static void a_budget_that_changes(void **state)
+{
+    (void)state;
+    struct test_data data;
+    struct trained have;
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params params = parked(graph, &base, SMALLEST);
+    const int64_t budgets[] = {base.budget, params.budget, parked(graph, &base, FASTEST).budget};
+    struct trained want = train(graph, &base, false, false);
+    test_data_make(&data, SAMPLES, WIDTH);
+    struct test_run run = test_open(device, graph, &params, &trainer_params);
+    for (int i = 0; i < UPDATES; i++) {
+        const qn_plan_info *info = qn_plan_facts(qn_trainer_plan(run.trainer));
+        assert_int_equal(info->parked_bytes > 0, i != 1);
+        have.metrics[i] = test_train(run.trainer, &data, SAMPLES, 1);
+        if (i + 1 < UPDATES)
+            assert_int_equal(qn_trainer_set_budget(run.trainer, budgets[i]), QN_OK);
+    }
+    have.count = test_weights(run.trainer, &have.weights);
+    assert_same(&have, &want);
+    free(have.weights);
+    free(want.weights);
+    test_close(&run);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+/* A cycle that fails in the middle, in a graph without state, changes nothing: what it parked is
+ * not mistaken for what the next one parks. */
+static void data_that_cannot_be_fetched(void **state)
+{
+    (void)state;
+    struct test_data data;
+    struct trained have;
+    qn_graph *graph = test_mlp(WIDTH, true);
+    const qn_plan_params params = parked(graph, &base, SMALLEST);
+    struct trained want = train(graph, &params, false, false);
+    test_data_make(&data, SAMPLES, WIDTH);
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    struct test_run run = test_open(device, graph, &params, &trainer_params);
+    for (int i = 0; i < UPDATES; i++) {
+        data.fail_at = data.fetched + 1 + 5 * i;
+        while (qn_trainer_step(run.trainer, &cycle, NULL) != QN_OK)
+            data.fail_at = 0;
+        assert_int_equal(qn_trainer_finish(run.trainer, &have.metrics[i]), QN_OK);
+    }
+    have.count = test_weights(run.trainer, &have.weights);
+    assert_same(&have, &want);
+    free(have.weights);
+    free(want.weights);
+    test_close(&run);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+static void goes_on_from_a_checkpoint(void **state)
+{
+    (void)state;
+    struct test_data data;
+    struct trained have;
+    struct test_run second;
+    qn_checkpoint *checkpoint;
+    char folder[FOLDER_BYTES];
+    make_folder(folder);
+    qn_graph *graph = test_cnn(QN_F32);
+    const qn_plan_params params = parked(graph, &base, SMALLEST);
+    struct trained want = train(graph, &params, false, false);
+    test_data_make(&data, SAMPLES, WIDTH);
+    struct test_run first = test_open(device, graph, &params, &trainer_params);
+    for (int i = 0; i < UPDATES / 2; i++)
+        have.metrics[i] = test_train(first.trainer, &data, SAMPLES, 1);
+    assert_int_equal(qn_checkpoint_save(first.trainer, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
+    assert_true(qn_plan_facts(second.plan)->parked_bytes > 0);
+    assert_true(qn_plan_facts(second.plan)->hash == qn_plan_facts(first.plan)->hash);
+    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan,
+                                     &qn_checkpoint_describe(checkpoint)->trainer),
+                     QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    for (int i = UPDATES / 2; i < UPDATES; i++)
+        have.metrics[i] = test_train(second.trainer, &data, SAMPLES, 1);
+    have.count = test_weights(second.trainer, &have.weights);
+    assert_same(&have, &want);
+    remove_folder(folder);
+    free(have.weights);
+    free(want.weights);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&first);
+    test_close(&second);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+struct transfers {
+    int stores, fetches;
+};
+
+static void count_transfers(void *user, const qn_profile_step *step)
+{
+    struct transfers *count = user;
+    count->stores += step->kind == QN_PROFILE_TRANSFER && strcmp(step->group, "store") == 0;
+    count->fetches += step->kind == QN_PROFILE_TRANSFER && strcmp(step->group, "fetch") == 0;
+}
+
+static void a_profile_shows_them(void **state)
+{
+    (void)state;
+    struct test_data data;
+    struct transfers count = {0};
+    qn_graph *graph = test_cnn(QN_F32);
+    const qn_plan_params params = parked(graph, &base, SMALLEST);
+    test_data_make(&data, SAMPLES, WIDTH);
+    struct test_run run = test_open(device, graph, &params, &trainer_params);
+    qn_trainer_profile(run.trainer, count_transfers, &count);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    assert_true(count.stores > 5 && count.fetches >= count.stores);
+    test_close(&run);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    *(void **)&largest_since = dlsym(RTLD_DEFAULT, "clcount_largest_since");
+    print_message("  bytes are %scounted from outside\n", largest_since ? "" : "not ");
+    device = test_device();
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    qn_device_close(&device);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_bits),
+        cmocka_unit_test(the_same_bits_under_a_loss_scale),
+        cmocka_unit_test(the_same_bits_of_one_micro_step),
+        cmocka_unit_test(the_same_bits_beside_early_updates),
+        cmocka_unit_test(the_same_bits_of_lists_found_by_local_search),
+        cmocka_unit_test(the_same_bits_at_several_batch_sizes),
+        cmocka_unit_test(the_same_bits_in_small_pools),
+        cmocka_unit_test(needs_fewer_bytes),
+        cmocka_unit_test(gradients_of_a_cycle),
+        cmocka_unit_test(a_budget_that_changes),
+        cmocka_unit_test(data_that_cannot_be_fetched),
+        cmocka_unit_test(goes_on_from_a_checkpoint),
+        cmocka_unit_test(a_profile_shows_them),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
