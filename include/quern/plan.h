@@ -78,12 +78,12 @@ typedef struct qn_plan_params {
     int64_t micro_batch;           /* 0: chosen */
     qn_recompute_mode recompute;
     qn_plan_effort effort;
-    const char *chosen;   /* names of nodes, comma-separated, added to those of qn_recompute */
-    const char *variants; /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
-                             before all others; "linear=cpu:8x2" names a setting too; "" or NULL:
-                             none */
-    const char *tuning;   /* what qn_tune found (tune.h): the variants to use where `variants` says
-                             nothing; NULL or "": nothing was tuned */
+    const char *chosen;    /* names of nodes, comma-separated, added to those of qn_recompute */
+    const char *variants;  /* "linear=clblast,conv2d=gpu": kernel variants to use where they fit,
+                              before all others; "linear=cpu:8x2" names a setting too; "" or NULL:
+                              none */
+    const char *tuning;    /* what qn_tune found (tune.h): the variants to use where `variants` says
+                              nothing; NULL or "": nothing was tuned */
     const char *cache_dir; /* plans that were found, for all budgets; NULL: QN_CACHE_DIR, else the
                               user's cache folder; "": no cache on disk */
     qn_optimizer optimizer;

@@ -133,12 +133,14 @@ void qn_device_close(qn_device **device)
     if (!old)
         return;
     if (old->queue)
-        clFinish(old->queue);
+        qn_device_drain(old);
     qn_device_check(old, true);
     qn_programs_release(old);
     qn_blas_release(old);
     if (old->queue)
         clReleaseCommandQueue(old->queue);
+    if (old->aside)
+        clReleaseCommandQueue(old->aside);
     if (old->context)
         clReleaseContext(old->context);
     qn_cache_close(old->cache);
@@ -201,9 +203,16 @@ qn_status qn_device_check(struct qn_device *device, bool all)
     return qn_cl_check(&device->log, device->lost, "a command failed on the device");
 }
 
+cl_int qn_device_drain(struct qn_device *device)
+{
+    const cl_int error = clFinish(device->queue);
+    const cl_int beside = device->aside ? clFinish(device->aside) : CL_SUCCESS;
+    return error == CL_SUCCESS ? beside : error;
+}
+
 qn_status qn_device_finish(qn_device *device)
 {
-    cl_int error = clFinish(device->queue);
+    cl_int error = qn_device_drain(device);
     QN_TRY(qn_device_check(device, true));
     return qn_cl_check(&device->log, error, "clFinish");
 }

@@ -22,11 +22,12 @@ struct qn_device {
     struct qn_log log;
     struct qn_found found;
     cl_context context;
-    /* One in-order queue for kernels and transfers. A second one for transfers would gain nothing
-     * yet: inputs live in a micro-step, in bytes that the kernels of the one before may still use,
-     * so that an upload would wait for them all the same. It needs a plan that gives inputs two
-     * places by turns. */
+    /* One in-order queue for kernels and transfers. Inputs gain nothing by another: they live in a
+     * micro-step, in bytes that the kernels of the one before may still use, so that an upload
+     * would wait for them all the same. It needs a plan that gives inputs two places by turns. */
     cl_command_queue queue;
+    cl_command_queue
+        aside; /* in order too, for transfers beside kernels; NULL until there is one */
     struct qn_device_info info;
     struct qn_facts facts;
     size_t max_items[3]; /* of a work-group in each dimension */
@@ -66,6 +67,8 @@ bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type type, bool
 /* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
  * reports a failed command nowhere else. Waits for the oldest one when the ring is full. */
 void qn_device_mark(struct qn_device *device, cl_event event);
+/* Waits for both queues. */
+cl_int qn_device_drain(struct qn_device *device);
 /* QN_ERR_DEVICE if a marked command that has ended had failed. With `all`, forgets all marks. */
 qn_status qn_device_check(struct qn_device *device, bool all);
 

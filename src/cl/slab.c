@@ -154,7 +154,7 @@ void qn_slab_close(struct qn_slab **slab)
     struct qn_slab *old = slab ? *slab : NULL;
     if (!old)
         return;
-    clFinish(old->device->queue);
+    qn_device_drain(old->device);
     for (int i = 0; i < old->count; i++)
         if (old->buffer[i])
             clReleaseMemObject(old->buffer[i]);

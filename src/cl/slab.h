@@ -45,4 +45,14 @@ qn_status qn_slab_write(struct qn_slab *slab, int buffer, int64_t offset, const 
 qn_status qn_slab_read(struct qn_slab *slab, int buffer, int64_t offset, void *host, int64_t size,
                        struct qn_transfer *transfer);
 
+/* Copies beside the kernels, in order among themselves: each begins when all that was enqueued
+ * before it, kernels and others, is done, and what is enqueued after it does not wait for it, until
+ * qn_slab_await. `transfer` must be waited for, as above. */
+qn_status qn_slab_write_aside(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
+                              int64_t size, struct qn_transfer *transfer);
+qn_status qn_slab_read_aside(struct qn_slab *slab, int buffer, int64_t offset, void *host,
+                             int64_t size, struct qn_transfer *transfer);
+/* All that is enqueued from now on begins when the transfer is done; does not wait. */
+qn_status qn_slab_await(struct qn_slab *slab, const struct qn_transfer *transfer);
+
 #endif

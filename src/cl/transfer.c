@@ -67,6 +67,70 @@ qn_status qn_slab_read(struct qn_slab *slab, int buffer, int64_t offset, void *h
     return end(slab->device, error, "clEnqueueReadBuffer", !transfer);
 }
 
+/* --- beside the kernels --- */
+
+static qn_status open_aside(struct qn_device *device)
+{
+    cl_int error = CL_SUCCESS;
+    if (!device->aside)
+        device->aside = clCreateCommandQueue(device->context, device->found.id, 0, &error);
+    return qn_cl_check(&device->log, error, "clCreateCommandQueue");
+}
+
+/* An event for the end of all that was enqueued so far. */
+static qn_status mark_end(struct qn_device *device, cl_event *event)
+{
+    QN_TRY(open_aside(device));
+    QN_TRY(qn_cl_check(&device->log, clEnqueueMarkerWithWaitList(device->queue, 0, NULL, event),
+                       "clEnqueueMarkerWithWaitList"));
+    return qn_device_flush(device);
+}
+
+/* To the host or, where `to` is NULL, from it. */
+static qn_status copy_aside(struct qn_slab *slab, int buffer, int64_t offset, void *to,
+                            const void *from, int64_t size, struct qn_transfer *transfer)
+{
+    struct qn_device *device = slab->device;
+    cl_mem memory = slab->buffer[buffer];
+    cl_event *event = (cl_event *)&transfer->event, before;
+    QN_TRY(mark_end(device, &before));
+    const cl_int error = to ? clEnqueueReadBuffer(device->aside, memory, CL_FALSE, (size_t)offset,
+                                                  (size_t)size, to, 1, &before, event)
+                            : clEnqueueWriteBuffer(device->aside, memory, CL_FALSE, (size_t)offset,
+                                                   (size_t)size, from, 1, &before, event);
+    clReleaseEvent(before);
+    QN_TRY(qn_cl_check(&device->log, error, to ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer"));
+    return qn_cl_check(&device->log, clFlush(device->aside), "clFlush");
+}
+
+qn_status qn_slab_write_aside(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
+                              int64_t size, struct qn_transfer *transfer)
+{
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
+        return qn_slab_write(slab, buffer, offset, host, size, transfer);
+    QN_TRY(begin(slab, buffer, offset, host, size, transfer));
+    return size ? copy_aside(slab, buffer, offset, NULL, host, size, transfer) : QN_OK;
+}
+
+qn_status qn_slab_read_aside(struct qn_slab *slab, int buffer, int64_t offset, void *host,
+                             int64_t size, struct qn_transfer *transfer)
+{
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
+        return qn_slab_read(slab, buffer, offset, host, size, transfer);
+    QN_TRY(begin(slab, buffer, offset, host, size, transfer));
+    return size ? copy_aside(slab, buffer, offset, host, NULL, size, transfer) : QN_OK;
+}
+
+qn_status qn_slab_await(struct qn_slab *slab, const struct qn_transfer *transfer)
+{
+    const cl_event event = transfer->event;
+    if (!event)
+        return QN_OK;
+    return qn_cl_check(&slab->device->log,
+                       clEnqueueBarrierWithWaitList(slab->device->queue, 1, &event, NULL),
+                       "clEnqueueBarrierWithWaitList");
+}
+
 qn_status qn_transfer_wait(qn_device *device, struct qn_transfer *transfer)
 {
     cl_event event = transfer ? transfer->event : NULL;

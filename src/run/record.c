@@ -80,7 +80,8 @@ static qn_status record_phase(struct qn_trainer *trainer, int number)
     const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
     struct qn_phase_recording *out = &trainer->phases[number];
     out->first_launch = qn_arena_new(&trainer->plan_arena, int, (size_t)phase->n_steps + 1);
-    if (!out->first_launch)
+    if (!out->first_launch ||
+        !qn_parking_lay(&trainer->plan->program, phase, &trainer->plan_arena, &out->parking))
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
     QN_TRY(qn_recording_open(&out->recording, trainer->slab));
     qn_recording_set_blas_buffer(out->recording, trainer->blas_buffer);
@@ -143,24 +144,6 @@ static qn_status upload(struct qn_trainer *trainer, const struct qn_phase_run *p
                          &stage->transfers[stage->n_transfers++]);
 }
 
-/* The queue runs in order: a store waits for what it copies, whatever takes its place on the device
- * waits for the store, and the next micro-step's store for this one's fetch. */
-static qn_status park(struct qn_trainer *trainer, const struct qn_phase_run *phase,
-                      const struct qn_step *step, struct qn_stage *stage)
-{
-    const bool stores = phase->problem->tasks[step->task].kind == QN_TASK_STORE;
-    const int device = stores ? step->read[0] : step->write[0];
-    const struct qn_storage *copy =
-        &trainer->plan->program.storages[stores ? step->write[0] : step->read[0]];
-    const struct qn_place_of place = place_of_storage(trainer, device);
-    struct qn_transfer *transfer = &stage->transfers[stage->n_transfers++];
-    unsigned char *host = trainer->parked + copy->offset;
-    return stores ? qn_slab_read(trainer->slab, place.buffer, place.offset, host, copy->host_bytes,
-                                 transfer)
-                  : qn_slab_write(trainer->slab, place.buffer, place.offset, host, copy->host_bytes,
-                                  transfer);
-}
-
 static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                           const struct qn_step *step, const struct qn_feed *feed)
 {
@@ -200,36 +183,73 @@ static qn_status end_step(struct qn_trainer *trainer, int number, int index, dou
                : QN_OK;
 }
 
+/* A phase on its way. */
+struct running {
+    struct qn_trainer *trainer;
+    int number;
+    const struct qn_phase_run *phase;
+    const struct qn_phase_recording *recorded;
+    const struct qn_feed *feed;
+    struct qn_stage *stage;
+    bool alone;
+    int done; /* launches that were enqueued */
+};
+
+/* Enqueues all launches before step `step`. */
+static qn_status launch_until(struct running *r, int step)
+{
+    const int first = r->done, last = r->recorded->first_launch[step];
+    r->done = last > first ? last : first;
+    return last > first ? qn_recording_run(r->recorded->recording, first, last) : QN_OK;
+}
+
+/* What is no launch. */
+static qn_status run_transfer(struct running *r, int index)
+{
+    const struct qn_step *step = &r->phase->steps[index];
+    const struct qn_task *task = &r->phase->problem->tasks[step->task];
+    if (task->kind == QN_TASK_GROUP || (qn_task_parks(task) && !r->alone))
+        return QN_OK;
+    QN_TRY(launch_until(r, index));
+    if (qn_task_parks(task))
+        return qn_parking_run(r->trainer, r->number, r->stage, index);
+    return task->kind == QN_TASK_UPLOAD ? upload(r->trainer, r->phase, step, r->feed, r->stage)
+                                        : download(r->trainer, r->phase, step, r->feed);
+}
+
+/* What is parked beside the kernels, and how much of it is over, after step `index`. */
+static qn_status park_beside(struct running *r, int index)
+{
+    if (r->alone || qn_parking_next(&r->recorded->parking, r->stage) > index)
+        return QN_OK;
+    QN_TRY(launch_until(r, index + 1));
+    return qn_parking_pass(r->trainer, r->number, r->stage, index);
+}
+
+static qn_status run_step(struct running *r, int index)
+{
+    const double begin = r->alone ? qn_clock() : 0;
+    QN_TRY(run_transfer(r, index));
+    QN_TRY(park_beside(r, index));
+    if (!r->alone)
+        return QN_OK;
+    QN_TRY(launch_until(r, index + 1));
+    return end_step(r->trainer, r->number, index, begin);
+}
+
 static qn_status run_steps(struct qn_trainer *trainer, int number, const struct qn_feed *feed,
                            struct qn_stage *stage)
 {
-    const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
-    const struct qn_phase_recording *recorded = &trainer->phases[number];
-    const bool alone = runs_alone(trainer);
-    int done = 0; /* launches that were enqueued */
-    for (int i = 0; i < phase->n_steps; i++) {
-        enum qn_task_kind kind = phase->problem->tasks[phase->steps[i].task].kind;
-        int before = recorded->first_launch[i], after = recorded->first_launch[i + 1];
-        const double begin = alone ? qn_clock() : 0;
-        if (kind != QN_TASK_GROUP && before > done) {
-            QN_TRY(qn_recording_run(recorded->recording, done, before));
-            done = before;
-        }
-        if (kind == QN_TASK_UPLOAD)
-            QN_TRY(upload(trainer, phase, &phase->steps[i], feed, stage));
-        if (kind == QN_TASK_DOWNLOAD)
-            QN_TRY(download(trainer, phase, &phase->steps[i], feed));
-        if (kind == QN_TASK_STORE || kind == QN_TASK_FETCH)
-            QN_TRY(park(trainer, phase, &phase->steps[i], stage));
-        if (!alone)
-            continue;
-        QN_TRY(qn_recording_run(recorded->recording, done, after));
-        done = after;
-        QN_TRY(end_step(trainer, number, i, begin));
-    }
-    return done < recorded->first_launch[phase->n_steps]
-               ? qn_recording_run(recorded->recording, done, -1)
-               : QN_OK;
+    struct running r = {.trainer = trainer,
+                        .number = number,
+                        .phase = &trainer->plan->program.phases[number],
+                        .recorded = &trainer->phases[number],
+                        .feed = feed,
+                        .stage = stage,
+                        .alone = runs_alone(trainer)};
+    for (int i = -1; i < r.phase->n_steps; i++)
+        QN_TRY(i < 0 ? park_beside(&r, i) : run_step(&r, i));
+    return launch_until(&r, r.phase->n_steps);
 }
 
 qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage)
@@ -237,6 +257,10 @@ qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage)
     qn_status status = QN_OK;
     while (stage->n_transfers > 0) {
         qn_status one = qn_transfer_wait(trainer->device, &stage->transfers[--stage->n_transfers]);
+        status = status == QN_OK ? one : status;
+    }
+    for (stage->awaited = 0; stage->begun > 0;) {
+        qn_status one = qn_transfer_wait(trainer->device, &stage->parking[--stage->begun]);
         status = status == QN_OK ? one : status;
     }
     return status;

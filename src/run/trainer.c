@@ -113,14 +113,15 @@ static qn_status open_stages(struct qn_trainer *trainer)
     trainer->input_at = qn_arena_new(arena, int64_t, (size_t)trainer->plan->graph->n_nodes + 1);
     if (!trainer->input_at)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
-    const size_t transfers =
-        (size_t)lay_inputs(trainer) + 1 + most_parking(&trainer->plan->program);
+    const size_t inputs = (size_t)lay_inputs(trainer);
+    const size_t parking = most_parking(&trainer->plan->program);
     bool complete = open_parked(trainer);
     for (int i = 0; i < QN_STAGES; i++) {
         struct qn_stage *stage = &trainer->stages[i];
         stage->rows = qn_arena_alloc(arena, (size_t)trainer->stage_bytes + 64, 1);
-        stage->transfers = qn_arena_new(arena, struct qn_transfer, transfers);
-        complete &= stage->rows && stage->transfers;
+        stage->transfers = qn_arena_new(arena, struct qn_transfer, inputs + 1);
+        stage->parking = qn_arena_new(arena, struct qn_transfer, parking + 1);
+        complete &= stage->rows && stage->transfers && stage->parking;
     }
     trainer->results = qn_arena_alloc(arena, (size_t)largest_output(trainer->plan), 1);
     if (!complete || !trainer->results)

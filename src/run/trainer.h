@@ -21,9 +21,11 @@ enum { QN_STAGES = 2 };
 struct qn_stage {
     unsigned char *rows; /* of every input, at trainer->input_at */
     uint32_t sample;
-    struct qn_transfer *transfers; /* not yet waited for: from here one for each input and one more,
-                                      and those of parking */
+    struct qn_transfer
+        *transfers; /* from here, not yet waited for: one for each input and one more */
     int n_transfers;
+    struct qn_transfer *parking; /* likewise, as the phase's items */
+    int begun, awaited;          /* of them; how many of the phase's ends kernels wait for */
 };
 
 /* Host side of one update: what is written to the control block and what is read back. */
@@ -35,10 +37,24 @@ struct qn_update_slot {
     bool pending; /* enqueued and not yet collected */
 };
 
+/* A store or a fetch, which runs beside the kernels: by steps of its phase. */
+struct qn_parked {
+    int step;
+    int begin; /* after this step; -1: with the phase */
+    int end;   /* what comes from this step on waits for it; may be the number of steps */
+};
+
+struct qn_phase_parking {
+    struct qn_parked *items; /* by when they begin */
+    struct qn_parked **ends; /* the same by when they end */
+    int count;
+};
+
 /* The launches of one phase. */
 struct qn_phase_recording {
     struct qn_recording *recording;
     int *first_launch; /* by step; one more than there are steps */
+    struct qn_phase_parking parking;
 };
 
 struct qn_trainer {
@@ -91,6 +107,21 @@ struct qn_feed {
     int64_t first, count;
 };
 qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed);
+
+/* --- parking (park.c) --- */
+
+/* False when out of memory. */
+bool qn_parking_lay(const struct qn_program *program, const struct qn_phase_run *phase,
+                    struct qn_arena *arena, struct qn_phase_parking *parking);
+/* The step after which, with all launches up to it enqueued, qn_parking_pass is to be called next;
+ * INT_MAX: no more in this phase. */
+int qn_parking_next(const struct qn_phase_parking *parking, const struct qn_stage *stage);
+/* Begins what may begin after the step, and has what follows wait for what ends there. */
+qn_status qn_parking_pass(struct qn_trainer *trainer, int phase, struct qn_stage *stage, int step);
+/* Runs the store or fetch of a step in its place, for those who look at what is between steps. */
+qn_status qn_parking_run(struct qn_trainer *trainer, int phase, struct qn_stage *stage, int step);
+
+/* --- looking on --- */
 
 /* Waits for step `index` of the phase, which began at `begin`, and tells trainer->profile. */
 qn_status qn_trainer_report_step(struct qn_trainer *trainer, int phase, int index, double begin);

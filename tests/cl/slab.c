@@ -4,6 +4,7 @@
 #include "cl/device.h"
 #include "cl/slab.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct kept kept;
@@ -59,6 +60,49 @@ static void copies_without_waiting(void **state)
     assert_int_equal(qn_transfer_wait(device, &up), QN_OK);
     assert_memory_equal(in, out, sizeof in);
     qn_slab_close(&slab);
+}
+
+static void assert_words(const uint32_t *words, int count, uint32_t word)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(words[i], word);
+}
+
+/* A read beside the kernels sees what was there when it was asked for, and what waits for it comes
+ * after it; a write likewise. */
+static void copies_beside_kernels(void **state)
+{
+    enum { WORDS = 1 << 18, BYTES = WORDS * 4, TIMES = 20 };
+    qn_device *device = *state;
+    struct qn_slab *slab = NULL;
+    struct qn_transfer down[TIMES] = {{0}}, up[TIMES] = {{0}};
+    uint32_t *out = malloc(BYTES), *in = malloc((size_t)TIMES * BYTES);
+    assert_true(out && in);
+    for (int i = 0; i < WORDS; i++)
+        out[i] = 77;
+    assert_int_equal(qn_slab_open(&slab, device, (int64_t[]){BYTES, BYTES}, 2), QN_OK);
+    for (uint32_t t = 0; t < TIMES; t++) {
+        const int buffer = t % 2;
+        assert_int_equal(qn_slab_fill(slab, buffer, 0, BYTES, t), QN_OK);
+        assert_int_equal(qn_slab_read_aside(slab, buffer, 0, in + t * WORDS, BYTES, &down[t]),
+                         QN_OK);
+        assert_int_equal(qn_slab_await(slab, &down[t]), QN_OK);
+        assert_int_equal(qn_slab_fill(slab, buffer, 0, BYTES, 1000), QN_OK);
+        assert_int_equal(qn_slab_write_aside(slab, buffer, 0, out, BYTES, &up[t]), QN_OK);
+        assert_int_equal(qn_slab_await(slab, &up[t]), QN_OK);
+    }
+    for (int t = 0; t < TIMES; t++) {
+        assert_int_equal(qn_transfer_wait(device, &down[t]), QN_OK);
+        assert_int_equal(qn_transfer_wait(device, &up[t]), QN_OK);
+        assert_words(in + t * WORDS, WORDS, (uint32_t)t);
+    }
+    assert_int_equal(qn_slab_read(slab, 0, 0, in, BYTES, NULL), QN_OK);
+    assert_words(in, WORDS, 77);
+    assert_int_equal(qn_slab_read_aside(slab, 0, 4, in, BYTES, &down[0]), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_slab_await(slab, &down[0]), QN_OK);
+    qn_slab_close(&slab);
+    free(out);
+    free(in);
 }
 
 static void copies_nothing(void **state)
@@ -140,13 +184,10 @@ static void says_what_was_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_at_offsets),
-        cmocka_unit_test(copies_without_waiting),
-        cmocka_unit_test(copies_nothing),
-        cmocka_unit_test(starts_with_zeros),
-        cmocka_unit_test(fills),
-        cmocka_unit_test(refuses_what_lies_outside),
-        cmocka_unit_test(says_what_was_refused),
+        cmocka_unit_test(copies_at_offsets),         cmocka_unit_test(copies_without_waiting),
+        cmocka_unit_test(copies_beside_kernels),     cmocka_unit_test(copies_nothing),
+        cmocka_unit_test(starts_with_zeros),         cmocka_unit_test(fills),
+        cmocka_unit_test(refuses_what_lies_outside), cmocka_unit_test(says_what_was_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

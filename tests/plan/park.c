@@ -49,7 +49,7 @@ static qn_plan *plan_parked(const qn_graph *graph, qn_plan_params params, int64_
 
 /* --- what is safe --- */
 
-enum { LOOKS = 6 };
+enum { LOOKS = 4 };
 
 static void check_model(qn_graph *graph, qn_plan_params params)
 {

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "run/trainer.h"
 #include "support.h"
 #include "../support/folder.h"
 
@@ -197,6 +198,127 @@ static void the_same_bits_in_small_pools(void **state)
     check_modes(test_cnn(QN_F32), base);
     qn_device_close(&device);
     device = whole;
+}
+
+/* --- beside the kernels --- */
+
+static bool share(const struct qn_plan *plan, int a, int b)
+{
+    const struct qn_storage *x = &plan->program.storages[a], *y = &plan->program.storages[b];
+    return x->pool == y->pool && x->offset < y->offset + y->bytes &&
+           y->offset < x->offset + x->bytes;
+}
+
+/* Whether the step writes to the bytes of the storage, or where `reads` uses them at all. */
+static bool touches(const struct qn_plan *plan, const struct qn_phase_run *phase, int step,
+                    int storage, bool reads)
+{
+    const struct qn_step *at = &phase->steps[step];
+    const struct qn_task *task = &phase->problem->tasks[at->task];
+    bool any = at->scratch >= 0 && share(plan, at->scratch, storage);
+    for (int w = 0; w < task->n_writes; w++)
+        any |= share(plan, at->write[w], storage);
+    for (int r = 0; reads && r < task->n_reads; r++)
+        any |= share(plan, at->read[r], storage);
+    return any;
+}
+
+/* What else happens while a transfer may be under way. */
+static void check_item(const struct qn_plan *plan, const struct qn_phase_run *phase,
+                       const struct qn_phase_parking *parking, const struct qn_parked *item)
+{
+    const struct qn_step *at = &phase->steps[item->step];
+    const bool stores = phase->problem->tasks[at->task].kind == QN_TASK_STORE;
+    const int bytes = stores ? at->read[0] : at->write[0];
+    assert_true(item->begin < item->end && item->end <= phase->n_steps);
+    assert_int_equal(stores ? item->begin : item->end, item->step);
+    for (int i = item->begin + 1; i < item->end; i++)
+        assert_false(touches(plan, phase, i, bytes, !stores));
+    for (int k = 0; k < parking->count && !stores; k++) {
+        const struct qn_parked *other = &parking->items[k];
+        const struct qn_step *step = &phase->steps[other->step];
+        const int task = phase->problem->tasks[step->task].kind;
+        if (step->task == at->task - 1)
+            assert_true(other->begin <= item->begin);
+        if (task == QN_TASK_FETCH && other != item && other->begin < item->end &&
+            item->begin < other->end)
+            assert_false(share(plan, step->write[0], bytes));
+    }
+}
+
+/* Gives how many begin before their place, or are over after it. */
+static int check_times(const struct qn_plan *plan)
+{
+    int moved = 0;
+    for (int p = 0; p < plan->program.n_phases; p++) {
+        struct qn_arena arena = {0};
+        struct qn_phase_parking parking;
+        const struct qn_phase_run *phase = &plan->program.phases[p];
+        assert_true(qn_parking_lay(&plan->program, phase, &arena, &parking));
+        for (int k = 0; k < parking.count; k++) {
+            const struct qn_parked *item = &parking.items[k];
+            check_item(plan, phase, &parking, item);
+            moved += item->end - item->begin > 1;
+            assert_true(!k || item[-1].begin <= item->begin);
+            assert_true(!k || parking.ends[k - 1]->end <= parking.ends[k]->end);
+        }
+        qn_arena_free(&arena);
+    }
+    return moved;
+}
+
+static void nothing_happens_to_bytes_under_way(void **state)
+{
+    (void)state;
+    static const qn_recompute_mode modes[] = {QN_RECOMPUTE_NONE, QN_RECOMPUTE_AUTO};
+    qn_graph *graph = test_cnn(QN_F32);
+    int moved = 0, plans = 0;
+    for (int i = 0; i < 12; i++) {
+        qn_plan *plan;
+        qn_plan_params params = base;
+        params.recompute = modes[i % 2];
+        params.micro_batch = i / 6 ? SAMPLES : MICRO;
+        params = parked(graph, &params, (enum which)(i / 2 % 3));
+        assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &params, NULL),
+                         QN_OK);
+        moved += check_times(plan);
+        plans++;
+        qn_plan_destroy(&plan);
+    }
+    print_message("  %d transfers of %d plans have time beside kernels\n", moved, plans);
+    assert_true(moved > 2 * plans);
+    qn_graph_destroy(&graph);
+}
+
+/* The bytes that the fetch fills were never used: what it copies has to be stored first. */
+static void a_fetch_comes_after_its_store(void **state)
+{
+    (void)state;
+    enum { MAKE, OTHER, STORE, FETCH, TASKS };
+    struct qn_task tasks[TASKS] = {[MAKE] = {.n_writes = 1},
+                                   [OTHER] = {.n_reads = 1},
+                                   [STORE] = {.kind = QN_TASK_STORE, .n_reads = 1, .n_writes = 1},
+                                   [FETCH] = {.kind = QN_TASK_FETCH, .n_reads = 1, .n_writes = 1}};
+    struct qn_storage storages[] = {{.bytes = 64, .start = 0, .end = 2},
+                                    {.start = 1, .end = 3, .pool = -1, .host_bytes = 64},
+                                    {.bytes = 64, .start = 3, .end = 4, .offset = 64}};
+    struct qn_step steps[] = {{.task = MAKE, .write = {0}, .scratch = -1},
+                              {.task = STORE, .read = {0}, .write = {1}, .scratch = -1},
+                              {.task = OTHER, .read = {0}, .scratch = -1},
+                              {.task = FETCH, .read = {1}, .write = {2}, .scratch = -1},
+                              {.task = OTHER, .read = {2}, .scratch = -1}};
+    const struct qn_problem problem = {.tasks = tasks, .n_tasks = TASKS};
+    const struct qn_phase_run phase = {.problem = &problem, .steps = steps, .n_steps = 5};
+    const struct qn_program program = {.storages = storages, .n_storages = 3, .length = 5};
+    struct qn_arena arena = {0};
+    struct qn_phase_parking parking;
+    assert_true(qn_parking_lay(&program, &phase, &arena, &parking));
+    assert_int_equal(parking.count, 2);
+    assert_int_equal(parking.items[0].step, 1);
+    assert_int_equal(parking.items[0].end, 5);
+    assert_int_equal(parking.items[1].step, 3);
+    assert_int_equal(parking.items[1].begin, 1);
+    qn_arena_free(&arena);
 }
 
 /* --- what it is worth --- */
@@ -388,6 +510,8 @@ int main(void)
         cmocka_unit_test(the_same_bits_of_lists_found_by_local_search),
         cmocka_unit_test(the_same_bits_at_several_batch_sizes),
         cmocka_unit_test(the_same_bits_in_small_pools),
+        cmocka_unit_test(nothing_happens_to_bytes_under_way),
+        cmocka_unit_test(a_fetch_comes_after_its_store),
         cmocka_unit_test(needs_fewer_bytes),
         cmocka_unit_test(gradients_of_a_cycle),
         cmocka_unit_test(a_budget_that_changes),

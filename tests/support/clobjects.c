@@ -120,3 +120,10 @@ cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking
     NEXT(clEnqueueWriteBuffer);
     return enqueued(real(queue, mem, blocking, offset, size, host, waits, wait, event), event);
 }
+
+cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits, const cl_event *wait,
+                                   cl_event *event)
+{
+    NEXT(clEnqueueMarkerWithWaitList);
+    return enqueued(real(queue, waits, wait, event), event);
+}

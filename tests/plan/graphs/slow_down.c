@@ -2,9 +2,9 @@
  *
  * Predicted and measured slow-down side by side: networks at a share of their activation bytes, or
  * at the least that they need, in turns with keeping everything, both planned at costs measured
- * just before.
+ * just before. What has no room is recomputed or, with "park", parked.
  *
- * Usage: measure_slow_down [PERCENT [UPDATES]]
+ * Usage: measure_slow_down [PERCENT [UPDATES [park]]]
  */
 #include "base/clock.h"
 #include "base/median.h"
@@ -104,7 +104,13 @@ static double measure(qn_trainer *trainers[2], const qn_cycle *cycle, int update
     return qn_median(slower, updates);
 }
 
-static void compare(const struct network *network, qn_device *device, double percent, int updates)
+struct question {
+    double percent;
+    int updates;
+    bool park;
+};
+
+static void compare(const struct network *network, qn_device *device, const struct question *asked)
 {
     char *costs = NULL;
     qn_graph *graph = network_graph(network);
@@ -115,10 +121,11 @@ static void compare(const struct network *network, qn_device *device, double per
     qn_plan *plans[2] = {plan_measured(graph, device, &params, &costs)};
     const qn_plan_info *keep = qn_plan_facts(plans[0]);
     const int64_t part = activation_bytes(keep);
-    params.recompute = QN_RECOMPUTE_AUTO;
+    params.recompute = asked->park ? QN_RECOMPUTE_NONE : QN_RECOMPUTE_AUTO;
+    params.park = asked->park;
     plans[1] = plan_measured(graph, device, &params, &costs);
     const int64_t least = qn_plan_facts(plans[1])->smallest_budget;
-    const int64_t share = keep->peak_bytes - part + (int64_t)((double)part * percent / 100);
+    const int64_t share = keep->peak_bytes - part + (int64_t)((double)part * asked->percent / 100);
     qn_plan_destroy(&plans[1]);
     params.budget = share > least ? share : least;
     plans[1] = plan_measured(graph, device, &params, &costs);
@@ -127,10 +134,14 @@ static void compare(const struct network *network, qn_device *device, double per
     qn_trainer *trainers[2];
     for (int i = 0; i < 2; i++)
         must(qn_trainer_open(&trainers[i], device, plans[i], NULL));
-    printf("%-26s at %.0f %%: %d of %d steps recomputed, predicted %+.1f %%", network->title,
-           100.0 * (double)(params.budget - keep->peak_bytes + part) / (double)part,
-           few->recomputed_steps, few->steps, 100 * (few->seconds / keep->seconds - 1));
-    printf(", measured %+.1f %%\n", measure(trainers, &cycle, updates));
+    printf("%-26s at %.0f %%: ", network->title,
+           100.0 * (double)(params.budget - keep->peak_bytes + part) / (double)part);
+    if (asked->park)
+        printf("%.1f MiB parked", (double)few->parked_bytes / (1 << 20));
+    else
+        printf("%d of %d steps recomputed", few->recomputed_steps, few->steps);
+    printf(", predicted %+.1f %%", 100 * (few->seconds / keep->seconds - 1));
+    printf(", measured %+.1f %%\n", measure(trainers, &cycle, asked->updates));
     fflush(stdout);
     for (int i = 0; i < 2; i++) {
         qn_trainer_close(&trainers[i]);
@@ -143,16 +154,19 @@ static void compare(const struct network *network, qn_device *device, double per
 int main(int argc, char **argv)
 {
     const qn_device_params params = {.log = {print_log, NULL, QN_LOG_WARNING}};
-    const double percent = argc > 1 ? atof(argv[1]) : 40;
-    const int updates = argc > 2 ? atoi(argv[2]) : 21;
+    const struct question asked = {.percent = argc > 1 ? atof(argv[1]) : 40,
+                                   .updates = argc > 2 ? atoi(argv[2]) : 21,
+                                   .park = argc > 3 && strcmp(argv[3], "park") == 0};
     qn_device *device;
-    if (percent <= 0 || updates < 1 || updates > MOST_UPDATES) {
-        fprintf(stderr, "usage: measure_slow_down [PERCENT [UPDATES, at most %d]]\n", MOST_UPDATES);
+    if (asked.percent <= 0 || asked.updates < 1 || asked.updates > MOST_UPDATES ||
+        (argc > 3 && !asked.park)) {
+        fprintf(stderr, "usage: measure_slow_down [PERCENT [UPDATES, at most %d [park]]]\n",
+                MOST_UPDATES);
         return 2;
     }
     must(qn_device_open(&device, &params));
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
-        compare(&networks[i], device, percent, updates);
+        compare(&networks[i], device, &asked);
     qn_device_close(&device);
     return 0;
 }
