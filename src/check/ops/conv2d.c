@@ -193,7 +193,7 @@ static const struct qn_check_case cases[] = {
      SQUARE(1, 0, 1, 1)},
     {"65 pixels and channels", ONE(IMAGES(5, 3, 13, 1), WEIGHT(65, 3, 1, 1), BIAS(65)),
      SQUARE(1, 0, 1, 1)},
-    {"one pixel over a tile", ONE(IMAGES(1, 2, 1, 97), WEIGHT(3, 2, 1, 1), BIAS(3)),
+    {"one pixel over the tiles", ONE(IMAGES(1, 2, 1, 577), WEIGHT(3, 2, 1, 1), BIAS(3)),
      SQUARE(1, 0, 1, 1)},
     {"one pixel short of a block", ONE(IMAGES(1, 2, 1, 127), WEIGHT(3, 2, 1, 1), BIAS(3)),
      SQUARE(1, 0, 1, 1)},
