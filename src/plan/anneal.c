@@ -15,6 +15,7 @@ enum { NEAR = 8 };
 struct annealer {
     struct qn_timeline timeline;
     int64_t target;
+    bool within;
     uint64_t random;
     int *movable; /* forward tasks that may run again, and fetches */
     int n_movable;
@@ -293,7 +294,8 @@ static void step(struct annealer *a, double heat)
     if (!try_move(a, &m))
         return;
     const double now = objective_of(a), worse = now - a->objective;
-    if (worse > 0 && worse > -heat * log(1 - draw_uniform(a))) {
+    const bool leaves = a->within && a->fits && qn_timeline_peak(&a->timeline) > a->target;
+    if (leaves || (worse > 0 && worse > -heat * log(1 - draw_uniform(a)))) {
         take_back(a, &m);
         return;
     }
@@ -316,7 +318,8 @@ static void run(struct annealer *a, int64_t moves)
 static bool open(struct annealer *a, const struct qn_problem *problem, const struct qn_steps *from,
                  const struct qn_anneal_params *params, struct qn_arena *arena)
 {
-    *a = (struct annealer){.target = params->target, .random = params->seed};
+    *a = (struct annealer){
+        .target = params->target, .within = params->within, .random = params->seed};
     if (!qn_timeline_open(&a->timeline, problem, problem->facts->alignment, from, arena))
         return false;
     a->movable = qn_arena_new(arena, int, (size_t)problem->n_tasks + 1);

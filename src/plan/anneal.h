@@ -11,6 +11,8 @@ struct qn_anneal_params {
     int64_t target; /* live bytes of the micro-step alone that are good enough */
     int64_t moves;
     uint64_t seed;
+    bool within; /* what is within the target stays so: where a byte more would save much time, the
+                    search else ends a byte above */
 };
 
 /* Improves a step list by simulated annealing: of all lists on the way that need at most the target

@@ -8,12 +8,14 @@
 
 /* Targets between keeping all and the smallest seed, and below that one, in steps of half a share
  * of it; moves for each task and target. Then targets in the middle between those, with lists on
- * both sides to begin from, and their moves. */
+ * both sides to begin from, and their moves; then the fewest bytes that anything needs, to the
+ * byte. No target has more moves than `most`, whatever the number of tasks. */
 static const struct {
     int steps, below;
-    int64_t moves, between;
-} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100}, [QN_EFFORT_THOROUGH] = {24, 6, 10000, 1000}};
-enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000 };
+    int64_t moves, between, most;
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100, 65000},
+               [QN_EFFORT_THOROUGH] = {24, 6, 10000, 1000, INT64_MAX}};
+enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000, LEAST = 4, MOVES_LEAST = 40000 };
 
 struct improving {
     struct qn_lowering how; /* with an arena of its own, and quiet */
@@ -120,18 +122,21 @@ static bool improve_one(struct improving *s, const struct qn_steps *from,
                      keep_list(s, &found, peak));
 }
 
+static qn_status search_from(struct improving *s, const struct qn_steps *from,
+                             const struct qn_anneal_params *params)
+{
+    struct qn_arena arena = {0};
+    const bool done = improve_one(s, from, params, &arena);
+    qn_arena_free(&arena);
+    return done ? QN_OK : QN_ERR_MEMORY;
+}
+
 /* From the best list so far and from the next one that needs more. */
 static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
 {
     const struct qn_steps from[] = {*best_for(s, target), *next_above(s, target)};
-    for (uint64_t i = 0; i < sizeof from / sizeof *from; i++) {
-        struct qn_arena arena = {0};
-        const struct qn_anneal_params params = {target, moves, i + 1};
-        const bool done = improve_one(s, &from[i], &params, &arena);
-        qn_arena_free(&arena);
-        if (!done)
-            return QN_ERR_MEMORY;
-    }
+    for (uint64_t i = 0; i < sizeof from / sizeof *from; i++)
+        QN_TRY(search_from(s, &from[i], &(struct qn_anneal_params){target, moves, i + 1, false}));
     return QN_OK;
 }
 
@@ -141,8 +146,10 @@ static qn_status search_all(struct improving *s)
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = efforts[s->how.params->effort].steps;
     const int below = efforts[s->how.params->effort].below;
+    const int64_t most_moves = efforts[s->how.params->effort].most;
     int64_t moves = efforts[s->how.params->effort].moves * qn_tasks_required(&s->problem);
     moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
+    moves = moves < most_moves ? moves : most_moves;
     for (int i = steps - 1; i >= -below; i--) {
         const int64_t target =
             i < 0 ? least + least * i / (4 * below) : least + (most - least) * i / steps;
@@ -155,10 +162,35 @@ static qn_status search_between(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = efforts[s->how.params->effort].steps;
+    const int64_t most_moves = efforts[s->how.params->effort].most;
     int64_t moves = efforts[s->how.params->effort].between * qn_tasks_required(&s->problem);
     moves = moves < MOST_BETWEEN ? moves : MOST_BETWEEN;
+    moves = moves < most_moves ? moves : most_moves;
     for (int i = steps - 1; moves && i >= 0; i--)
         QN_TRY(search_for(s, least + (most - least) * (2 * i + 1) / (2 * steps), moves));
+    return QN_OK;
+}
+
+/* The least bytes of a seed or a list that are more than that; 0: there is none. */
+static int64_t next_peak(const struct improving *s, int64_t than)
+{
+    int64_t least = 0;
+    for (int i = 0; i < s->seeds.count + s->lists->count; i++) {
+        const int64_t peak =
+            i < s->seeds.count ? s->seeds.items[i].peak : s->peak[i - s->seeds.count];
+        if (peak > than && (!least || peak < least))
+            least = peak;
+    }
+    return least;
+}
+
+/* Plans for the fewest bytes have lists without a byte to spare. */
+static qn_status search_least(struct improving *s)
+{
+    int64_t peak = next_peak(s, 0);
+    for (uint64_t i = 0; peak && i < LEAST; i++, peak = next_peak(s, peak))
+        QN_TRY(search_from(s, best_for(s, peak),
+                           &(struct qn_anneal_params){peak, MOVES_LEAST, i + 1, true}));
     return QN_OK;
 }
 
@@ -172,7 +204,8 @@ static qn_status find(struct improving *s, const struct qn_persist *persist)
     QN_TRY(qn_candidates_make(&s->how, &s->problem, &s->seeds));
     s->lists->n_tasks = s->problem.n_tasks;
     QN_TRY(search_all(s));
-    return search_between(s);
+    QN_TRY(search_between(s));
+    return search_least(s);
 }
 
 qn_status qn_lists_find(const struct qn_lowering *how, const struct qn_persist *persist,

@@ -7,9 +7,11 @@
  * swept), and by how long what is made again is held. Selective keeps the boundaries of segments
  * and, between them, what gives the fewest bytes per second of recompute: chains of cheap tasks
  * through a whole network, as residual sums are, are then never made again from its beginning.
- * Parked gives up more and more of the values of some of all these to host memory.
+ * Dynamic programming is dynamic.c. Parked gives up more and more of the values of some of all
+ * these to host memory.
  */
 #include "base/log.h"
+#include "plan/dynamic.h"
 #include "plan/improve.h"
 #include "plan/park.h"
 #include "plan/program.h"
@@ -18,11 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEP = 32, LEVELS = 8, PARKED = 8 };
+/* Sizes of a sweep; fewer where there are more tasks than that: each is simulated. */
+enum { SWEEP = 32, FULL_SWEEP = 1000, LEAST_SWEEP = 8, LEVELS = 8, PARKED = 8 };
 static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum {
     N_WINDOWS = sizeof windows / sizeof *windows,
-    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_LISTS + (SWEEP + 1) * (PARKED + 1) + 2
+    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_DYNAMIC + QN_MOST_LISTS +
+           (SWEEP + 1) * (PARKED + 1) + 2
 };
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
@@ -54,7 +58,8 @@ struct seeding {
     bool *drop;
     int64_t *saved; /* by forward task: bytes that it writes and that backward reads */
     int64_t total;  /* of them */
-    bool *cut;      /* by forward task: a segment may end behind it */
+    int sweep;
+    int *crosses; /* by forward task: the value that a segment may end with; -1 */
 };
 
 static qn_status add_candidate(struct seeding *s, enum qn_seed seed, int window)
@@ -132,7 +137,7 @@ static qn_status seed_cheap(struct seeding *s)
     struct rank *ranks;
     int count;
     QN_TRY(rank(s, cheap, &ranks, &count));
-    const int stride = count / SWEEP + 1;
+    const int stride = count / s->sweep + 1;
     drop_nothing(s);
     for (int i = 0; i < count; i++) {
         s->drop[ranks[i].task] = true;
@@ -156,9 +161,9 @@ static int *last_forward_reads(const struct seeding *s)
     return last;
 }
 
-/* By forward task: whether the one value it makes is all that crosses to later forward tasks.
+/* By forward task: the one value it makes if that is all that crosses to later forward tasks.
  * Values that were uploaded are there anyway. */
-static qn_status find_cuts(const struct seeding *s, const int *last, bool *cut)
+static qn_status find_crosses(const struct seeding *s, const int *last, int *crosses)
 {
     int crossing = 0;
     int *ends = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
@@ -167,40 +172,39 @@ static qn_status find_cuts(const struct seeding *s, const int *last, bool *cut)
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
         crossing -= ends[t];
-        int made = 0;
+        int made = 0, value = -1;
         for (int i = 0; task->kind == QN_TASK_GROUP && i < task->n_writes; i++) {
             int v = task->writes[i].value;
             if (s->problem->values[v].life == QN_LIFE_MICRO && last[v] > t) {
                 made++;
+                value = v;
                 ends[last[v]]++;
             }
         }
         crossing += made;
-        cut[t] = made == 1 && crossing == 1 && task->repeatable;
+        crosses[t] = made == 1 && crossing == 1 && task->repeatable ? value : -1;
     }
     return QN_OK;
 }
 
-/* Whether a task frees so many bytes for a second of recompute; what frees none goes with what it
- * makes again. */
-static bool pays(const struct seeding *s, int task, double bytes_per_second)
+bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second)
 {
-    return s->saved[task] > 0
-               ? (double)s->saved[task] >= bytes_per_second * s->problem->tasks[task].seconds
-               : bytes_per_second <= 0 || cheap(&s->problem->tasks[task]);
+    return saved > 0 ? (double)saved >= bytes_per_second * task->seconds
+                     : bytes_per_second <= 0 || cheap(task);
 }
 
 /* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
  * next cut is one; and what does not pay. What follows the last boundary is kept too: the backward
  * pass starts there. */
-static void drop_segments(struct seeding *s, const bool *cut, int64_t most, double bytes_per_second)
+static void drop_segments(struct seeding *s, int64_t most, double bytes_per_second)
 {
     int64_t since = 0;
     int last_boundary = 0;
     drop_nothing(s);
     for (int t = 0; t < s->problem->n_forward; t++) {
-        bool boundary = cut[t] && since + s->saved[t] > most;
-        s->drop[t] = s->problem->tasks[t].repeatable && !boundary && pays(s, t, bytes_per_second);
+        const struct qn_task *task = &s->problem->tasks[t];
+        bool boundary = s->crosses[t] >= 0 && since + s->saved[t] > most;
+        s->drop[t] = task->repeatable && !boundary && qn_pays(task, s->saved[t], bytes_per_second);
         since = boundary ? 0 : since + s->saved[t];
         if (boundary)
             last_boundary = t;
@@ -214,14 +218,14 @@ static qn_status find_boundaries(struct seeding *s)
     for (int t = 0; t < s->problem->n_forward; t++)
         s->total += s->saved[t];
     int *last = last_forward_reads(s);
-    s->cut = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_forward + 1);
-    return last && s->cut ? find_cuts(s, last, s->cut) : out_of_memory(s->how);
+    s->crosses = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
+    return last && s->crosses ? find_crosses(s, last, s->crosses) : out_of_memory(s->how);
 }
 
 static qn_status seed_segments(struct seeding *s)
 {
-    for (int i = 0; i < SWEEP; i++) {
-        drop_segments(s, s->cut, s->total / SWEEP * i, 0);
+    for (int i = 0; i < s->sweep; i++) {
+        drop_segments(s, s->total / s->sweep * i, 0);
         for (int w = 0; w < N_WINDOWS; w++)
             QN_TRY(add_candidate(s, QN_SEED_SEGMENTS, windows[w]));
     }
@@ -236,11 +240,48 @@ static qn_status seed_selective(struct seeding *s)
     int count;
     QN_TRY(rank(s, repeats, &ranks, &count));
     for (int level = 1; count && level < LEVELS; level++)
-        for (int i = 0; i < SWEEP; i++) {
-            drop_segments(s, s->cut, s->total / SWEEP * i,
+        for (int i = 0; i < s->sweep; i++) {
+            drop_segments(s, s->total / s->sweep * i,
                           ranks[count * level / LEVELS].bytes_per_second);
             QN_TRY(add_candidate(s, QN_SEED_SELECTIVE, 0));
         }
+    return QN_OK;
+}
+
+/* --- dynamic programming --- */
+
+static qn_status add_list(struct seeding *s, enum qn_seed seed, const struct qn_steps *steps)
+{
+    struct qn_candidate *candidate = &s->out->items[s->out->count++];
+    *candidate = (struct qn_candidate){.seed = seed, .steps = *steps};
+    return steps_peak(s->how, s->problem, steps, &candidate->peak);
+}
+
+static qn_status keep_all_peak(struct seeding *s, int64_t *peak)
+{
+    struct qn_steps steps;
+    const struct qn_policy keep_all = {0};
+    if (!qn_steps_make(s->problem, &keep_all, s->how->arena, &steps))
+        return out_of_memory(s->how);
+    return steps_peak(s->how, s->problem, &steps, peak);
+}
+
+/* Of what every list runs: nothing is parked. */
+static qn_status seed_dynamic(struct seeding *s)
+{
+    struct qn_problem problem = *s->problem;
+    struct qn_sections sections;
+    struct qn_steps lists[QN_MOST_DYNAMIC];
+    int64_t most;
+    int count;
+    problem.n_tasks = qn_tasks_required(s->problem);
+    problem.n_parking = 0;
+    QN_TRY(keep_all_peak(s, &most));
+    if (!qn_sections_find(&problem, s->crosses, s->saved, s->how->arena, &sections) ||
+        !qn_dynamic_lists(&problem, &sections, most, s->how->arena, lists, &count))
+        return out_of_memory(s->how);
+    for (int i = 0; i < count; i++)
+        QN_TRY(add_list(s, QN_SEED_DYNAMIC, &lists[i]));
     return QN_OK;
 }
 
@@ -277,12 +318,11 @@ static qn_status seed_lists(struct seeding *s)
 {
     const struct qn_lists *lists = s->how->lists;
     for (int i = 0; lists && i < lists->count && lists->n_tasks == s->problem->n_tasks; i++) {
-        struct qn_candidate *candidate = &s->out->items[s->out->count++];
-        *candidate = (struct qn_candidate){.seed = QN_SEED_LISTS, .steps = lists->items[i]};
-        candidate->steps.seconds = 0;
-        for (int k = 0; k < candidate->steps.count; k++)
-            candidate->steps.seconds += s->problem->tasks[candidate->steps.task[k]].seconds;
-        QN_TRY(steps_peak(s->how, s->problem, &candidate->steps, &candidate->peak));
+        struct qn_steps steps = lists->items[i];
+        steps.seconds = 0;
+        for (int k = 0; k < steps.count; k++)
+            steps.seconds += s->problem->tasks[steps.task[k]].seconds;
+        QN_TRY(add_list(s, QN_SEED_LISTS, &steps));
     }
     return QN_OK;
 }
@@ -399,11 +439,12 @@ static qn_status copy_candidates(const struct qn_lowering *how, const struct qn_
 static qn_status make_seeds(struct seeding *s)
 {
     static qn_status (*const seeds[])(struct seeding *) = {
-        seed_keep_all, seed_cheap, seed_segments, seed_selective, seed_chosen, seed_lists};
+        seed_keep_all, seed_cheap,  seed_segments, seed_selective,
+        seed_dynamic,  seed_chosen, seed_lists};
     static const unsigned allowed[] = {
         [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP |
                               1u << QN_SEED_SEGMENTS | 1u << QN_SEED_SELECTIVE |
-                              1u << QN_SEED_LISTS,
+                              1u << QN_SEED_DYNAMIC | 1u << QN_SEED_LISTS,
         [QN_RECOMPUTE_NONE] = 1u << QN_SEED_KEEP_ALL,
         [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
         [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,
@@ -429,11 +470,17 @@ static qn_status make_seeds(struct seeding *s)
     return QN_OK;
 }
 
+static int sweep_of(const struct qn_problem *problem)
+{
+    const int sweep = SWEEP * FULL_SWEEP / (qn_tasks_required(problem) + 1);
+    return sweep > SWEEP ? SWEEP : sweep < LEAST_SWEEP ? LEAST_SWEEP : sweep;
+}
+
 /* Everything but the result lives in an arena of its own. */
 static qn_status make_candidates(const struct qn_lowering *scratch,
                                  const struct qn_problem *problem, struct qn_candidates *all)
 {
-    struct seeding s = {.how = scratch, .problem = problem, .out = all};
+    struct seeding s = {.how = scratch, .problem = problem, .out = all, .sweep = sweep_of(problem)};
     *all = (struct qn_candidates){.items = qn_arena_new(scratch->arena, struct qn_candidate, MOST)};
     s.drop = qn_arena_new(scratch->arena, bool, (size_t)problem->n_tasks + 1);
     s.saved = qn_arena_new(scratch->arena, int64_t, (size_t)problem->n_tasks + 1);

@@ -13,6 +13,7 @@ enum qn_seed {
     QN_SEED_CHEAP,
     QN_SEED_SEGMENTS,
     QN_SEED_SELECTIVE,
+    QN_SEED_DYNAMIC,
     QN_SEED_CHOSEN,
     QN_SEED_LISTS,  /* found by local search before: how->lists */
     QN_SEED_PARKED, /* some of the others, with more and more of their values parked */
@@ -29,6 +30,10 @@ struct qn_candidates {
     struct qn_candidate *items;
     int count;
 };
+
+/* Whether a task, of which backward tasks read that many bytes, frees so many for a second of
+ * recompute; what frees none goes with what it makes again. */
+bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second);
 
 /* Everything the mode allows, fastest first; of equally fast ones the smallest first; none that is
  * both slower and larger than another. Allocated from how->arena, without anything else. */

@@ -4,7 +4,8 @@
  *
  * Usage: test_plan_optimal [GATED [SEEDS [FIRST SEED [thorough]]]]
  *
- * Of each graph's budgets, from the smallest upwards, the last GATED must be near the optimum.
+ * Of each graph's budgets, from the smallest upwards, the last GATED must be near the optimum, and
+ * the others not far.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +23,9 @@
 
 enum { MICRO = 16, BUDGETS = 8, MOST_POINTS = 500, FEWEST = 12, MOST_OPERATORS = 20 };
 
-static const double MOST_ABOVE = 0.03, ROUNDING = 1e-9;
+static const double NEAR = 0.03, NOT_FAR = 0.1, ROUNDING = 1e-9;
 
-static int gated = BUDGETS / 2, seeds = 2, first_seed = 1;
+static int gated = BUDGETS - 2, seeds = 2, first_seed = 1;
 static qn_plan_effort effort = QN_EFFORT_DEFAULT;
 
 /* A planned graph. There are two micro-steps: in the second one all that is persistent is there
@@ -108,7 +109,7 @@ static double compare(const struct planned *p, int64_t budget)
     return above;
 }
 
-/* How many of the gated budgets are too far from the optimum. */
+/* How many of the budgets are too far from the optimum. */
 static int compare_budgets(enum test_small_kind kind, uint64_t seed)
 {
     static struct planned p;
@@ -121,7 +122,7 @@ static int compare_budgets(enum test_small_kind kind, uint64_t seed)
     for (int b = 0; b < BUDGETS; b++) {
         const double above = compare(&p, least + (most - least) * b / BUDGETS);
         print_message(" %.1f", 100 * above);
-        far += above > MOST_ABOVE && b >= BUDGETS - gated;
+        far += above > (b >= BUDGETS - gated ? NEAR : NOT_FAR);
     }
     print_message("\n");
     qn_plan_destroy(&p.plan);
@@ -136,7 +137,7 @@ static void plans_are_near_the_optimum(void **state)
     for (int kind = 0; kind < TEST_SMALL_COUNT; kind++)
         for (int i = 0; i < seeds; i++)
             far += compare_budgets((enum test_small_kind)kind, (uint64_t)(first_seed + i));
-    print_message("  %d of %d are too far\n", far, gated * seeds * TEST_SMALL_COUNT);
+    print_message("  %d of %d are too far\n", far, BUDGETS * seeds * TEST_SMALL_COUNT);
     assert_int_equal(far, 0);
 }
 

@@ -18,7 +18,8 @@ enum {
     CHEAP = 1 << QN_SEED_CHEAP,
     SEGMENTS = 1 << QN_SEED_SEGMENTS,
     SELECTIVE = 1 << QN_SEED_SELECTIVE,
-    ALL_SEEDS = KEEP_ALL | CHEAP | SEGMENTS | SELECTIVE
+    DYNAMIC = 1 << QN_SEED_DYNAMIC,
+    ALL_SEEDS = KEEP_ALL | CHEAP | SEGMENTS | SELECTIVE | DYNAMIC
 };
 
 static double seconds_of(const qn_graph *graph, const qn_plan_params *params, unsigned without)
@@ -86,14 +87,28 @@ static void cheap_ones_win_with_little_less(void **state)
     qn_graph_destroy(&graph);
 }
 
-static void segments_win_on_a_chain(void **state)
+/* A chain with more cuts than dynamic programming has sections, and few bytes. */
+static void segments_win_on_a_long_chain(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(26, 32);
+    qn_plan_params params = {.budget = 800 * MIB, .batch = {4096}, .micro_batch = 4096};
+    qn_plan *all = test_plan(graph, &params);
+    params.budget = all->info.peak_bytes * 33 / 200;
+    assert_wins(all->graph, &params, SEGMENTS);
+    qn_plan_destroy(&all);
+    qn_graph_destroy(&graph);
+}
+
+/* Each value is made again as often as its bytes are worth, from the nearest one that is there. */
+static void dynamic_programming_wins_on_a_chain(void **state)
 {
     (void)state;
     qn_graph *graph = test_chain(36, 32);
     qn_plan_params params = {.budget = 800 * MIB, .batch = {16384}, .micro_batch = 16384};
     qn_plan *all = test_plan(graph, &params);
     params.budget = all->info.peak_bytes / 5;
-    assert_wins(all->graph, &params, SEGMENTS);
+    assert_wins(all->graph, &params, DYNAMIC);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }
@@ -119,7 +134,8 @@ int main(void)
         cmocka_unit_test(hardly_more_is_placed_than_is_found),
         cmocka_unit_test(keep_all_wins_with_room),
         cmocka_unit_test(cheap_ones_win_with_little_less),
-        cmocka_unit_test(segments_win_on_a_chain),
+        cmocka_unit_test(segments_win_on_a_long_chain),
+        cmocka_unit_test(dynamic_programming_wins_on_a_chain),
         cmocka_unit_test(selective_wins_on_residual_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
