@@ -427,15 +427,16 @@ static bool allocate(struct sectioning *s)
            s->own.producer && s->out->items;
 }
 
-bool qn_sections_find(const struct qn_problem *problem, const int *crosses, const int64_t *saved,
+bool qn_sections_find(const struct qn_problem *problem, const struct qn_boundaries *boundaries,
                       struct qn_arena *arena, struct qn_sections *sections)
 {
-    struct sectioning s = {.problem = problem, .saved = saved, .arena = arena, .out = sections};
+    struct sectioning s = {
+        .problem = problem, .saved = boundaries->saved, .arena = arena, .out = sections};
     int *split = qn_arena_new(arena, int, (size_t)problem->n_forward + 1);
     *sections = (struct qn_sections){.count = 0};
     if (!split || !allocate(&s) || !find_splits(&s, split))
         return false;
-    cut(&s, crosses, split);
+    cut(&s, boundaries->crosses, split);
     walk_others(&s);
     for (int i = 0; i < sections->count; i++)
         if (!fill_section(&s, &sections->items[i]))

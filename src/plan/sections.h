@@ -6,6 +6,7 @@
 #ifndef QN_PLAN_SECTIONS_H
 #define QN_PLAN_SECTIONS_H
 
+#include "plan/boundaries.h"
 #include "plan/schedule.h"
 
 enum { QN_MOST_SECTIONS = 48, QN_MOST_SAVINGS = 16 };
@@ -40,11 +41,9 @@ struct qn_sections {
     int count;
 };
 
-/* `crosses`: by forward task, the one value it makes if that is all that crosses to later forward
- * tasks; -1 otherwise. `saved`: by forward task, bytes that backward tasks read. Where there are
- * too many cuts some are left out, and those that backward tasks do not keep to. Allocated from
- * `arena`. False when out of memory. */
-bool qn_sections_find(const struct qn_problem *problem, const int *crosses, const int64_t *saved,
+/* Where there are too many boundaries some are left out, and those that backward tasks do not keep
+ * to. Allocated from `arena`. False when out of memory. */
+bool qn_sections_find(const struct qn_problem *problem, const struct qn_boundaries *boundaries,
                       struct qn_arena *arena, struct qn_sections *sections);
 
 #endif

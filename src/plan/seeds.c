@@ -28,7 +28,6 @@ enum {
     MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_DYNAMIC + QN_MOST_LISTS +
            (SWEEP + 1) * (PARKED + 1) + 2
 };
-static const double CHEAP_FLOPS_PER_BYTE = 8;
 
 static qn_status out_of_memory(const struct qn_lowering *how)
 {
@@ -56,10 +55,8 @@ struct seeding {
     const struct qn_problem *problem;
     struct qn_candidates *out;
     bool *drop;
-    int64_t *saved; /* by forward task: bytes that it writes and that backward reads */
-    int64_t total;  /* of them */
     int sweep;
-    int *crosses; /* by forward task: the value that a segment may end with; -1 */
+    struct qn_boundaries boundaries;
 };
 
 static qn_status add_candidate(struct seeding *s, enum qn_seed seed, int window)
@@ -104,12 +101,6 @@ static int compare_ranks(const void *a, const void *b)
     return x->task - y->task;
 }
 
-static bool cheap(const struct qn_task *task)
-{
-    return task->repeatable && task->kind == QN_TASK_GROUP &&
-           task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
-}
-
 static bool repeats(const struct qn_task *task)
 {
     return task->repeatable && task->kind == QN_TASK_GROUP;
@@ -125,8 +116,8 @@ static qn_status rank(const struct seeding *s, bool (*fits)(const struct qn_task
         return out_of_memory(s->how);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        if (fits(task) && s->saved[t] > 0)
-            (*ranks)[(*count)++] = (struct rank){(double)s->saved[t] / task->seconds, t};
+        if (fits(task) && s->boundaries.saved[t] > 0)
+            (*ranks)[(*count)++] = (struct rank){(double)s->boundaries.saved[t] / task->seconds, t};
     }
     qsort(*ranks, (size_t)*count, sizeof **ranks, compare_ranks);
     return QN_OK;
@@ -136,7 +127,7 @@ static qn_status seed_cheap(struct seeding *s)
 {
     struct rank *ranks;
     int count;
-    QN_TRY(rank(s, cheap, &ranks, &count));
+    QN_TRY(rank(s, qn_is_cheap, &ranks, &count));
     const int stride = count / s->sweep + 1;
     drop_nothing(s);
     for (int i = 0; i < count; i++) {
@@ -149,50 +140,6 @@ static qn_status seed_cheap(struct seeding *s)
 
 /* --- segments --- */
 
-/* By value: the last forward task that reads it; -1: none. */
-static int *last_forward_reads(const struct seeding *s)
-{
-    int *last = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_values + 1);
-    for (int v = 0; last && v < s->problem->n_values; v++)
-        last[v] = -1;
-    for (int t = 0; last && t < s->problem->n_forward; t++)
-        for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
-            last[s->problem->tasks[t].reads[i].value] = t;
-    return last;
-}
-
-/* By forward task: the one value it makes if that is all that crosses to later forward tasks.
- * Values that were uploaded are there anyway. */
-static qn_status find_crosses(const struct seeding *s, const int *last, int *crosses)
-{
-    int crossing = 0;
-    int *ends = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
-    if (!ends)
-        return out_of_memory(s->how);
-    for (int t = 0; t < s->problem->n_forward; t++) {
-        const struct qn_task *task = &s->problem->tasks[t];
-        crossing -= ends[t];
-        int made = 0, value = -1;
-        for (int i = 0; task->kind == QN_TASK_GROUP && i < task->n_writes; i++) {
-            int v = task->writes[i].value;
-            if (s->problem->values[v].life == QN_LIFE_MICRO && last[v] > t) {
-                made++;
-                value = v;
-                ends[last[v]]++;
-            }
-        }
-        crossing += made;
-        crosses[t] = made == 1 && crossing == 1 && task->repeatable ? value : -1;
-    }
-    return QN_OK;
-}
-
-bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second)
-{
-    return saved > 0 ? (double)saved >= bytes_per_second * task->seconds
-                     : bytes_per_second <= 0 || cheap(task);
-}
-
 /* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
  * next cut is one; and what does not pay. What follows the last boundary is kept too: the backward
  * pass starts there. */
@@ -203,9 +150,10 @@ static void drop_segments(struct seeding *s, int64_t most, double bytes_per_seco
     drop_nothing(s);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        bool boundary = s->crosses[t] >= 0 && since + s->saved[t] > most;
-        s->drop[t] = task->repeatable && !boundary && qn_pays(task, s->saved[t], bytes_per_second);
-        since = boundary ? 0 : since + s->saved[t];
+        bool boundary = s->boundaries.crosses[t] >= 0 && since + s->boundaries.saved[t] > most;
+        s->drop[t] = task->repeatable && !boundary &&
+                     qn_pays(task, s->boundaries.saved[t], bytes_per_second);
+        since = boundary ? 0 : since + s->boundaries.saved[t];
         if (boundary)
             last_boundary = t;
     }
@@ -213,19 +161,10 @@ static void drop_segments(struct seeding *s, int64_t most, double bytes_per_seco
         s->drop[t] = false;
 }
 
-static qn_status find_boundaries(struct seeding *s)
-{
-    for (int t = 0; t < s->problem->n_forward; t++)
-        s->total += s->saved[t];
-    int *last = last_forward_reads(s);
-    s->crosses = qn_arena_new(s->how->arena, int, (size_t)s->problem->n_forward + 1);
-    return last && s->crosses ? find_crosses(s, last, s->crosses) : out_of_memory(s->how);
-}
-
 static qn_status seed_segments(struct seeding *s)
 {
     for (int i = 0; i < s->sweep; i++) {
-        drop_segments(s, s->total / s->sweep * i, 0);
+        drop_segments(s, s->boundaries.total / s->sweep * i, 0);
         for (int w = 0; w < N_WINDOWS; w++)
             QN_TRY(add_candidate(s, QN_SEED_SEGMENTS, windows[w]));
     }
@@ -241,7 +180,7 @@ static qn_status seed_selective(struct seeding *s)
     QN_TRY(rank(s, repeats, &ranks, &count));
     for (int level = 1; count && level < LEVELS; level++)
         for (int i = 0; i < s->sweep; i++) {
-            drop_segments(s, s->total / s->sweep * i,
+            drop_segments(s, s->boundaries.total / s->sweep * i,
                           ranks[count * level / LEVELS].bytes_per_second);
             QN_TRY(add_candidate(s, QN_SEED_SELECTIVE, 0));
         }
@@ -277,7 +216,7 @@ static qn_status seed_dynamic(struct seeding *s)
     problem.n_tasks = qn_tasks_required(s->problem);
     problem.n_parking = 0;
     QN_TRY(keep_all_peak(s, &most));
-    if (!qn_sections_find(&problem, s->crosses, s->saved, s->how->arena, &sections) ||
+    if (!qn_sections_find(&problem, &s->boundaries, s->how->arena, &sections) ||
         !qn_dynamic_lists(&problem, &sections, most, s->how->arena, lists, &count))
         return out_of_memory(s->how);
     for (int i = 0; i < count; i++)
@@ -374,24 +313,6 @@ static qn_status seed_parked(struct seeding *s)
 
 /* --- all together --- */
 
-static qn_status find_saved(struct seeding *s)
-{
-    bool *read = qn_arena_new(s->how->arena, bool, (size_t)s->problem->n_values + 1);
-    if (!read)
-        return out_of_memory(s->how);
-    for (int t = s->problem->n_forward; t < qn_tasks_required(s->problem); t++)
-        for (int i = 0; i < s->problem->tasks[t].n_reads; i++)
-            read[s->problem->tasks[t].reads[i].value] = true;
-    for (int t = 0; t < s->problem->n_forward; t++) {
-        const struct qn_task *task = &s->problem->tasks[t];
-        for (int i = 0; i < task->n_writes; i++)
-            if (read[task->writes[i].value] &&
-                s->problem->values[task->writes[i].value].life == QN_LIFE_MICRO)
-                s->saved[t] += s->problem->values[task->writes[i].value].bytes;
-    }
-    return QN_OK;
-}
-
 static int compare_candidates(const void *a, const void *b)
 {
     const struct qn_candidate *x = a, *y = b;
@@ -451,8 +372,8 @@ static qn_status make_seeds(struct seeding *s)
     };
     const enum qn_recompute_mode mode = s->how->params->recompute;
     unsigned use = allowed[mode];
-    QN_TRY(find_saved(s));
-    QN_TRY(find_boundaries(s));
+    if (!qn_boundaries_find(s->problem, s->how->arena, &s->boundaries))
+        return out_of_memory(s->how);
     if (mode == QN_RECOMPUTE_AUTO)
         use &= ~s->how->without_seeds;
     for (int seed = 0; seed < QN_SEED_COUNT; seed++)
@@ -483,8 +404,7 @@ static qn_status make_candidates(const struct qn_lowering *scratch,
     struct seeding s = {.how = scratch, .problem = problem, .out = all, .sweep = sweep_of(problem)};
     *all = (struct qn_candidates){.items = qn_arena_new(scratch->arena, struct qn_candidate, MOST)};
     s.drop = qn_arena_new(scratch->arena, bool, (size_t)problem->n_tasks + 1);
-    s.saved = qn_arena_new(scratch->arena, int64_t, (size_t)problem->n_tasks + 1);
-    return all->items && s.drop && s.saved ? make_seeds(&s) : out_of_memory(scratch);
+    return all->items && s.drop ? make_seeds(&s) : out_of_memory(scratch);
 }
 
 qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,

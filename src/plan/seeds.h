@@ -31,10 +31,6 @@ struct qn_candidates {
     int count;
 };
 
-/* Whether a task, of which backward tasks read that many bytes, frees so many for a second of
- * recompute; what frees none goes with what it makes again. */
-bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second);
-
 /* Everything the mode allows, fastest first; of equally fast ones the smallest first; none that is
  * both slower and larger than another. Allocated from how->arena, without anything else. */
 qn_status qn_candidates_make(const struct qn_lowering *how, const struct qn_problem *problem,

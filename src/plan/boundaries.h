@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the forward pass may be cut, and what it is worth to drop a value.
+ */
+#ifndef QN_PLAN_BOUNDARIES_H
+#define QN_PLAN_BOUNDARIES_H
+
+#include "plan/problem.h"
+
+struct qn_boundaries {
+    int *crosses;   /* by forward task: the one value it makes if that is all that crosses to later
+                       forward tasks, but for what was uploaded; -1 otherwise */
+    int64_t *saved; /* by forward task: bytes that it writes and that backward tasks read */
+    int64_t total;  /* of them */
+};
+
+/* Allocated from `arena`. False when out of memory. */
+bool qn_boundaries_find(const struct qn_problem *problem, struct qn_arena *arena,
+                        struct qn_boundaries *boundaries);
+
+/* Whether making it again takes hardly any time for its bytes. */
+bool qn_is_cheap(const struct qn_task *task);
+
+/* Whether a task, of which backward tasks read that many bytes, frees so many for a second of
+ * recompute; what frees none goes with what it makes again. */
+bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second);
+
+#endif
