@@ -8,7 +8,6 @@
 #include "plan/stored.h"
 #include "support.h"
 
-#include <dirent.h>
 #include <string.h>
 
 #define MIB ((int64_t)1 << 20)
@@ -144,21 +143,6 @@ static void nothing_is_stored_without_a_folder(void **state)
 
 /* --- files that are not right --- */
 
-/* The path of the only file in the folder. */
-static void only_file(char path[2 * FOLDER_BYTES])
-{
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    int count = 0;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.') {
-            snprintf(path, 2 * FOLDER_BYTES, "%s/%s", folder, entry->d_name);
-            count++;
-        }
-    closedir(dir);
-    assert_int_equal(count, 1);
-}
-
 static void flip(const char *path, double where)
 {
     FILE *file = fopen(path, "r+b");
@@ -178,7 +162,7 @@ static void damage_is_noticed(void **state)
     char path[2 * FOLDER_BYTES];
     for (double where = 0; where <= 1; where += 0.125) {
         finds(graph, &params);
-        only_file(path);
+        only_file(folder, path);
         flip(path, where);
         assert_false(finds(graph, &params));
         assert_true(finds(graph, &params));
