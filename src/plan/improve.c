@@ -10,7 +10,7 @@
  * of it; moves for each task and target. Then targets in the middle between those, with lists on
  * both sides to begin from, and their moves; then the fewest bytes that anything needs, to the
  * byte. No target has more moves than `most`, whatever the number of tasks. */
-static const struct {
+static const struct effort {
     int steps, below;
     int64_t moves, between, most;
 } efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100, 65000},
@@ -22,6 +22,7 @@ struct improving {
     struct qn_arena *arena; /* for the lists */
     struct qn_problem problem;
     struct qn_candidates seeds;
+    const struct effort *effort;
     struct qn_lists *lists;
     int64_t peak[QN_MOST_LISTS]; /* by list */
 };
@@ -144,10 +145,10 @@ static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
 static qn_status search_all(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
-    const int steps = efforts[s->how.params->effort].steps;
-    const int below = efforts[s->how.params->effort].below;
-    const int64_t most_moves = efforts[s->how.params->effort].most;
-    int64_t moves = efforts[s->how.params->effort].moves * qn_tasks_required(&s->problem);
+    const int steps = s->effort->steps;
+    const int below = s->effort->below;
+    const int64_t most_moves = s->effort->most;
+    int64_t moves = s->effort->moves * qn_tasks_required(&s->problem);
     moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
     moves = moves < most_moves ? moves : most_moves;
     for (int i = steps - 1; i >= -below; i--) {
@@ -161,9 +162,9 @@ static qn_status search_all(struct improving *s)
 static qn_status search_between(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
-    const int steps = efforts[s->how.params->effort].steps;
-    const int64_t most_moves = efforts[s->how.params->effort].most;
-    int64_t moves = efforts[s->how.params->effort].between * qn_tasks_required(&s->problem);
+    const int steps = s->effort->steps;
+    const int64_t most_moves = s->effort->most;
+    int64_t moves = s->effort->between * qn_tasks_required(&s->problem);
     moves = moves < MOST_BETWEEN ? moves : MOST_BETWEEN;
     moves = moves < most_moves ? moves : most_moves;
     for (int i = steps - 1; moves && i >= 0; i--)
@@ -194,7 +195,16 @@ static qn_status search_least(struct improving *s)
     return QN_OK;
 }
 
-/* A graph that cannot be lowered is refused, aloud, where the plan is made. */
+static qn_status search_with(struct improving *s, qn_plan_effort effort)
+{
+    s->effort = &efforts[effort];
+    QN_TRY(search_all(s));
+    QN_TRY(search_between(s));
+    return search_least(s);
+}
+
+/* A thorough search goes on from what the default one finds, and so is never worse. A graph that
+ * cannot be lowered is refused, aloud, where the plan is made. */
 static qn_status find(struct improving *s, const struct qn_persist *persist)
 {
     bool lowered;
@@ -203,9 +213,8 @@ static qn_status find(struct improving *s, const struct qn_persist *persist)
         return QN_OK;
     QN_TRY(qn_candidates_make(&s->how, &s->problem, &s->seeds));
     s->lists->n_tasks = s->problem.n_tasks;
-    QN_TRY(search_all(s));
-    QN_TRY(search_between(s));
-    return search_least(s);
+    QN_TRY(search_with(s, QN_EFFORT_DEFAULT));
+    return s->how.params->effort == QN_EFFORT_THOROUGH ? search_with(s, QN_EFFORT_THOROUGH) : QN_OK;
 }
 
 qn_status qn_lists_find(const struct qn_lowering *how, const struct qn_persist *persist,
