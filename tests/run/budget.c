@@ -3,25 +3,20 @@
  * A budget that changes in the middle of a training: the same training, and never more bytes than
  * the larger of two budgets. Bytes are counted from outside where clcount is preloaded.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "counted.h"
 #include "support.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SAMPLES = 44, MICRO = 12, CHANGES = 10, UPDATES = 2 * (CHANGES + 1), MOST_POINTS = 400 };
-
-static qn_device *device;
-
-static unsigned long long (*largest_since)(void); /* of clcount; NULL: it is not there */
 
 struct trained {
     double loss[UPDATES];
@@ -168,22 +163,6 @@ static void a_budget_for_which_there_is_no_plan(void **state)
     test_close(&run);
     test_data_free(&data);
     qn_graph_destroy(&graph);
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    *(void **)&largest_since = dlsym(RTLD_DEFAULT, "clcount_largest_since");
-    print_message("  bytes are %scounted from outside\n", largest_since ? "" : "not ");
-    device = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(void)

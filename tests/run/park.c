@@ -3,7 +3,6 @@
  * What the forward pass makes goes to host memory and comes back: the same training in fewer bytes.
  * Bytes are counted from outside where clcount is preloaded.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,21 +10,13 @@
 #include <cmocka.h>
 
 #include "run/trainer.h"
-#include "support.h"
-#include "../support/folder.h"
+#include "same.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Five micro-batches and a remainder of a batch norm's group. */
-enum { SAMPLES = 44, FEWER = 20, MICRO = 8, WIDTH = 64, UPDATES = 4, MOST_POINTS = 600 };
-
-static qn_device *device;
-
-static unsigned long long (*largest_since)(void); /* of clcount; NULL: it is not there */
+enum { MICRO = 8, MOST_POINTS = 600 };
 
 static const qn_plan_params base = {
     .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .effort = QN_EFFORT_INSTANT};
@@ -68,58 +59,20 @@ static int64_t smallest(const qn_graph *graph, qn_plan_params params, bool park)
 
 /* --- training --- */
 
-struct trained {
-    float *weights;
-    int64_t count, parked_bytes;
-    qn_metrics metrics[UPDATES];
-};
-
-/* Batches of SAMPLES and, where `mixed`, of FEWER in turn. */
-static struct trained train(const qn_graph *graph, const qn_plan_params *params, bool mixed,
-                            bool poison)
-{
-    struct test_data data;
-    struct trained result;
-    qn_trainer_params trainer = trainer_params;
-    trainer.poison = poison;
-    trainer.clip = params->early_updates ? 0 : trainer.clip;
-    test_data_make(&data, SAMPLES, WIDTH);
-    if (largest_since)
-        largest_since();
-    struct test_run run = test_open(device, graph, params, &trainer);
-    for (int i = 0; i < UPDATES; i++)
-        result.metrics[i] = test_train(run.trainer, &data, mixed && i % 2 ? FEWER : SAMPLES, 1);
-    if (largest_since)
-        assert_int_equal(largest_since(), qn_plan_facts(run.plan)->peak_bytes);
-    result.parked_bytes = qn_plan_facts(run.plan)->parked_bytes;
-    result.count = test_weights(run.trainer, &result.weights);
-    test_close(&run);
-    test_data_free(&data);
-    return result;
-}
-
-static void assert_same(const struct trained *a, const struct trained *b)
-{
-    assert_int_equal(a->count, b->count);
-    assert_memory_equal(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
-    for (int i = 0; i < UPDATES; i++) {
-        assert_false(a->metrics[i].skipped || b->metrics[i].skipped);
-        assert_true(a->metrics[i].loss == b->metrics[i].loss);
-        assert_true(a->metrics[i].grad_norm == b->metrics[i].grad_norm);
-    }
-}
-
 /* Keeping all against plans that park, in the fewest bytes and in more. */
 static void check(const qn_graph *graph, const qn_plan_params *params, bool mixed)
 {
     qn_plan_params keep = *params;
+    qn_trainer_params trainer = trainer_params;
     keep.recompute = QN_RECOMPUTE_NONE;
-    struct trained want = train(graph, &keep, mixed, false);
-    assert_int_equal(want.parked_bytes, 0);
+    trainer.clip = params->early_updates ? 0 : trainer.clip;
+    struct trained want = train(graph, &keep, &trainer, mixed);
+    assert_int_equal(want.info.parked_bytes, 0);
     for (int which = SMALLEST; which <= FASTEST; which++) {
         const qn_plan_params small = parked(graph, params, which);
-        struct trained have = train(graph, &small, mixed, which != MIDDLE);
-        assert_true(have.parked_bytes > 0);
+        trainer.poison = which != MIDDLE;
+        struct trained have = train(graph, &small, &trainer, mixed);
+        assert_true(have.info.parked_bytes > 0);
         assert_same(&have, &want);
         free(have.weights);
     }
@@ -370,7 +323,7 @@ static void a_budget_that_changes(void **state)
     qn_graph *graph = test_cnn(QN_F32);
     qn_plan_params params = parked(graph, &base, SMALLEST);
     const int64_t budgets[] = {base.budget, params.budget, parked(graph, &base, FASTEST).budget};
-    struct trained want = train(graph, &base, false, false);
+    struct trained want = train(graph, &base, &trainer_params, false);
     test_data_make(&data, SAMPLES, WIDTH);
     struct test_run run = test_open(device, graph, &params, &trainer_params);
     for (int i = 0; i < UPDATES; i++) {
@@ -394,65 +347,18 @@ static void a_budget_that_changes(void **state)
 static void data_that_cannot_be_fetched(void **state)
 {
     (void)state;
-    struct test_data data;
-    struct trained have;
     qn_graph *graph = test_mlp(WIDTH, true);
     const qn_plan_params params = parked(graph, &base, SMALLEST);
-    struct trained want = train(graph, &params, false, false);
-    test_data_make(&data, SAMPLES, WIDTH);
-    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
-    struct test_run run = test_open(device, graph, &params, &trainer_params);
-    for (int i = 0; i < UPDATES; i++) {
-        data.fail_at = data.fetched + 1 + 5 * i;
-        while (qn_trainer_step(run.trainer, &cycle, NULL) != QN_OK)
-            data.fail_at = 0;
-        assert_int_equal(qn_trainer_finish(run.trainer, &have.metrics[i]), QN_OK);
-    }
-    have.count = test_weights(run.trainer, &have.weights);
-    assert_same(&have, &want);
-    free(have.weights);
-    free(want.weights);
-    test_close(&run);
-    test_data_free(&data);
+    check_fetch_fails(graph, &params, &trainer_params, 5);
     qn_graph_destroy(&graph);
 }
 
 static void goes_on_from_a_checkpoint(void **state)
 {
     (void)state;
-    struct test_data data;
-    struct trained have;
-    struct test_run second;
-    qn_checkpoint *checkpoint;
-    char folder[FOLDER_BYTES];
-    make_folder(folder);
     qn_graph *graph = test_cnn(QN_F32);
     const qn_plan_params params = parked(graph, &base, SMALLEST);
-    struct trained want = train(graph, &params, false, false);
-    test_data_make(&data, SAMPLES, WIDTH);
-    struct test_run first = test_open(device, graph, &params, &trainer_params);
-    for (int i = 0; i < UPDATES / 2; i++)
-        have.metrics[i] = test_train(first.trainer, &data, SAMPLES, 1);
-    assert_int_equal(qn_checkpoint_save(first.trainer, folder, NULL), QN_OK);
-    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
-    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
-    assert_true(qn_plan_facts(second.plan)->parked_bytes > 0);
-    assert_true(qn_plan_facts(second.plan)->hash == qn_plan_facts(first.plan)->hash);
-    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan,
-                                     &qn_checkpoint_describe(checkpoint)->trainer),
-                     QN_OK);
-    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
-    for (int i = UPDATES / 2; i < UPDATES; i++)
-        have.metrics[i] = test_train(second.trainer, &data, SAMPLES, 1);
-    have.count = test_weights(second.trainer, &have.weights);
-    assert_same(&have, &want);
-    remove_folder(folder);
-    free(have.weights);
-    free(want.weights);
-    qn_checkpoint_close(&checkpoint);
-    test_close(&first);
-    test_close(&second);
-    test_data_free(&data);
+    assert_true(check_resumes(graph, &params, &trainer_params).parked_bytes > 0);
     qn_graph_destroy(&graph);
 }
 
@@ -482,22 +388,6 @@ static void a_profile_shows_them(void **state)
     test_close(&run);
     test_data_free(&data);
     qn_graph_destroy(&graph);
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    *(void **)&largest_since = dlsym(RTLD_DEFAULT, "clcount_largest_since");
-    print_message("  bytes are %scounted from outside\n", largest_since ? "" : "not ");
-    device = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(void)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Trainings of a few updates on made-up data that have to be the same to the bit, with their bytes
+ * counted. All abort the test on failure.
+ */
+#ifndef QN_TESTS_RUN_SAME_H
+#define QN_TESTS_RUN_SAME_H
+
+#include "counted.h"
+#include "support.h"
+
+/* With micro-batches of 8 or 16: several, and a remainder of a batch norm's group. */
+enum { SAMPLES = 44, FEWER = 20, WIDTH = 64, UPDATES = 4 };
+
+struct trained {
+    float *weights; /* freed with free() */
+    int64_t count;
+    qn_metrics metrics[UPDATES];
+    qn_plan_info info; /* of the plan at its end */
+};
+
+/* Batches of SAMPLES and, where `mixed`, of FEWER in turn. */
+struct trained train(const qn_graph *graph, const qn_plan_params *params,
+                     const qn_trainer_params *trainer, bool mixed);
+
+void assert_same(const struct trained *a, const struct trained *b);
+
+/* The same training where, in each update, one call for data fails first, the next one `stride`
+ * calls later each time. */
+void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
+                       const qn_trainer_params *trainer, int stride);
+
+/* The same training from a checkpoint in its middle on, by the same plan; gives its facts. */
+qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
+                           const qn_trainer_params *trainer);
+
+#endif
