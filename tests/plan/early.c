@@ -14,28 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_POINTS = 400 };
-
 static const qn_model_option depth18[] = {{"depth", "18"}}, depth16[] = {{"depth", "16"}};
 
-/* Budgets of the plans with early updates, upwards. */
-struct budgets {
-    int64_t bytes[MOST_POINTS];
-    int count;
-};
-
-static struct budgets find(const qn_graph *graph, qn_plan_params params)
+static bool is_early(const qn_plan_point *point)
 {
-    static qn_plan_point points[MOST_POINTS];
-    struct budgets found = {.count = 0};
-    params.budget = INT64_C(3) << 30;
+    return point->early_updates;
+}
+
+static struct test_budgets find(const qn_graph *graph, qn_plan_params params)
+{
     params.early_updates = true;
-    qn_plan *plan = test_plan(graph, &params);
-    const int count = qn_plan_frontier(plan, points, MOST_POINTS);
-    for (int i = 0; i < count; i++)
-        if (points[i].early_updates)
-            found.bytes[found.count++] = points[i].bytes;
-    qn_plan_destroy(&plan);
+    const struct test_budgets found = test_budgets(graph, &params, is_early);
     assert_true(found.count > 0);
     return found;
 }
@@ -58,7 +47,7 @@ static void check_model(qn_graph *graph, int64_t batch, qn_optimizer_kind kind)
 {
     const qn_plan_params params = {
         .batch = {batch, batch / 2}, .micro_batch = batch, .optimizer = {.kind = kind}};
-    const struct budgets budgets = find(graph, params);
+    const struct test_budgets budgets = find(graph, params);
     for (int i = 0; i < LOOKS; i++) {
         const int64_t budget = budgets.bytes[i * (budgets.count - 1) / (LOOKS - 1)];
         qn_plan *plan = plan_early(graph, params, budget);

@@ -13,28 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_POINTS = 800 };
-
 static const qn_model_option depth18[] = {{"depth", "18"}};
 
-/* Budgets of the plans that park, upwards. */
-struct budgets {
-    int64_t bytes[MOST_POINTS];
-    int count;
-};
-
-static struct budgets find(const qn_graph *graph, qn_plan_params params)
+static bool parks(const qn_plan_point *point)
 {
-    static qn_plan_point points[MOST_POINTS];
-    struct budgets found = {.count = 0};
-    params.budget = INT64_C(3) << 30;
-    qn_plan *plan = test_plan(graph, &params);
-    const int count = qn_plan_frontier(plan, points, MOST_POINTS);
-    for (int i = 0; i < count; i++)
-        if (points[i].parked_bytes)
-            found.bytes[found.count++] = points[i].bytes;
-    qn_plan_destroy(&plan);
-    return found;
+    return point->parked_bytes > 0;
+}
+
+static struct test_budgets find(const qn_graph *graph, qn_plan_params params)
+{
+    return test_budgets(graph, &params, parks);
 }
 
 static qn_plan *plan_parked(const qn_graph *graph, qn_plan_params params, int64_t budget)
@@ -54,7 +42,7 @@ enum { LOOKS = 4 };
 static void check_model(qn_graph *graph, qn_plan_params params)
 {
     params.park = true;
-    const struct budgets budgets = find(graph, params);
+    const struct test_budgets budgets = find(graph, params);
     assert_true(budgets.count > 1);
     for (int i = 0; i < LOOKS; i++) {
         const int64_t budget = budgets.bytes[i * (budgets.count - 1) / (LOOKS - 1)];
@@ -120,7 +108,7 @@ static void parks_where_it_is_cheaper(void **state)
     const int64_t least = smallest(graph, without);
     assert_true(smallest(graph, fast) < least && smallest(graph, slow) < least);
     assert_true(seconds(graph, fast, least) < seconds(graph, without, least));
-    const struct budgets parked = find(graph, slow);
+    const struct test_budgets parked = find(graph, slow);
     assert_true(parked.count > 0 && parked.bytes[parked.count - 1] < least);
     qn_graph_destroy(&graph);
 }

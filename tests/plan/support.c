@@ -69,6 +69,23 @@ qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params)
     return plan;
 }
 
+struct test_budgets test_budgets(const qn_graph *graph, const qn_plan_params *params,
+                                 bool (*wanted)(const qn_plan_point *point))
+{
+    static qn_plan_point points[TEST_MOST_POINTS];
+    struct test_budgets found = {.count = 0};
+    qn_plan_params roomy = *params;
+    roomy.budget = INT64_C(3) << 30;
+    qn_plan *plan = test_plan(graph, &roomy);
+    const int count = qn_plan_frontier(plan, points, TEST_MOST_POINTS);
+    assert_in_range(count, 1, TEST_MOST_POINTS);
+    for (int i = 0; i < count; i++)
+        if (wanted(&points[i]))
+            found.bytes[found.count++] = points[i].bytes;
+    qn_plan_destroy(&plan);
+    return found;
+}
+
 /* --- invariants --- */
 
 /* On the device, or in host memory: pool -1. */

@@ -20,6 +20,15 @@ qn_graph *test_chain(int length, int64_t width);
 /* Plans or aborts the test. */
 qn_plan *test_plan(const qn_graph *graph, const qn_plan_params *params);
 
+/* Budgets of the points of a frontier that are wanted, upwards. */
+enum { TEST_MOST_POINTS = 800 };
+struct test_budgets {
+    int64_t bytes[TEST_MOST_POINTS];
+    int count;
+};
+struct test_budgets test_budgets(const qn_graph *graph, const qn_plan_params *params,
+                                 bool (*wanted)(const qn_plan_point *point));
+
 /* Storages alive together never overlap and stay inside their pools; every step reads storages that
  * are alive; the sum of live bytes is what the program says; the peak is within the budget. */
 void test_invariants(const qn_plan *plan);
