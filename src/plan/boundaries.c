@@ -3,7 +3,8 @@
 
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
-bool qn_is_cheap(const struct qn_task *task)
+/* Whether making it again takes hardly any time for its bytes. */
+static bool is_cheap(const struct qn_task *task)
 {
     return task->repeatable && task->kind == QN_TASK_GROUP &&
            task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
@@ -12,7 +13,7 @@ bool qn_is_cheap(const struct qn_task *task)
 bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second)
 {
     return saved > 0 ? (double)saved >= bytes_per_second * task->seconds
-                     : bytes_per_second <= 0 || qn_is_cheap(task);
+                     : bytes_per_second <= 0 || is_cheap(task);
 }
 
 /* `read`, by value, is zeroed to begin: whether backward tasks read it. */

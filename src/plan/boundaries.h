@@ -18,9 +18,6 @@ struct qn_boundaries {
 bool qn_boundaries_find(const struct qn_problem *problem, struct qn_arena *arena,
                         struct qn_boundaries *boundaries);
 
-/* Whether making it again takes hardly any time for its bytes. */
-bool qn_is_cheap(const struct qn_task *task);
-
 /* Whether a task, of which backward tasks read that many bytes, frees so many for a second of
  * recompute; what frees none goes with what it makes again. */
 bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second);

@@ -14,7 +14,7 @@ static const struct effort {
     int steps, below;
     int64_t moves, between, most;
 } efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100, 65000},
-               [QN_EFFORT_THOROUGH] = {24, 6, 10000, 1000, INT64_MAX}};
+               [QN_EFFORT_THOROUGH] = {48, 6, 10000, 1000, 1500000}};
 enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000, LEAST = 4, MOVES_LEAST = 40000 };
 
 struct improving {
@@ -185,13 +185,17 @@ static int64_t next_peak(const struct improving *s, int64_t than)
     return least;
 }
 
-/* Plans for the fewest bytes have lists without a byte to spare. */
+/* Plans for the fewest bytes have lists without a byte to spare: from the list itself, which is
+ * hard to leave, and from the next one that needs more. */
 static qn_status search_least(struct improving *s)
 {
     int64_t peak = next_peak(s, 0);
-    for (uint64_t i = 0; peak && i < LEAST; i++, peak = next_peak(s, peak))
+    for (uint64_t i = 0; peak && i < LEAST; i++, peak = next_peak(s, peak)) {
+        QN_TRY(search_from(s, next_above(s, peak),
+                           &(struct qn_anneal_params){peak, MOVES_LEAST, i + 1, false}));
         QN_TRY(search_from(s, best_for(s, peak),
                            &(struct qn_anneal_params){peak, MOVES_LEAST, i + 1, true}));
+    }
     return QN_OK;
 }
 

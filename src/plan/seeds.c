@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Five seeds. Keep-all recomputes nothing. Cheap-ones recomputes what is bound by memory rather
- * than arithmetic, most bytes per second first, in prefixes of that order. Segments cuts the
- * forward pass where a single value crosses and keeps those values only, by a sweep over segment
- * sizes (Chen et al., "Training deep nets with sublinear memory cost", 2016: greedy by size,
- * swept), and by how long what is made again is held. Selective keeps the boundaries of segments
- * and, between them, what gives the fewest bytes per second of recompute: chains of cheap tasks
- * through a whole network, as residual sums are, are then never made again from its beginning.
- * Dynamic programming is dynamic.c. Parked gives up more and more of the values of some of all
- * these to host memory.
+ * Five seeds. Keep-all recomputes nothing. Segments cuts the forward pass where a single value
+ * crosses and keeps those values only, by a sweep over segment sizes (Chen et al., "Training deep
+ * nets with sublinear memory cost", 2016: greedy by size, swept), and by how long what is made
+ * again is held. Selective keeps the boundaries of segments and, between them, what gives the
+ * fewest bytes per second of recompute: chains of cheap tasks through a whole network, as residual
+ * sums are, are then never made again from its beginning. Cuts (cut.c) know no segments: they free
+ * bytes at one moment for the fewest seconds. Dynamic programming is dynamic.c. Parked gives up
+ * more and more of the values of some of all these to host memory.
  */
 #include "base/log.h"
+#include "plan/cut.h"
 #include "plan/dynamic.h"
 #include "plan/improve.h"
 #include "plan/park.h"
@@ -22,11 +22,12 @@
 
 /* Sizes of a sweep; fewer where there are more tasks than that: each is simulated. */
 enum { SWEEP = 32, FULL_SWEEP = 1000, LEAST_SWEEP = 8, LEVELS = 8, PARKED = 8 };
+static const double EARLY = 0.2; /* of cuts */
 static const int windows[] = {0, 12, 8, 6, 4, 3, 2, 1};
 enum {
     N_WINDOWS = sizeof windows / sizeof *windows,
-    MOST = SWEEP * (N_WINDOWS + LEVELS) + QN_MOST_DYNAMIC + QN_MOST_LISTS +
-           (SWEEP + 1) * (PARKED + 1) + 2
+    MOST = SWEEP * (N_WINDOWS + LEVELS + N_WINDOWS * QN_MOST_MOMENTS) + QN_MOST_DYNAMIC +
+           QN_MOST_LISTS + (SWEEP + 1) * (PARKED + 1) + 2
 };
 
 static qn_status out_of_memory(const struct qn_lowering *how)
@@ -86,58 +87,6 @@ static qn_status seed_keep_all(struct seeding *s)
     return add_candidate(s, QN_SEED_KEEP_ALL, 0);
 }
 
-/* --- cheap ones --- */
-
-struct rank {
-    double bytes_per_second;
-    int task;
-};
-
-static int compare_ranks(const void *a, const void *b)
-{
-    const struct rank *x = a, *y = b;
-    if (x->bytes_per_second != y->bytes_per_second)
-        return x->bytes_per_second > y->bytes_per_second ? -1 : 1;
-    return x->task - y->task;
-}
-
-static bool repeats(const struct qn_task *task)
-{
-    return task->repeatable && task->kind == QN_TASK_GROUP;
-}
-
-/* The tasks that free something and of which `fits` is true, the most bytes for a second first. */
-static qn_status rank(const struct seeding *s, bool (*fits)(const struct qn_task *),
-                      struct rank **ranks, int *count)
-{
-    *ranks = qn_arena_new(s->how->arena, struct rank, (size_t)s->problem->n_forward + 1);
-    *count = 0;
-    if (!*ranks)
-        return out_of_memory(s->how);
-    for (int t = 0; t < s->problem->n_forward; t++) {
-        const struct qn_task *task = &s->problem->tasks[t];
-        if (fits(task) && s->boundaries.saved[t] > 0)
-            (*ranks)[(*count)++] = (struct rank){(double)s->boundaries.saved[t] / task->seconds, t};
-    }
-    qsort(*ranks, (size_t)*count, sizeof **ranks, compare_ranks);
-    return QN_OK;
-}
-
-static qn_status seed_cheap(struct seeding *s)
-{
-    struct rank *ranks;
-    int count;
-    QN_TRY(rank(s, qn_is_cheap, &ranks, &count));
-    const int stride = count / s->sweep + 1;
-    drop_nothing(s);
-    for (int i = 0; i < count; i++) {
-        s->drop[ranks[i].task] = true;
-        if ((i + 1) % stride == 0 || i + 1 == count)
-            QN_TRY(add_candidate(s, QN_SEED_CHEAP, 0));
-    }
-    return QN_OK;
-}
-
 /* --- segments --- */
 
 /* Keeps the makers of boundaries: whenever the saved bytes since the last boundary pass `most`, the
@@ -173,17 +122,63 @@ static qn_status seed_segments(struct seeding *s)
 
 /* --- selective --- */
 
+static int compare_downwards(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* Bytes for a second of each task that may run again and frees something, downwards. */
+static qn_status find_rates(const struct seeding *s, double **rates, int *count)
+{
+    *rates = qn_arena_new(s->how->arena, double, (size_t)s->problem->n_forward + 1);
+    *count = 0;
+    if (!*rates)
+        return out_of_memory(s->how);
+    for (int t = 0; t < s->problem->n_forward; t++) {
+        const struct qn_task *task = &s->problem->tasks[t];
+        if (task->repeatable && task->kind == QN_TASK_GROUP && s->boundaries.saved[t] > 0)
+            (*rates)[(*count)++] = (double)s->boundaries.saved[t] / task->seconds;
+    }
+    qsort(*rates, (size_t)*count, sizeof **rates, compare_downwards);
+    return QN_OK;
+}
+
 static qn_status seed_selective(struct seeding *s)
 {
-    struct rank *ranks;
+    double *rates;
     int count;
-    QN_TRY(rank(s, repeats, &ranks, &count));
+    QN_TRY(find_rates(s, &rates, &count));
     for (int level = 1; count && level < LEVELS; level++)
         for (int i = 0; i < s->sweep; i++) {
-            drop_segments(s, s->boundaries.total / s->sweep * i,
-                          ranks[count * level / LEVELS].bytes_per_second);
+            drop_segments(s, s->boundaries.total / s->sweep * i, rates[count * level / LEVELS]);
             QN_TRY(add_candidate(s, QN_SEED_SELECTIVE, 0));
         }
+    return QN_OK;
+}
+
+/* --- cuts --- */
+
+static qn_status add_cut(struct seeding *s, const struct qn_cut *cut)
+{
+    memcpy(s->drop, cut->drop, (size_t)s->problem->n_tasks * sizeof *s->drop);
+    for (int w = 0; w < N_WINDOWS; w++)
+        QN_TRY(add_candidate(s, QN_SEED_CUTS, windows[w]));
+    return QN_OK;
+}
+
+static qn_status seed_cuts(struct seeding *s)
+{
+    struct qn_cut cuts[QN_MOST_CUTS];
+    int moments[QN_MOST_MOMENTS], n_moments, count;
+    if (!qn_moments_find(s->problem, s->how->arena, moments, &n_moments))
+        return out_of_memory(s->how);
+    for (int m = 0; m < n_moments; m++) {
+        if (!qn_cuts_find(s->problem, moments[m], EARLY, s->sweep, s->how->arena, cuts, &count))
+            return out_of_memory(s->how);
+        for (int i = 0; i < count; i++)
+            QN_TRY(add_cut(s, &cuts[i]));
+    }
     return QN_OK;
 }
 
@@ -360,12 +355,12 @@ static qn_status copy_candidates(const struct qn_lowering *how, const struct qn_
 static qn_status make_seeds(struct seeding *s)
 {
     static qn_status (*const seeds[])(struct seeding *) = {
-        seed_keep_all, seed_cheap,  seed_segments, seed_selective,
-        seed_dynamic,  seed_chosen, seed_lists};
+        seed_keep_all, seed_segments, seed_selective, seed_cuts,
+        seed_dynamic,  seed_chosen,   seed_lists};
     static const unsigned allowed[] = {
-        [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_CHEAP |
-                              1u << QN_SEED_SEGMENTS | 1u << QN_SEED_SELECTIVE |
-                              1u << QN_SEED_DYNAMIC | 1u << QN_SEED_LISTS,
+        [QN_RECOMPUTE_AUTO] = 1u << QN_SEED_KEEP_ALL | 1u << QN_SEED_SEGMENTS |
+                              1u << QN_SEED_SELECTIVE | 1u << QN_SEED_CUTS | 1u << QN_SEED_DYNAMIC |
+                              1u << QN_SEED_LISTS,
         [QN_RECOMPUTE_NONE] = 1u << QN_SEED_KEEP_ALL,
         [QN_RECOMPUTE_ALL] = 1u << QN_SEED_SEGMENTS,
         [QN_RECOMPUTE_CHOSEN] = 1u << QN_SEED_CHOSEN,

@@ -10,9 +10,9 @@
 
 enum qn_seed {
     QN_SEED_KEEP_ALL,
-    QN_SEED_CHEAP,
     QN_SEED_SEGMENTS,
     QN_SEED_SELECTIVE,
+    QN_SEED_CUTS,
     QN_SEED_DYNAMIC,
     QN_SEED_CHOSEN,
     QN_SEED_LISTS,  /* found by local search before: how->lists */

@@ -25,7 +25,7 @@ enum { MICRO = 16, BUDGETS = 8, MOST_POINTS = 500, FEWEST = 12, MOST_OPERATORS =
 
 static const double NEAR = 0.03, NOT_FAR = 0.1, ROUNDING = 1e-9;
 
-static int gated = BUDGETS - 2, seeds = 2, first_seed = 1;
+static int gated = BUDGETS, seeds = 2, first_seed = 1;
 static qn_plan_effort effort = QN_EFFORT_DEFAULT;
 
 /* A planned graph. There are two micro-steps: in the second one all that is persistent is there

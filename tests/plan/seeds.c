@@ -15,11 +15,11 @@
 
 enum {
     KEEP_ALL = 1 << QN_SEED_KEEP_ALL,
-    CHEAP = 1 << QN_SEED_CHEAP,
     SEGMENTS = 1 << QN_SEED_SEGMENTS,
     SELECTIVE = 1 << QN_SEED_SELECTIVE,
+    CUTS = 1 << QN_SEED_CUTS,
     DYNAMIC = 1 << QN_SEED_DYNAMIC,
-    ALL_SEEDS = KEEP_ALL | CHEAP | SEGMENTS | SELECTIVE | DYNAMIC
+    ALL_SEEDS = KEEP_ALL | SEGMENTS | SELECTIVE | CUTS | DYNAMIC
 };
 
 static double seconds_of(const qn_graph *graph, const qn_plan_params *params, unsigned without)
@@ -75,29 +75,41 @@ static void keep_all_wins_with_room(void **state)
     qn_graph_destroy(&graph);
 }
 
-static void cheap_ones_win_with_little_less(void **state)
+static qn_graph *transformer(void)
 {
-    (void)state;
-    qn_graph *graph = test_model("cnn", NULL, 0);
-    qn_plan_params params = {.budget = 400 * MIB, .batch = {256}, .micro_batch = 64};
+    const qn_model_data text = {.channels = 1, .height = 1, .width = 128, .classes = 500};
+    const qn_model_option options[] = {
+        {"layers", "4"}, {"heads", "4"}, {"width", "64"}, {"fused", "0"}};
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    assert_int_equal(qn_model_build(graph, "gpt", &text, options, 4), QN_OK);
+    return graph;
+}
+
+static void check_transformer(double share, unsigned seed)
+{
+    qn_graph *graph = transformer();
+    qn_plan_params params = {.budget = 800 * MIB, .batch = {8}, .micro_batch = 8};
     qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes * 9 / 10;
-    assert_wins(all->graph, &params, CHEAP);
+    params.budget = (int64_t)(share * (double)all->info.peak_bytes);
+    assert_wins(all->graph, &params, seed);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }
 
-/* A chain with more cuts than dynamic programming has sections, and few bytes. */
-static void segments_win_on_a_long_chain(void **state)
+/* Scores and their softmax in each of the layers: some are made again, and what they are made of is
+ * kept. */
+static void cuts_win_on_attention(void **state)
 {
     (void)state;
-    qn_graph *graph = test_chain(26, 32);
-    qn_plan_params params = {.budget = 800 * MIB, .batch = {4096}, .micro_batch = 4096};
-    qn_plan *all = test_plan(graph, &params);
-    params.budget = all->info.peak_bytes * 33 / 200;
-    assert_wins(all->graph, &params, SEGMENTS);
-    qn_plan_destroy(&all);
-    qn_graph_destroy(&graph);
+    check_transformer(0.67, CUTS);
+}
+
+/* Whole layers, each when its time comes. */
+static void segments_win_with_few_bytes(void **state)
+{
+    (void)state;
+    check_transformer(0.265, SEGMENTS);
 }
 
 /* Each value is made again as often as its bytes are worth, from the nearest one that is there. */
@@ -133,8 +145,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hardly_more_is_placed_than_is_found),
         cmocka_unit_test(keep_all_wins_with_room),
-        cmocka_unit_test(cheap_ones_win_with_little_less),
-        cmocka_unit_test(segments_win_on_a_long_chain),
+        cmocka_unit_test(cuts_win_on_attention),
+        cmocka_unit_test(segments_win_with_few_bytes),
         cmocka_unit_test(dynamic_programming_wins_on_a_chain),
         cmocka_unit_test(selective_wins_on_residual_blocks),
     };
