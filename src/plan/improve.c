@@ -8,13 +8,14 @@
 
 /* Targets between keeping all and the smallest seed, and below that one, in steps of half a share
  * of it; moves for each task and target. Then targets in the middle between those, with lists on
- * both sides to begin from, and their moves; then the fewest bytes that anything needs, to the
- * byte. No target has more moves than `most`, whatever the number of tasks. */
+ * both sides to begin from, and their moves. All this some times over, since what one target finds
+ * is where the next ones begin; then the fewest bytes that anything needs, to the byte. No target
+ * has more moves than `most`, whatever the number of tasks. */
 static const struct effort {
-    int steps, below;
+    int steps, below, passes;
     int64_t moves, between, most;
-} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 60, 100, 65000},
-               [QN_EFFORT_THOROUGH] = {48, 6, 10000, 1000, 1500000}};
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 1, 60, 100, 65000},
+               [QN_EFFORT_THOROUGH] = {48, 6, 4, 10000, 1000, 300000}};
 enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000, LEAST = 4, MOVES_LEAST = 40000 };
 
 struct improving {
@@ -23,6 +24,7 @@ struct improving {
     struct qn_problem problem;
     struct qn_candidates seeds;
     const struct effort *effort;
+    int pass;
     struct qn_lists *lists;
     int64_t peak[QN_MOST_LISTS]; /* by list */
 };
@@ -136,8 +138,11 @@ static qn_status search_from(struct improving *s, const struct qn_steps *from,
 static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
 {
     const struct qn_steps from[] = {*best_for(s, target), *next_above(s, target)};
-    for (uint64_t i = 0; i < sizeof from / sizeof *from; i++)
-        QN_TRY(search_from(s, &from[i], &(struct qn_anneal_params){target, moves, i + 1, false}));
+    const int count = sizeof from / sizeof *from;
+    for (int i = 0; i < count; i++) {
+        const uint64_t seed = (uint64_t)(s->pass * count + i + 1);
+        QN_TRY(search_from(s, &from[i], &(struct qn_anneal_params){target, moves, seed, false}));
+    }
     return QN_OK;
 }
 
@@ -202,8 +207,10 @@ static qn_status search_least(struct improving *s)
 static qn_status search_with(struct improving *s, qn_plan_effort effort)
 {
     s->effort = &efforts[effort];
-    QN_TRY(search_all(s));
-    QN_TRY(search_between(s));
+    for (s->pass = 0; s->pass < s->effort->passes; s->pass++) {
+        QN_TRY(search_all(s));
+        QN_TRY(search_between(s));
+    }
     return search_least(s);
 }
 

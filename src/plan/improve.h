@@ -7,7 +7,7 @@
 
 #include "plan/schedule.h"
 
-enum { QN_MOST_LISTS = 256 }; /* at least two for each target of all searches */
+enum { QN_MOST_LISTS = 1024 }; /* at least two for each target of all passes */
 
 struct qn_lists {
     struct qn_steps items[QN_MOST_LISTS];
