@@ -14,7 +14,7 @@
 static const struct effort {
     int steps, below, passes;
     int64_t moves, between, most;
-} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 1, 60, 100, 65000},
+} efforts[] = {[QN_EFFORT_DEFAULT] = {8, 2, 1, 60, 100, 40000},
                [QN_EFFORT_THOROUGH] = {48, 6, 4, 10000, 1000, 300000}};
 enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000, LEAST = 4, MOVES_LEAST = 40000 };
 

@@ -9,39 +9,61 @@
 
 static void add_to(struct qn_timeline *t, int node, int64_t bytes)
 {
-    t->largest[node] += bytes;
+    t->tree[node].largest += bytes;
     if (node < t->slots)
-        t->sum[node] += bytes;
+        t->tree[node].sum += bytes;
 }
 
-static void gather_above(struct qn_timeline *t, int node)
+/* False when nothing changed. */
+static bool gather(struct qn_timeline *t, int node)
 {
-    while (node >>= 1) {
-        const int64_t left = t->largest[2 * node], right = t->largest[2 * node + 1];
-        t->largest[node] = (left > right ? left : right) + t->sum[node];
-    }
+    const int64_t left = t->tree[2 * node].largest, right = t->tree[2 * node + 1].largest;
+    const int64_t before = t->tree[node].largest;
+    t->tree[node].largest = (left > right ? left : right) + t->tree[node].sum;
+    return t->tree[node].largest != before;
 }
 
+/* From the leaves at both ends up, with what lies between them, to the node above both; from there
+ * on as far as anything changes. */
 static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
 {
     if (span.start > span.end || !bytes)
         return;
-    int left = span.start + t->slots, right = span.end + t->slots + 1;
-    for (int l = left, r = right; l < r; l >>= 1, r >>= 1) {
-        if (l & 1)
-            add_to(t, l++, bytes);
-        if (r & 1)
-            add_to(t, --r, bytes);
+    int left = span.start + t->slots, right = span.end + t->slots;
+    add_to(t, left, bytes);
+    if (left != right)
+        add_to(t, right, bytes);
+    for (; left >> 1 != right >> 1; left >>= 1, right >>= 1) {
+        if (!(left & 1))
+            add_to(t, left + 1, bytes);
+        if (right & 1)
+            add_to(t, right - 1, bytes);
+        gather(t, left >> 1);
+        gather(t, right >> 1);
     }
-    gather_above(t, left);
-    gather_above(t, right - 1);
+    while ((left >>= 1) && gather(t, left))
+        ;
+}
+
+/* What held one span holds another now: only what is in one of them changes. */
+static void move_span(struct qn_timeline *t, struct qn_span old, struct qn_span now, int64_t bytes)
+{
+    if (old.start > old.end || now.start > now.end) {
+        add_span(t, old, -bytes);
+        add_span(t, now, bytes);
+        return;
+    }
+    add_span(t, (struct qn_span){now.start, old.start - 1}, bytes);
+    add_span(t, (struct qn_span){old.start, now.start - 1}, -bytes);
+    add_span(t, (struct qn_span){old.end + 1, now.end}, bytes);
+    add_span(t, (struct qn_span){now.end + 1, old.end}, -bytes);
 }
 
 /* --- lives --- */
 
 static bool is_micro(const struct qn_timeline *t, int value)
 {
-    return t->problem->values[value].life == QN_LIFE_MICRO;
+    return t->briefs[value].micro;
 }
 
 enum use { USE_NONE, USE_READ, USE_WRITE };
@@ -65,12 +87,11 @@ static int list_events(struct qn_timeline *t, int value)
     int count = 0;
     for (int u = t->users[value]; u < t->users[value + 1]; u++) {
         const struct qn_runs *runs = &t->runs[t->user[u]];
-        const bool write = use_of(&t->problem->tasks[t->user[u]], value) == USE_WRITE;
         for (int r = 0; r < runs->count; r++) {
             int at = count++;
             for (; at > 0 && events[at - 1].slot > runs->slot[r]; at--)
                 events[at] = events[at - 1];
-            events[at] = (struct qn_event){runs->slot[r], write};
+            events[at] = (struct qn_event){runs->slot[r], t->writes[u]};
         }
     }
     return count;
@@ -120,18 +141,15 @@ static bool takes_over(const struct qn_timeline *t, int task, int value, int slo
 static void hold(struct qn_timeline *t, int value, int before)
 {
     struct qn_lives *lives = &t->lives[value];
-    const int64_t bytes = qn_round_up(t->problem->values[value].bytes, t->alignment);
     for (int i = 0; i < lives->count || i < before; i++) {
         struct qn_span now = {0, -1};
         if (i < lives->count) {
             now = lives->life[i];
-            now.start += takes_over(t, t->task[now.start], value, now.start);
+            if (t->briefs[value].heir)
+                now.start += takes_over(t, t->task[now.start], value, now.start);
         }
         const struct qn_span old = i < before ? lives->held[i] : (struct qn_span){0, -1};
-        if (old.start == now.start && old.end == now.end)
-            continue;
-        add_span(t, old, -bytes);
-        add_span(t, now, bytes);
+        move_span(t, old, now, t->briefs[value].bytes);
         lives->held[i] = now;
     }
 }
@@ -227,7 +245,7 @@ int qn_timeline_peak_slot(const struct qn_timeline *t)
 {
     int node = 1;
     while (node < t->slots)
-        node = 2 * node + (t->largest[2 * node + 1] > t->largest[2 * node]);
+        node = 2 * node + (t->tree[2 * node + 1].largest > t->tree[2 * node].largest);
     return node - t->slots;
 }
 
@@ -251,6 +269,21 @@ bool qn_timeline_steps(const struct qn_timeline *t, struct qn_arena *arena, stru
 }
 
 /* --- opening --- */
+
+static bool make_briefs(struct qn_timeline *t, struct qn_arena *arena)
+{
+    const struct qn_problem *p = t->problem;
+    t->briefs = qn_arena_alloc(arena, (size_t)p->n_values + 1, sizeof *t->briefs);
+    for (int v = 0; t->briefs && v < p->n_values; v++) {
+        t->briefs[v].bytes = qn_round_up(p->values[v].bytes, t->alignment);
+        t->briefs[v].micro = p->values[v].life == QN_LIFE_MICRO;
+    }
+    for (int task = 0; t->briefs && task < p->n_tasks; task++)
+        for (int i = 0; i < p->tasks[task].n_writes; i++)
+            t->briefs[p->tasks[task].writes[i].value].heir |=
+                p->tasks[task].writes[i].in_place >= 0;
+    return t->briefs;
+}
 
 /* Lists pairs (of, item) by `of`: where[of] .. where[of + 1] in list[]. Called once to count and,
  * once the sums are there, once to fill. */
@@ -303,6 +336,15 @@ static bool sum_up(struct listing *l, int values, struct qn_arena *arena)
     return l->list;
 }
 
+static bool list_writes(struct qn_timeline *t, struct qn_arena *arena)
+{
+    t->writes = qn_arena_new(arena, bool, (size_t)t->users[t->problem->n_values] + 1);
+    for (int v = 0; t->writes && v < t->problem->n_values; v++)
+        for (int u = t->users[v]; u < t->users[v + 1]; u++)
+            t->writes[u] = use_of(&t->problem->tasks[t->user[u]], v) == USE_WRITE;
+    return t->writes;
+}
+
 static bool list_all(struct qn_timeline *t, struct qn_arena *arena)
 {
     const int values = t->problem->n_values;
@@ -318,7 +360,7 @@ static bool list_all(struct qn_timeline *t, struct qn_arena *arena)
     t->users = users.where;
     t->heir = heirs.list;
     t->heirs = heirs.where;
-    return true;
+    return list_writes(t, arena);
 }
 
 /* Room for all runs of the tasks that use one value. */
@@ -337,10 +379,9 @@ static bool allocate(struct qn_timeline *t, struct qn_arena *arena)
     t->task = qn_arena_new(arena, int, (size_t)t->slots);
     t->runs = qn_arena_alloc(arena, (size_t)t->problem->n_tasks + 1, sizeof *t->runs);
     t->lives = qn_arena_alloc(arena, (size_t)t->problem->n_values + 1, sizeof *t->lives);
-    t->sum = qn_arena_new(arena, int64_t, (size_t)t->slots * 2);
-    t->largest = qn_arena_new(arena, int64_t, (size_t)t->slots * 2);
-    return t->task && t->runs && t->lives && t->sum && t->largest && list_all(t, arena) &&
-           allocate_events(t, arena);
+    t->tree = qn_arena_alloc(arena, (size_t)t->slots * 2, sizeof *t->tree);
+    return t->task && t->runs && t->lives && t->tree && make_briefs(t, arena) &&
+           list_all(t, arena) && allocate_events(t, arena);
 }
 
 bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,

@@ -30,13 +30,20 @@ struct qn_timeline {
         struct qn_span life[QN_MOST_RUNS]; /* from a write to the last use before the next */
         struct qn_span held[QN_MOST_RUNS]; /* the same without what another's bytes hold */
     } * lives;                             /* by value */
-    int *user, *users; /* tasks that write or read each value, one list after another; where */
-    int *heir, *heirs; /* values that may take over the bytes of each; likewise */
+    struct qn_brief {
+        int64_t bytes;    /* of whole units of the alignment */
+        bool micro, heir; /* lives between steps; may take over bytes */
+    } * briefs;           /* by value: what every move asks, side by side */
+    int *user, *users;    /* tasks that write or read each value, one list after another; where */
+    bool *writes;         /* beside user: it writes the value */
+    int *heir, *heirs;    /* values that may take over the bytes of each; likewise */
     struct qn_event {
         int slot;
         bool write;
-    } * events;             /* of one value at a time */
-    int64_t *sum, *largest; /* the tree: added to a whole subtree; the largest sum under a node */
+    } * events; /* of one value at a time */
+    struct qn_branch {
+        int64_t sum, largest; /* added to the whole subtree; the largest sum under it */
+    } * tree;
 };
 
 /* Whether something is made more often than QN_MOST_RUNS, which a timeline does not take. False
@@ -58,7 +65,7 @@ void qn_timeline_remove(struct qn_timeline *timeline, int task, int slot);
 
 static inline int64_t qn_timeline_peak(const struct qn_timeline *timeline)
 {
-    return timeline->largest[1];
+    return timeline->tree[1].largest;
 }
 
 /* The first slot of those where it is reached. */
