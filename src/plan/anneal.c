@@ -327,8 +327,7 @@ static bool open(struct annealer *a, const struct qn_problem *problem, const str
     if (!a->movable || !a->best_task)
         return false;
     for (int t = 0; t < problem->n_tasks; t++)
-        if ((problem->tasks[t].repeatable && problem->tasks[t].kind == QN_TASK_GROUP) ||
-            problem->tasks[t].kind == QN_TASK_FETCH)
+        if (qn_task_repeats(&problem->tasks[t]) || problem->tasks[t].kind == QN_TASK_FETCH)
             a->movable[a->n_movable++] = t;
     a->objective = objective_of(a);
     a->best = INFINITY;

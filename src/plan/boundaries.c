@@ -6,8 +6,7 @@ static const double CHEAP_FLOPS_PER_BYTE = 8;
 /* Whether making it again takes hardly any time for its bytes. */
 static bool is_cheap(const struct qn_task *task)
 {
-    return task->repeatable && task->kind == QN_TASK_GROUP &&
-           task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
+    return qn_task_repeats(task) && task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
 }
 
 bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second)

@@ -41,11 +41,6 @@ static int value_node(const struct cutting *c, int value)
     return FIRST + c->problem->n_forward + value;
 }
 
-static bool can_repeat(const struct qn_task *task)
-{
-    return task->repeatable && task->kind == QN_TASK_GROUP;
-}
-
 /* Whether its bytes are a matter of choice. */
 static bool is_made(const struct cutting *c, int value)
 {
@@ -73,10 +68,11 @@ static void add_task(struct cutting *c, int task)
 static void add_value(struct cutting *c, int value, double seconds_per_byte)
 {
     const int maker = c->problem->producer[value];
-    const double price =
-        seconds_per_byte * (double)qn_cut_weight(c->problem, value, c->early) * UNITS;
+    const double bytes = (double)qn_cut_weight(c->problem, value, c->early);
+    const double price = fmin(seconds_per_byte * bytes * UNITS, (double)UNBOUNDED / 2);
     qn_flow_add(&c->flow, value_node(c, value),
-                can_repeat(&c->problem->tasks[maker]) ? task_node(maker) : SINK, (int64_t)price);
+                qn_task_repeats(&c->problem->tasks[maker]) ? task_node(maker) : SINK,
+                (int64_t)price);
     if (c->later[value])
         qn_flow_add(&c->flow, SOURCE, value_node(c, value), UNBOUNDED);
 }
@@ -86,7 +82,8 @@ static void read_cut(struct cutting *c, struct qn_cut *cut)
     cut->bytes = 0;
     cut->seconds = 0;
     for (int t = 0; t < c->problem->n_forward; t++) {
-        cut->drop[t] = can_repeat(&c->problem->tasks[t]) && qn_flow_reaches(&c->flow, task_node(t));
+        cut->drop[t] =
+            qn_task_repeats(&c->problem->tasks[t]) && qn_flow_reaches(&c->flow, task_node(t));
         cut->seconds += cut->drop[t] ? c->problem->tasks[t].seconds : 0;
     }
     for (int v = 0; v < c->problem->n_values; v++)
@@ -113,7 +110,7 @@ static bool make_cut(struct cutting *c, double seconds_per_byte, struct qn_arena
         return false;
     qn_flow_clear(&c->flow);
     for (int t = 0; t < c->problem->n_forward; t++)
-        if (can_repeat(&c->problem->tasks[t]))
+        if (qn_task_repeats(&c->problem->tasks[t]))
             add_task(c, t);
     for (int v = 0; v < c->problem->n_values; v++)
         if (is_made(c, v))
@@ -238,7 +235,7 @@ static void add_loads(const struct qn_problem *p, const int *first, const int *l
             continue;
         const int maker = p->producer[v], from = first[v] > p->n_forward ? first[v] : p->n_forward;
         const int end = p->values[v].life == QN_LIFE_CYCLE ? qn_tasks_required(p) - 1 : last[v];
-        const bool free = maker >= 0 && can_repeat(&p->tasks[maker]);
+        const bool free = maker >= 0 && qn_task_repeats(&p->tasks[maker]);
         for (int t = from; t <= end; t++)
             *(free ? &loads[t].free : &loads[t].fixed) += p->values[v].bytes;
     }

@@ -134,7 +134,7 @@ static void run_forward(struct table *t, int section, bool first_pass)
 {
     for (int i = t->sections[section].first; i <= t->sections[section].last; i++) {
         const struct qn_task *task = &t->problem->tasks[i];
-        if (first_pass || (task->repeatable && task->kind == QN_TASK_GROUP))
+        if (first_pass || qn_task_repeats(task))
             append(t, i);
     }
 }

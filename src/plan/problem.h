@@ -180,6 +180,12 @@ static inline int qn_tasks_required(const struct qn_problem *problem)
     return problem->n_tasks - problem->n_parking;
 }
 
+/* Whether it may be run again. */
+static inline bool qn_task_repeats(const struct qn_task *task)
+{
+    return task->repeatable && task->kind == QN_TASK_GROUP;
+}
+
 static inline bool qn_task_parks(const struct qn_task *task)
 {
     return task->kind == QN_TASK_STORE || task->kind == QN_TASK_FETCH;

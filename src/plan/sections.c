@@ -28,11 +28,6 @@ struct sectioning {
     bool *drop;
 };
 
-static bool repeats(const struct qn_task *task)
-{
-    return task->repeatable && task->kind == QN_TASK_GROUP;
-}
-
 static int64_t bytes_of(const struct sectioning *s, int value)
 {
     return qn_round_up(s->problem->values[value].bytes, s->problem->facts->alignment);
@@ -261,7 +256,7 @@ static void begin_section(struct sectioning *s, struct qn_section *section)
         s->bytes[section->in] = section->in_bytes;
     }
     for (int t = section->first; t <= section->last; t++)
-        if (repeats(&s->problem->tasks[t])) {
+        if (qn_task_repeats(&s->problem->tasks[t])) {
             take_task(s, t);
             section->seconds += s->problem->tasks[t].seconds;
         }
@@ -302,7 +297,7 @@ static void walk_others(struct sectioning *s)
     const struct qn_problem *p = s->problem;
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].life == QN_LIFE_MICRO &&
-            (p->producer[v] < 0 || !repeats(&p->tasks[p->producer[v]])))
+            (p->producer[v] < 0 || !qn_task_repeats(&p->tasks[p->producer[v]])))
             s->bytes[v] = bytes_of(s, v);
     for (int i = 0; i < s->out->count; i++) {
         struct qn_section *section = &s->out->items[i];
@@ -312,7 +307,7 @@ static void walk_others(struct sectioning *s)
         }
         section->gradients = s->live;
         for (int t = section->last; t >= section->first; t--)
-            if (repeats(&p->tasks[t]))
+            if (qn_task_repeats(&p->tasks[t]))
                 step_back(s, &p->tasks[t]);
     }
     s->live = 0;

@@ -137,7 +137,7 @@ static qn_status find_rates(const struct seeding *s, double **rates, int *count)
         return out_of_memory(s->how);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        if (task->repeatable && task->kind == QN_TASK_GROUP && s->boundaries.saved[t] > 0)
+        if (qn_task_repeats(task) && s->boundaries.saved[t] > 0)
             (*rates)[(*count)++] = (double)s->boundaries.saved[t] / task->seconds;
     }
     qsort(*rates, (size_t)*count, sizeof **rates, compare_downwards);
@@ -238,9 +238,9 @@ static qn_status seed_chosen(struct seeding *s)
     drop_nothing(s);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        s->drop[t] = task->repeatable && task->kind == QN_TASK_GROUP &&
-                     (s->problem->persist->graph->nodes[task->node].recompute ||
-                      named(s->how->params->chosen, task->name));
+        s->drop[t] =
+            qn_task_repeats(task) && (s->problem->persist->graph->nodes[task->node].recompute ||
+                                      named(s->how->params->chosen, task->name));
     }
     return add_candidate(s, QN_SEED_CHOSEN, 0);
 }
