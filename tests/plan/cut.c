@@ -174,8 +174,8 @@ static void fewer_cuts_are_some_of_them(void **state)
     }
 }
 
-/* Much is kept until backward task 1; at task 3 a value that it makes weighs more than a quarter of
- * that. */
+/* Much is kept until backward task 1, which makes what stays to the end; with what task 3 makes
+ * that weighs more than a quarter of what was kept. */
 static void moments_are_where_bytes_are_scarce(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void moments_are_where_bytes_are_scarce(void **state)
     r.tasks[BACK + 1].writes[0].value = VALUES - 2;
     r.tasks[BACK + 3].writes[0].value = VALUES - 1;
     r.producer[VALUES - 2] = r.producer[VALUES - 1] = -1;
-    r.values[VALUES - 2] = (struct qn_value){.bytes = 1, .life = QN_LIFE_MICRO};
+    r.values[VALUES - 2] = (struct qn_value){.bytes = 300, .life = QN_LIFE_CYCLE};
     r.values[VALUES - 1] = (struct qn_value){.bytes = 400, .life = QN_LIFE_MICRO};
     assert_true(qn_moments_find(&r.problem, &arena, moments, &count));
     assert_int_equal(count, 2);
