@@ -146,16 +146,21 @@ static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
     return QN_OK;
 }
 
+/* Between `least` and `most` moves for a target, in proportion to the tasks. */
+static int64_t moves_for(const struct improving *s, int64_t each, int64_t least, int64_t most)
+{
+    const int64_t moves = each * qn_tasks_required(&s->problem);
+    most = most < s->effort->most ? most : s->effort->most;
+    return moves > most ? most : moves < least ? least : moves;
+}
+
 /* From many bytes to few: each target begins where the one above it ended. */
 static qn_status search_all(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = s->effort->steps;
     const int below = s->effort->below;
-    const int64_t most_moves = s->effort->most;
-    int64_t moves = s->effort->moves * qn_tasks_required(&s->problem);
-    moves = moves > LEAST_MOVES ? moves : LEAST_MOVES;
-    moves = moves < most_moves ? moves : most_moves;
+    const int64_t moves = moves_for(s, s->effort->moves, LEAST_MOVES, INT64_MAX);
     for (int i = steps - 1; i >= -below; i--) {
         const int64_t target =
             i < 0 ? least + least * i / (4 * below) : least + (most - least) * i / steps;
@@ -168,10 +173,7 @@ static qn_status search_between(struct improving *s)
 {
     const int64_t most = s->seeds.items[0].peak, least = s->seeds.items[s->seeds.count - 1].peak;
     const int steps = s->effort->steps;
-    const int64_t most_moves = s->effort->most;
-    int64_t moves = s->effort->between * qn_tasks_required(&s->problem);
-    moves = moves < MOST_BETWEEN ? moves : MOST_BETWEEN;
-    moves = moves < most_moves ? moves : most_moves;
+    const int64_t moves = moves_for(s, s->effort->between, 0, MOST_BETWEEN);
     for (int i = steps - 1; moves && i >= 0; i--)
         QN_TRY(search_for(s, least + (most - least) * (2 * i + 1) / (2 * steps), moves));
     return QN_OK;

@@ -333,10 +333,7 @@ static void a_budget_that_changes(void **state)
         if (i + 1 < UPDATES)
             assert_int_equal(qn_trainer_set_budget(run.trainer, budgets[i]), QN_OK);
     }
-    have.count = test_weights(run.trainer, &have.weights);
-    assert_same(&have, &want);
-    free(have.weights);
-    free(want.weights);
+    check_end(run.trainer, &have, &want);
     test_close(&run);
     test_data_free(&data);
     qn_graph_destroy(&graph);

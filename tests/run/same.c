@@ -36,6 +36,14 @@ void assert_same(const struct trained *a, const struct trained *b)
     }
 }
 
+void check_end(qn_trainer *trainer, struct trained *have, struct trained *want)
+{
+    have->count = test_weights(trainer, &have->weights);
+    assert_same(have, want);
+    free(have->weights);
+    free(want->weights);
+}
+
 void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
                        const qn_trainer_params *trainer, int stride)
 {
@@ -50,10 +58,7 @@ void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
             data.fail_at = 0;
         assert_int_equal(qn_trainer_finish(run.trainer, &have.metrics[i]), QN_OK);
     }
-    have.count = test_weights(run.trainer, &have.weights);
-    assert_same(&have, &want);
-    free(have.weights);
-    free(want.weights);
+    check_end(run.trainer, &have, &want);
     test_close(&run);
     test_data_free(&data);
 }
@@ -91,10 +96,7 @@ qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
     for (int i = UPDATES / 2; i < UPDATES; i++)
         have.metrics[i] = test_train(second.trainer, &data, SAMPLES, 1);
     have.info = *qn_plan_facts(second.plan);
-    have.count = test_weights(second.trainer, &have.weights);
-    assert_same(&have, &want);
-    free(have.weights);
-    free(want.weights);
+    check_end(second.trainer, &have, &want);
     test_close(&first);
     test_close(&second);
     test_data_free(&data);

@@ -25,6 +25,10 @@ struct trained train(const qn_graph *graph, const qn_plan_params *params,
 
 void assert_same(const struct trained *a, const struct trained *b);
 
+/* The weights at the end of a training become `have`'s, which has to be the same; frees those of
+ * both. */
+void check_end(qn_trainer *trainer, struct trained *have, struct trained *want);
+
 /* The same training where, in each update, one call for data fails first, the next one `stride`
  * calls later each time. */
 void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
