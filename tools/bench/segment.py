@@ -63,10 +63,13 @@ class UNet(torch.nn.Module):
         self.up = torch.nn.ModuleList(Level(2 * size, size) for size in sizes[:-1])
         self.head = torch.nn.Conv2d(width, CLASSES, 1)
         for layer in self.modules():
-            if isinstance(layer, torch.nn.Conv2d | torch.nn.ConvTranspose2d):
+            if isinstance(layer, torch.nn.Conv2d):
                 torch.nn.init.kaiming_normal_(layer.weight)
-                if layer.bias is not None:
-                    torch.nn.init.zeros_(layer.bias)
+            elif isinstance(layer, torch.nn.ConvTranspose2d):   # an output sums a weight a channel
+                torch.nn.init.normal_(layer.weight, std=(2 / layer.in_channels) ** 0.5)
+        for name, values in self.named_parameters():
+            if name.endswith('bias'):
+                torch.nn.init.zeros_(values)
 
     def forward(self, x):
         beside = []

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes tests/golden/networks.h: what PyTorch makes of torchvision's networks and of a small GPT.
+"""Writes tests/golden/networks.h: what PyTorch makes of torchvision's networks, of small GPTs and of
+a U-Net.
 
 Usage: networks.py > tests/golden/networks.h      (needs PyTorch and torchvision; seen with 1.13.1
                                                    and 0.14.1, four minutes)
@@ -68,12 +69,13 @@ def start(name, shape, stream):
     return torch.from_numpy(u.astype(np.float32).reshape(shape))
 
 
-def images(side):
+def images(size):
     """Coloured squares with some noise: noise alone would look alike everywhere after some layers,
     and batch norm would leave rounding."""
-    noise = bits(INPUT, SAMPLES * 3 * side * side).reshape(SAMPLES, 3, side, side) % np.uint64(256)
-    corners = np.arange(side) // SQUARE * SQUARE
-    pixels = (np.uint64(7) * noise[:, :, corners][:, :, :, corners] + noise) // np.uint64(8)
+    shape = (SAMPLES, *size)
+    noise = bits(INPUT, int(np.prod(shape))).reshape(shape) % np.uint64(256)
+    rows, columns = (np.arange(side) // SQUARE * SQUARE for side in size[1:])
+    pixels = (np.uint64(7) * noise[:, :, rows][:, :, :, columns] + noise) // np.uint64(8)
     mean, deviation = (torch.tensor(v).double().reshape(3, 1, 1) for v in (MEAN, DEVIATION))
     return (torch.from_numpy(pixels.astype(np.float64)) / 255 - mean) / deviation
 
@@ -88,6 +90,12 @@ def summary(values, stream):
     return np.linalg.norm(values), values @ uniform(stream, len(values))
 
 
+def loss_of(logits, labels):
+    """Classes are the second dimension of images, the last of all else."""
+    rows = logits.movedim(1, -1) if logits.dim() == 4 else logits
+    return nn.functional.cross_entropy(rows.flatten(0, -2), labels)
+
+
 def measure(network, dtype):
     """Of the logits, the loss and every tensor."""
     net = network.make()
@@ -99,7 +107,7 @@ def measure(network, dtype):
     x = x.to(dtype) if x.is_floating_point() else x
     labels = integers(LABELS, SAMPLES * network.labels, network.classes)
     logits = summary(net.eval()(x), LOGITS)
-    loss = nn.functional.cross_entropy(net.train()(x).reshape(-1, network.classes), labels)
+    loss = loss_of(net.train()(x), labels)
     loss.backward()
     values = {name: value.grad for name, value in net.named_parameters()}
     values = {**net.state_dict(), **values}
@@ -135,7 +143,7 @@ class Network:
     def input(self):
         if self.model == "gpt":
             return integers(INPUT, (SAMPLES, self.size[2]), self.classes)
-        return images(self.size[1])
+        return images(self.size)
 
 
 def pictures(name, model, options, side, make):
@@ -230,11 +238,59 @@ def gpt(name, tied, fused):
                    lambda: GPT(3, 2, 48, 20, 65, tied))
 
 
+class Level(nn.Module):
+    """Two convolutions with batch norm; on the way up, behind what doubles the image (`double`, as
+    Quern names it, is a method of every module, too: it is found among the modules alone)."""
+
+    def __init__(self, before, channels, up):
+        super().__init__()
+        if up:
+            self.double = nn.ConvTranspose2d(before, channels, 2, stride=2)
+        self.conv1 = nn.Conv2d(2 * channels if up else before, channels, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+
+    def forward(self, x, beside=None):
+        if beside is not None:
+            x = self._modules["double"](x, output_size=beside.shape[2:])
+            x = torch.cat([beside, x], 1)
+        return self.bn2(self.conv2(self.bn1(self.conv1(x)).relu())).relu()
+
+
+class UNet(nn.Module):
+    def __init__(self, depth, width, classes):
+        super().__init__()
+        sizes = [width << level for level in range(depth)]
+        for number, (before, channels) in enumerate(zip([3, *sizes], sizes)):
+            self.add_module(f"down{number}", Level(before, channels, False))
+        for number in range(depth - 1):
+            self.add_module(f"up{number}", Level(sizes[number + 1], sizes[number], True))
+        self.head = nn.Conv2d(width, classes, 1)
+        self.depth = depth
+
+    def forward(self, x):
+        beside = []
+        for number in range(self.depth):
+            x = self._modules[f"down{number}"](nn.functional.max_pool2d(x, 2) if number else x)
+            beside.append(x)
+        for number in reversed(range(self.depth - 1)):
+            x = self._modules[f"up{number}"](x, beside[number])
+        return self.head(x)
+
+
+def segmentation(depth, width, height, columns, classes):
+    """Sides that are odd at one level or another."""
+    options = {"depth": depth, "width": width, "group": SAMPLES}
+    return Network("unet", "unet", options, (3, height, columns), classes, height * columns,
+                   lambda: UNet(depth, width, classes))
+
+
 NETWORKS = [residual(depth) for depth in (18, 34, 50, 101, 152)] + [
     plain(11, False, 224, 7), plain(13, False, 64, 2), plain(16, False, 64, 1),
     plain(19, False, 64, 2), plain(11, True, 64, 1), plain(13, True, 64, 2),
     plain(16, True, 64, 2), plain(19, True, 64, 1), gpt("gpt_tied", True, True),
-    gpt("gpt", False, True), gpt("gpt_steps", True, False)]
+    gpt("gpt", False, True), gpt("gpt_steps", True, False), segmentation(4, 6, 41, 30, 5)]
 
 
 # --- writing ---
