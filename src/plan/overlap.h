@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which boxes live together, and in which sections of time.
+ */
+#ifndef QN_PLAN_OVERLAP_H
+#define QN_PLAN_OVERLAP_H
+
+#include "base/arena.h"
+#include <quern/plan.h>
+
+/* A section is a part of the time in which the same boxes live as at some moment of it, and no
+ * more. */
+struct qn_overlap {
+    int count, n_sections;
+    int *first, *end;            /* by box: its sections are [first, end) */
+    int *neighbour, *neighbours; /* boxes that live together with each, one list after another;
+                                    where each begins, count + 1 of them */
+    int *member, *members;       /* boxes of each section, likewise */
+};
+
+/* The sections alone. Allocated from `arena`. False when out of memory. */
+bool qn_overlap_sections(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
+                         struct qn_arena *arena);
+/* The sections and the lists. Likewise. */
+bool qn_overlap_make(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
+                     struct qn_arena *arena);
+
+#endif
