@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is shown of a plan: text, SVG, JSON that adds up, and where one tensor lives.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((int64_t)1 << 20)
+
+static int count_text(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static int recomputed_writes(const struct qn_phase_run *phase)
+{
+    int count = 0;
+    for (int i = 0; i < phase->n_steps; i++)
+        if (phase->steps[i].recomputed)
+            count += phase->problem->tasks[phase->steps[i].task].n_writes;
+    return count;
+}
+
+/* What recomputed steps write begins to live again; nothing else does. */
+static void explains_what_is_recomputed(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 1000 * MIB, .batch = {64}};
+    qn_plan *plan = test_plan(graph, &params);
+    params.budget = plan->info.smallest_budget;
+    qn_plan_destroy(&plan);
+    plan = test_plan(graph, &params);
+    int again = 0;
+    for (int n = 0; n < plan->graph->n_nodes; n++) {
+        char *text;
+        const qn_status status = qn_plan_explain(plan, plan->graph->nodes[n].name, &text);
+        again += text ? count_text(text, "  made again in step ") : 0;
+        assert_true(status == QN_OK ? *text : !text);
+        free(text);
+    }
+    assert_true(again > 0);
+    assert_int_equal(again, recomputed_writes(&plan->program.phases[0]));
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void explains_no_tensor_that_is_not_there(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {256}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *text;
+    assert_int_equal(qn_plan_explain(plan, "nobody", &text), QN_ERR_ARGUMENT);
+    assert_null(text);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void prints(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const qn_plan_params params = {.budget = 16 * MIB, .batch = {256}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *texts[] = {qn_plan_text(plan), qn_plan_json(plan), qn_plan_svg(plan),
+                     qn_plan_variants_json(plan)};
+    const char *const wanted[] = {"planned peak", "\"peak_bytes_planned\"", "</svg>", "conv2d"};
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(texts[i]);
+        assert_non_null(strstr(texts[i], wanted[i]));
+        free(texts[i]);
+    }
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static double number_in(const cJSON *from, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    assert_true(cJSON_IsNumber(item));
+    return item->valuedouble;
+}
+
+static double sum_of(const cJSON *list)
+{
+    double sum = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) sum += item->valuedouble;
+    return sum;
+}
+
+static int count_recomputed(const cJSON *steps)
+{
+    int count = 0;
+    const cJSON *step;
+    cJSON_ArrayForEach(step, steps)
+    {
+        assert_true(cJSON_GetArraySize(step) == 2 || cJSON_GetArraySize(step) == 3);
+        count += cJSON_GetArraySize(step) == 3;
+    }
+    return count;
+}
+
+static void json_adds_up(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    const qn_plan_params params = {.budget = 8 * MIB, .batch = {250}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *text = qn_plan_json(plan), *variants = qn_plan_variants_json(plan);
+    cJSON *json = cJSON_Parse(text), *table = cJSON_Parse(variants);
+    assert_non_null(json);
+    assert_true(cJSON_IsArray(table) && cJSON_GetArraySize(table) > 50);
+    const cJSON *phases = cJSON_GetObjectItemCaseSensitive(json, "phases");
+    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(phases, 0), "steps");
+    assert_int_equal(cJSON_GetArraySize(phases), plan->program.n_phases);
+    assert_int_equal(cJSON_GetArraySize(steps), number_in(json, "steps"));
+    assert_true(number_in(json, "recomputed_steps") > 0);
+    assert_int_equal(count_recomputed(steps), number_in(json, "recomputed_steps"));
+    assert_true(sum_of(cJSON_GetObjectItemCaseSensitive(json, "bytes_by_tag")) ==
+                number_in(json, "live_bytes"));
+    assert_true(sum_of(cJSON_GetObjectItemCaseSensitive(json, "pools")) +
+                    number_in(json, "clblast_bytes") ==
+                number_in(json, "peak_bytes_planned"));
+    assert_true(number_in(json, "micro_batch") * number_in(json, "micro_steps") +
+                    number_in(json, "remainder") ==
+                number_in(json, "batch"));
+    cJSON_Delete(json);
+    cJSON_Delete(table);
+    free(text);
+    free(variants);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(explains_what_is_recomputed),
+        cmocka_unit_test(explains_no_tensor_that_is_not_there),
+        cmocka_unit_test(prints),
+        cmocka_unit_test(json_adds_up),
+    };
+    return cmocka_run_group_tests_name("shown", tests, NULL, NULL);
+}
