@@ -29,7 +29,7 @@ static void print_row(const struct bench *b, const qn_bench_record *r)
     char variant[64];
     snprintf(variant, sizeof variant, "%s%s%s%s", r->variant, *r->setting ? ":" : "", r->setting,
              r->chosen ? " *" : "");
-    printf("  %-16s %-18s ", r->group, variant);
+    printf("  %-21s %-18s ", r->group, variant);
     if (r->outcome == QN_BENCH_TIMED)
         printf("%10.3f ms %8.1f GFLOP/s %3.0f %% %7.1f GB/s %3.0f %%\n", 1e3 * r->seconds,
                1e-9 * r->flops / r->seconds, share(r->flops, r->seconds, b->ceilings.flops),

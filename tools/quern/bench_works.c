@@ -62,6 +62,20 @@ static void conv2d(qn_graph *graph, const struct work *work)
                                                   .groups = groups}));
 }
 
+/* Of two images. size: images, channels of both, height and width, output channels, kernel */
+static void conv2d_of_two(qn_graph *graph, const struct work *work)
+{
+    const int64_t c = work->size[1], side = work->size[2], o = work->size[3], k = work->size[4];
+    const int64_t half = c / 2, dim[] = {QN_BATCH, half, side, side};
+    const int padding = (int)(k / 2);
+    const qn_init init = qn_init_fan_in(c * k * k);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 4, dim), y = qn_input(graph, "y", QN_F32, 4, dim);
+    qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){o, c, k, k}, &init);
+    y = qn_bias(graph, y, qn_parameter(graph, "shift of y", 1, &half, NULL));
+    minimise(graph, qn_conv2d_concat(graph, wanted(graph, x, half), y, weight, (qn_tensor){0},
+                                     &(qn_conv2d_params){.padding = {padding, padding}}));
+}
+
 /* size: images, channels, height and width, output channels, kernel and stride */
 static void conv_transpose2d(qn_graph *graph, const struct work *work)
 {
@@ -220,6 +234,9 @@ const struct work works[] = {
     {"conv2d", "depthwise 3x3 512 14", {8, 512, 14, 512, 3, 1, 512}, conv2d},
     {"conv2d", "depthwise 5x5 256 14", {8, 256, 14, 256, 5, 1, 256}, conv2d},
     {"conv2d", "depthwise 7x7 384 14", {8, 384, 14, 384, 7, 1, 384}, conv2d},
+    {"conv2d", "two images 3x3 32-16 512", {2, 32, 512, 16, 3}, conv2d_of_two},
+    {"conv2d", "two images 3x3 128-64 128", {2, 128, 128, 64, 3}, conv2d_of_two},
+    {"conv2d", "two images 3x3 512-256 32", {2, 512, 32, 256, 3}, conv2d_of_two},
     {"conv_transpose2d", "2x2/2 32-16 256", {2, 32, 256, 16, 2}, conv_transpose2d},
     {"conv_transpose2d", "2x2/2 128-64 64", {2, 128, 64, 64, 2}, conv_transpose2d},
     {"conv_transpose2d", "2x2/2 512-256 16", {2, 512, 16, 256, 2}, conv_transpose2d},
