@@ -95,8 +95,9 @@ static int draw_slot(struct annealer *a, int task)
     const struct qn_timeline *t = &a->timeline;
     const struct qn_task *maker = &t->problem->tasks[task];
     const int value = maker->writes[draw_below(a, maker->n_writes)].value;
-    const int users = t->users[value + 1] - t->users[value];
-    const struct qn_runs *runs = &t->runs[t->user[t->users[value] + draw_below(a, users)]];
+    const int users = t->uses.users[value + 1] - t->uses.users[value];
+    const int user = t->uses.user[t->uses.users[value] + draw_below(a, users)];
+    const struct qn_runs *runs = &t->runs[user];
     if (!runs->count || draw_below(a, 4) == 0)
         return draw_below(a, t->slots);
     int slot = runs->slot[draw_below(a, runs->count)];

@@ -66,32 +66,18 @@ static bool is_micro(const struct qn_timeline *t, int value)
     return t->briefs[value].micro;
 }
 
-enum use { USE_NONE, USE_READ, USE_WRITE };
-
-/* What the task does with the value: a write that adds is a read. */
-static enum use use_of(const struct qn_task *task, int value)
-{
-    for (int i = 0; i < task->n_writes; i++)
-        if (task->writes[i].value == value)
-            return task->writes[i].accumulates ? USE_READ : USE_WRITE;
-    for (int i = 0; i < task->n_reads; i++)
-        if (task->reads[i].value == value)
-            return USE_READ;
-    return USE_NONE;
-}
-
 /* Lists the runs that use the value, in order, in t->events; gives their number. */
 static int list_events(struct qn_timeline *t, int value)
 {
     struct qn_event *events = t->events;
     int count = 0;
-    for (int u = t->users[value]; u < t->users[value + 1]; u++) {
-        const struct qn_runs *runs = &t->runs[t->user[u]];
+    for (int u = t->uses.users[value]; u < t->uses.users[value + 1]; u++) {
+        const struct qn_runs *runs = &t->runs[t->uses.user[u]];
         for (int r = 0; r < runs->count; r++) {
             int at = count++;
             for (; at > 0 && events[at - 1].slot > runs->slot[r]; at--)
                 events[at] = events[at - 1];
-            events[at] = (struct qn_event){runs->slot[r], t->writes[u]};
+            events[at] = (struct qn_event){runs->slot[r], t->uses.writes[u]};
         }
     }
     return count;
@@ -129,7 +115,7 @@ static bool takes_over(const struct qn_timeline *t, int task, int value, int slo
     while (maker->writes[w].value != value)
         w++;
     const int over = maker->writes[w].in_place;
-    if (over < 0 || use_of(maker, over) != USE_READ || !ends_at(t, over, slot))
+    if (over < 0 || qn_use_of(maker, over) != QN_USE_READ || !ends_at(t, over, slot))
         return false;
     for (int i = 0; i < w; i++)
         if (maker->writes[i].in_place == over)
@@ -173,8 +159,8 @@ static void update(struct qn_timeline *t, int task)
     for (int i = 0; i < count; i++)
         hold(t, values[i], before[i]);
     for (int i = 0; i < count; i++)
-        for (int h = t->heirs[values[i]]; h < t->heirs[values[i] + 1]; h++)
-            hold(t, t->heir[h], t->lives[t->heir[h]].count);
+        for (int h = t->uses.heirs[values[i]]; h < t->uses.heirs[values[i] + 1]; h++)
+            hold(t, t->uses.heir[h], t->lives[t->uses.heir[h]].count);
 }
 
 static void count_run(struct qn_timeline *t, int task, int slot, int sign)
@@ -285,91 +271,13 @@ static bool make_briefs(struct qn_timeline *t, struct qn_arena *arena)
     return t->briefs;
 }
 
-/* Lists pairs (of, item) by `of`: where[of] .. where[of + 1] in list[]. Called once to count and,
- * once the sums are there, once to fill. */
-struct listing {
-    int *list, *where;
-    bool fill;
-};
-
-static void add_pair(struct listing *l, int of, int item)
-{
-    if (l->fill)
-        l->list[--l->where[of]] = item;
-    else
-        l->where[of]++;
-}
-
-static bool is_first_use(const struct qn_task *task, int use)
-{
-    const int n = task->n_reads;
-    const int value = use < n ? task->reads[use].value : task->writes[use - n].value;
-    for (int i = 0; i < use; i++)
-        if ((i < n ? task->reads[i].value : task->writes[i - n].value) == value)
-            return false;
-    return true;
-}
-
-static void list_pairs(const struct qn_timeline *t, struct listing *users, struct listing *heirs)
-{
-    for (int task = 0; task < t->problem->n_tasks; task++) {
-        const struct qn_task *one = &t->problem->tasks[task];
-        for (int i = 0; i < one->n_reads + one->n_writes; i++)
-            if (is_first_use(one, i))
-                add_pair(users,
-                         i < one->n_reads ? one->reads[i].value
-                                          : one->writes[i - one->n_reads].value,
-                         task);
-        for (int i = 0; i < one->n_writes; i++)
-            if (one->writes[i].in_place >= 0 && !one->writes[i].accumulates &&
-                is_micro(t, one->writes[i].value))
-                add_pair(heirs, one->writes[i].in_place, one->writes[i].value);
-    }
-}
-
-static bool sum_up(struct listing *l, int values, struct qn_arena *arena)
-{
-    for (int v = 1; v <= values; v++)
-        l->where[v] += l->where[v - 1];
-    l->list = qn_arena_new(arena, int, (size_t)l->where[values] + 1);
-    l->fill = true;
-    return l->list;
-}
-
-static bool list_writes(struct qn_timeline *t, struct qn_arena *arena)
-{
-    t->writes = qn_arena_new(arena, bool, (size_t)t->users[t->problem->n_values] + 1);
-    for (int v = 0; t->writes && v < t->problem->n_values; v++)
-        for (int u = t->users[v]; u < t->users[v + 1]; u++)
-            t->writes[u] = use_of(&t->problem->tasks[t->user[u]], v) == USE_WRITE;
-    return t->writes;
-}
-
-static bool list_all(struct qn_timeline *t, struct qn_arena *arena)
-{
-    const int values = t->problem->n_values;
-    struct listing users = {.where = qn_arena_new(arena, int, (size_t)values + 1)};
-    struct listing heirs = {.where = qn_arena_new(arena, int, (size_t)values + 1)};
-    if (!users.where || !heirs.where)
-        return false;
-    list_pairs(t, &users, &heirs);
-    if (!sum_up(&users, values, arena) || !sum_up(&heirs, values, arena))
-        return false;
-    list_pairs(t, &users, &heirs);
-    t->user = users.list;
-    t->users = users.where;
-    t->heir = heirs.list;
-    t->heirs = heirs.where;
-    return list_writes(t, arena);
-}
-
 /* Room for all runs of the tasks that use one value. */
 static bool allocate_events(struct qn_timeline *t, struct qn_arena *arena)
 {
     int most = 0;
     for (int v = 0; v < t->problem->n_values; v++)
-        if (is_micro(t, v) && t->users[v + 1] - t->users[v] > most)
-            most = t->users[v + 1] - t->users[v];
+        if (is_micro(t, v) && t->uses.users[v + 1] - t->uses.users[v] > most)
+            most = t->uses.users[v + 1] - t->uses.users[v];
     t->events = qn_arena_alloc(arena, (size_t)most * QN_MOST_RUNS + 1, sizeof *t->events);
     return t->events;
 }
@@ -381,7 +289,7 @@ static bool allocate(struct qn_timeline *t, struct qn_arena *arena)
     t->lives = qn_arena_alloc(arena, (size_t)t->problem->n_values + 1, sizeof *t->lives);
     t->tree = qn_arena_alloc(arena, (size_t)t->slots * 2, sizeof *t->tree);
     return t->task && t->runs && t->lives && t->tree && make_briefs(t, arena) &&
-           list_all(t, arena) && allocate_events(t, arena);
+           qn_uses_find(&t->uses, t->problem, arena) && allocate_events(t, arena);
 }
 
 bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,

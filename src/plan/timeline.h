@@ -7,6 +7,7 @@
 #define QN_PLAN_TIMELINE_H
 
 #include "plan/schedule.h"
+#include "plan/uses.h"
 
 enum { QN_MOST_RUNS = 16 }; /* of one task, or of all tasks that make a value */
 
@@ -34,9 +35,7 @@ struct qn_timeline {
         int64_t bytes;    /* of whole units of the alignment */
         bool micro, heir; /* lives between steps; may take over bytes */
     } * briefs;           /* by value: what every move asks, side by side */
-    int *user, *users;    /* tasks that write or read each value, one list after another; where */
-    bool *writes;         /* beside user: it writes the value */
-    int *heir, *heirs;    /* values that may take over the bytes of each; likewise */
+    struct qn_uses uses;
     struct qn_event {
         int slot;
         bool write;
