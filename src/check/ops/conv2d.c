@@ -242,6 +242,8 @@ static const struct qn_check_case cases[] = {
     {"two images of 16 channels in parts",
      TWO(IMAGES(2, 16, 17, 18), IMAGES(2, 16, 17, 18), WEIGHT(17, 32, 3, 3), NONE),
      SQUARE(1, 1, 1, 1)},
+    {"one channel behind 16",
+     TWO(IMAGES(2, 16, 6, 5), IMAGES(2, 1, 6, 5), WEIGHT(17, 17, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
     {"large", ONE(IMAGES(1, 64, 20, 20), WEIGHT(33, 64, 3, 3), NONE), SQUARE(2, 1, 1, 1)},
     {0},
 };
