@@ -114,16 +114,17 @@ def write_split(options, split, count):
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('folder', type=pathlib.Path)
-    parser.add_argument('--height', type=int, default=1400)
-    parser.add_argument('--width', type=int, default=2100)
+    parser.add_argument('--height', type=int, default=1400, help='of an image (1400)')
+    parser.add_argument('--width', type=int, default=2100, help='(2100)')
     parser.add_argument('--train', type=int, default=200, help='images (200)')
     parser.add_argument('--test', type=int, default=20, help='images (20)')
     parser.add_argument('--garments', type=int, default=24, help='on each (24)')
     parser.add_argument('--size', type=int, nargs=2, default=(6, 16), metavar=('LEAST', 'MOST'),
                         help='how many times a garment is enlarged (6 16)')
-    parser.add_argument('--data', type=pathlib.Path, help="of Fashion-MNIST's files",
+    parser.add_argument('--data', type=pathlib.Path,
+                        help="folder of Fashion-MNIST's files (its package's)",
                         default=pathlib.Path('/usr/share/datasets/fashion-mnist'))
-    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--seed', type=int, default=1, help='of everything random (1)')
     options = parser.parse_args()
     least, most = options.size
     if not 1 <= least <= most or SIDE * most * 3 // 4 > min(options.height, options.width):

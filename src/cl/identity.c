@@ -52,6 +52,7 @@ qn_status qn_device_store_text(qn_device *device, const char *name, const char *
 {
     if (qn_cache_store_text(device->cache, name, text))
         return QN_OK;
-    return qn_fail(&device->log, QN_ERR_IO, "%s: could not be written to the cache folder: %s",
-                   name, device->cache < 0 ? "there is none" : strerror(errno));
+    return qn_fail(
+        &device->log, QN_ERR_IO, "%s: could not be written to the cache folder: %s", name,
+        device->cache < 0 ? "there is none, or others may write to it" : strerror(errno));
 }

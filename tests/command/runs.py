@@ -138,6 +138,18 @@ def check_interrupted(bench):
     bench.expect(best.parent.name == 'stopped' and best.is_dir(), 'there is no best')
 
 
+def check_budget_origin(bench):
+    """Where the budget of a training that goes on comes from, whatever the recipe says."""
+    (bench.folder / 'b.txt').write_text('3MiB')
+    bench.good('train', 'r.ini', '--quiet', '--steps', 1, '--budget-file', 'b.txt', '--out', 'from')
+    for options, origin in (([], '3 MiB (of the checkpoint)'),
+                            (['--replan'], '3 MiB (of the checkpoint)'),
+                            (['--budget', '2MiB'], '2 MiB (--budget)'),
+                            (['--budget-file', 'b.txt'], '3 MiB (--budget-file)')):
+        out = bench.good('resume', 'from', '--steps', 1, *options)
+        bench.expect(f'budget: {origin}\n' in out, f'{options}: not {origin}: {out}')
+
+
 def check_other_folder(bench):
     """Going on into another folder: one that holds a training is left alone; a new one gets a best."""
     before = digest(bench, 'three')
@@ -309,6 +321,12 @@ def check_tuning(bench):
     bench.good('train', 'r.ini', '--steps', 4, '--out', 'plain', '--quiet', '--set',
                'train.schedule=constant', **env)
     bench.expect(digest(bench, 'plain') != digest(bench, 'tuned'), 'the variants do not matter')
+    bench.good('train', 'r.ini', '--tune', 'quick', '--steps', 1, '--quiet', QN_CACHE_DIR='')
+    cache.chmod(0o770)
+    code, _, error = bench.run('train', 'r.ini', '--tune', 'quick', '--steps', 1, '--quiet', **env)
+    bench.expect(code == 0 and re.fullmatch(r'quern: warning: tuning-\S+: could not be written to '
+                                            r'the cache folder: .*others may write to it\n', error),
+                 f'a cache that others may write to: {code}: {error}')
 
 
 def check_bench(bench):
@@ -325,7 +343,8 @@ def check_bench(bench):
 
 
 def check_help(bench):
-    for command in ('devices', 'train', 'resume', 'eval', 'plan', 'check', 'bench', 'tune'):
+    for command in ('devices', 'train', 'resume', 'eval', 'plan', 'check', 'bench', 'tune',
+                    'place'):
         out = bench.good(command, '--help')
         bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)
         bench.expect(f'  {command} ' in bench.good('--help'), f'{command} is not in --help')
@@ -343,6 +362,7 @@ def main():
         check_signal(bench, signal.SIGTERM)
         check_signal(bench, signal.SIGINT)
         check_interrupted(bench)
+        check_budget_origin(bench)
         check_other_folder(bench)
         check_data(bench)
         check_data_folder(bench)

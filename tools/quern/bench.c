@@ -233,6 +233,8 @@ static void announce(const struct bench *b)
 static int bench(struct bench *b)
 {
     struct session *s = &b->session;
+    if (b->arguments->operand && b->arguments->value[OPTION_ONLY])
+        return failure_set(s->failure, CODE_USAGE, "bench: --only: goes without a RECIPE");
     TRY(session_device(s, b->arguments));
     TRY_LIBRARY(s->failure, NULL, qn_measure_ceilings(s->device, &b->ceilings));
     if (b->arguments->value[OPTION_JSON])

@@ -172,8 +172,10 @@ const struct command command_plan = {
     "plan",
     "RECIPE",
     "shows how a training would use the device's memory",
-    "Makes the plan that `quern train` with the same options would run, and prints it. With\n"
-    "--facts it is made for another device, from what `quern devices --json` printed there.",
+    "Makes the plan that `quern train` with the same options would run, and prints it; but it "
+    "times\n"
+    "no kernels, so that before a first training costs are estimated. With --facts it is made for\n"
+    "another device, from what `quern devices --json` printed there.",
     true,
     run,
     {OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS,

@@ -116,7 +116,9 @@ const char *session_budget_origin(const struct session *s)
     const struct recipe_entry *entry = recipe_find(&s->recipe, "memory", "budget");
     if (s->budget_file.path)
         return "--budget-file";
-    if (!entry)
-        return "three quarters of the device's memory";
-    return *entry->option ? entry->option : "of the recipe";
+    if (entry && *entry->option)
+        return entry->option;
+    if (s->recipe.resumed)
+        return "of the checkpoint";
+    return entry ? "of the recipe" : "three quarters of the device's memory";
 }

@@ -38,12 +38,14 @@ static void end_view(const struct view *view)
 
 /* --- searching --- */
 
+/* Only who named a folder is told that it keeps nothing. */
 static int keep(struct session *s, char *found)
 {
+    const char *folder = getenv("QN_CACHE_DIR");
     free(s->tuning);
     s->tuning = found;
     failure_clear(s->failure);
-    if (qn_tuning_save(s->device, found) != QN_OK && getenv("QN_CACHE_DIR"))
+    if (qn_tuning_save(s->device, found) != QN_OK && folder && *folder)
         say("warning: %s", s->failure->logged);
     failure_clear(s->failure);
     return CODE_DONE;
