@@ -151,7 +151,8 @@ QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
  * itself is the last within its budget. */
 QN_API int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room);
 
-/* For people, and as JSON; freed by the caller with free(). NULL when out of memory. */
+/* For people, and as JSON; freed by the caller with free(), as all texts here. NULL when out of
+ * memory. */
 QN_API char *qn_plan_text(const qn_plan *plan);
 QN_API char *qn_plan_json(const qn_plan *plan);
 /* One line per node, group, chosen kernel variant and its setting, as JSON: the variant table. */

@@ -12,7 +12,8 @@
  *
  * General rules: every function that can fail gives a qn_status first; params structs live until
  * the call returns and zero means default; an object made by X_open or X_create is ended by X_close
- * or X_destroy, which accept a pointer to NULL and set it to NULL.
+ * or X_destroy, which accept a pointer to NULL and set it to NULL. Functions that use an object
+ * give QN_ERR_ARGUMENT for NULL, those that only read it NULL or 0.
  */
 #ifndef QUERN_QUERN_H
 #define QUERN_QUERN_H

@@ -237,6 +237,8 @@ void qn_dataset_close(qn_dataset **dataset)
 
 uint32_t qn_dataset_checksum(const qn_dataset *dataset)
 {
+    if (!dataset)
+        return 0;
     const struct qn_dataset_facts *facts = &dataset->facts;
     if (!facts->images)
         return qn_image_folder_checksum(&dataset->folder);
@@ -247,7 +249,7 @@ uint32_t qn_dataset_checksum(const qn_dataset *dataset)
 
 const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset)
 {
-    return &dataset->facts;
+    return dataset ? &dataset->facts : NULL;
 }
 
 void qn_rooms_free(struct qn_rooms *rooms)

@@ -253,7 +253,7 @@ qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch)
 
 int64_t qn_loader_position(const qn_loader *loader)
 {
-    return loader->position;
+    return loader ? loader->position : 0;
 }
 
 static void stop_thread(struct qn_loader *loader)

@@ -107,22 +107,24 @@ void qn_tensors_close(qn_tensors **tensors)
 
 int64_t qn_tensors_count(const qn_tensors *tensors)
 {
-    return tensors->header.count;
+    return tensors ? tensors->header.count : 0;
 }
 
 const qn_tensors_entry *qn_tensors_at(const qn_tensors *tensors, int64_t index)
 {
-    bool inside = index >= 0 && index < tensors->header.count;
+    bool inside = tensors && index >= 0 && index < tensors->header.count;
     return inside ? &tensors->header.entries[index] : NULL;
 }
 
 const qn_tensors_entry *qn_tensors_find(const qn_tensors *tensors, const char *name)
 {
-    return qn_tensors_look_up(&tensors->header, name);
+    return tensors && name ? qn_tensors_look_up(&tensors->header, name) : NULL;
 }
 
 const char *qn_tensors_metadata(const qn_tensors *tensors, const char *key)
 {
+    if (!tensors || !key)
+        return NULL;
     for (int64_t i = 0; i < tensors->header.pair_count; i++)
         if (strcmp(tensors->header.pairs[i].key, key) == 0)
             return tensors->header.pairs[i].value;

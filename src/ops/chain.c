@@ -327,9 +327,10 @@ const struct qn_op qn_op_chain =
 qn_tensor qn_chain(qn_graph *graph, const qn_tensor in[QN_CHAIN_INPUTS], const qn_chain_step *steps,
                    int count)
 {
-    struct qn_chain_attr attr = {.count = count};
-    for (int k = 0; k < count && k < QN_CHAIN_STEPS; k++)
+    static const qn_tensor nothing[QN_CHAIN_INPUTS];
+    struct qn_chain_attr attr = {.count = steps ? count : 0};
+    for (int k = 0; k < attr.count && k < QN_CHAIN_STEPS; k++)
         attr.step[k] =
             (struct qn_chain_link){(int)steps[k].op, steps[k].a, steps[k].b, (float)steps[k].value};
-    return qn_op_apply(graph, &qn_op_chain, in, &attr);
+    return qn_op_apply(graph, &qn_op_chain, in ? in : nothing, &attr);
 }

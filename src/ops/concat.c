@@ -143,9 +143,9 @@ const struct qn_op qn_op_concat = {
 
 qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors, int axis)
 {
-    const struct qn_concat_attr attr = {axis, count};
+    const struct qn_concat_attr attr = {axis, tensors ? count : 0};
     qn_tensor in[QN_CONCAT_INPUTS] = {{0}};
-    for (int i = 0; i < count && i < QN_CONCAT_INPUTS; i++)
+    for (int i = 0; i < attr.count && i < QN_CONCAT_INPUTS; i++)
         in[i] = tensors[i];
     return qn_op_apply(graph, &qn_op_concat, in, &attr);
 }

@@ -108,10 +108,10 @@ static bool close_shape(const qn_shape *in, qn_shape *wanted)
 
 qn_tensor qn_reshape(qn_graph *graph, qn_tensor x, int rank, const int64_t *dim)
 {
-    qn_shape in = qn_shape_of(graph, x), wanted = {.rank = rank};
-    if (rank > 0 && rank <= QN_MAX_DIMS)
+    qn_shape in = qn_shape_of(graph, x), wanted = {.rank = dim || !rank ? rank : -1};
+    if (dim && rank > 0 && rank <= QN_MAX_DIMS)
         memcpy(wanted.dim, dim, (size_t)rank * sizeof *dim);
-    struct qn_reshape_attr attr = {.rank = rank};
+    struct qn_reshape_attr attr = {.rank = wanted.rank};
     attr.refused = is_sound(&wanted) && !close_shape(&in, &wanted);
     memcpy(attr.dim, wanted.dim, sizeof attr.dim);
     return qn_op_apply(graph, &qn_op_reshape, &x, &attr);

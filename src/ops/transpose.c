@@ -262,7 +262,7 @@ qn_tensor qn_transpose(qn_graph *graph, qn_tensor x, int rank, const int *axes)
 {
     qn_shape in = qn_shape_of(graph, x);
     struct qn_transpose_attr attr = {.rank = rank};
-    if (rank > 0 && rank <= QN_MAX_DIMS)
+    if (axes && rank > 0 && rank <= QN_MAX_DIMS)
         memcpy(attr.axis, axes, (size_t)rank * sizeof *axes);
     attr.moves_batch = in.rank > 0 && in.dim[0] < 0 && attr.axis[0] != 0;
     return qn_op_apply(graph, &qn_op_transpose, &x, &attr);

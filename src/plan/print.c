@@ -100,6 +100,8 @@ static void add_costs(struct qn_text *text, const struct qn_plan *plan)
 
 char *qn_plan_text(const qn_plan *plan)
 {
+    if (!plan)
+        return NULL;
     struct qn_text text = {0};
     const struct qn_plan_info *info = &plan->info;
     add_split(&text, plan);
@@ -172,6 +174,8 @@ static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phas
 
 char *qn_plan_json(const qn_plan *plan)
 {
+    if (!plan)
+        return NULL;
     struct qn_text text = {0};
     const struct qn_plan_info *info = &plan->info;
     qn_text_add(&text, "{\"hash\": \"%016" PRIx64 "\", \"device\": ", info->hash);
@@ -214,6 +218,8 @@ static bool ran_before(const struct qn_phase_run *phase, int step)
 
 char *qn_plan_variants_json(const qn_plan *plan)
 {
+    if (!plan)
+        return NULL;
     struct qn_text text = {0};
     int shown = 0;
     qn_text_add(&text, "[");

@@ -126,6 +126,8 @@ static void add_legend(struct qn_text *text, const struct qn_plan *plan)
 
 char *qn_plan_svg(const qn_plan *plan)
 {
+    if (!plan)
+        return NULL;
     struct qn_text text = {0};
     const struct qn_plan_info *info = &plan->info;
     int64_t top = info->budget_bytes < 2 * info->peak_bytes ? info->budget_bytes : info->peak_bytes;

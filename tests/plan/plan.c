@@ -11,6 +11,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MIB ((int64_t)1 << 20)
 
@@ -336,6 +337,14 @@ static void groups_stay_whole_in_every_batch(void **state)
     qn_graph_destroy(&graph);
 }
 
+static qn_tensor made_by(const qn_graph *graph, const char *name)
+{
+    int n = 0;
+    while (strcmp(graph->nodes[n].name, name) != 0)
+        n++;
+    return (qn_tensor){graph->nodes[n].out};
+}
+
 static void modes_do_what_they_say(void **state)
 {
     (void)state;
@@ -353,6 +362,11 @@ static void modes_do_what_they_say(void **state)
     assert_true(chosen->info.recomputed_steps > 0);
     test_interpret(all);
     test_interpret(chosen);
+    params.chosen = "conv1";
+    qn_recompute(graph, made_by(graph, "conv2"));
+    qn_plan *marked = test_plan(graph, &params);
+    assert_int_equal(marked->info.hash, chosen->info.hash);
+    qn_plan_destroy(&marked);
     qn_plan_destroy(&none);
     qn_plan_destroy(&all);
     qn_plan_destroy(&chosen);

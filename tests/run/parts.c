@@ -2,7 +2,8 @@
  *
  * A tensor that was doubled, cut and joined to what it was, enlarged and made small again is the
  * same tensor, and so is its gradient: training with and without that gives the same bits. So does
- * training with a convolution of two images, and with one of what joins them.
+ * training with a convolution of two images, and with one of what joins them; with the sum of twice
+ * the same, and its double; with a norm of channels as groups, and as rows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,6 +75,30 @@ static qn_tensor convolve_joined(qn_graph *graph, qn_tensor x)
     return convolve(graph, x, both_joined);
 }
 
+static qn_tensor double_by_sum(qn_graph *graph, qn_tensor x)
+{
+    x = qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, WIDTH, 1});
+    return qn_sum(graph, qn_concat(graph, 2, (qn_tensor[]){x, x}, 2), 2);
+}
+
+static qn_tensor double_by_factor(qn_graph *graph, qn_tensor x)
+{
+    return qn_scale(graph, x, 2);
+}
+
+static qn_tensor norm_of_groups(qn_graph *graph, qn_tensor x)
+{
+    x = qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, 3, 20});
+    const qn_group_norm_params params = {.groups = 3};
+    return qn_flatten(graph, qn_group_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &params));
+}
+
+static qn_tensor norm_of_rows(qn_graph *graph, qn_tensor x)
+{
+    x = qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, 3, 20});
+    return qn_flatten(graph, qn_layer_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, NULL));
+}
+
 static qn_tensor same(qn_graph *graph, qn_tensor x)
 {
     (void)graph;
@@ -137,6 +162,18 @@ static void two_images_are_what_joins_them(void **state)
     compare(convolve_joined, convolve_at_once);
 }
 
+static void a_sum_of_two_is_the_double(void **state)
+{
+    (void)state;
+    compare(double_by_factor, double_by_sum);
+}
+
+static void groups_of_one_channel_are_rows(void **state)
+{
+    (void)state;
+    compare(norm_of_rows, norm_of_groups);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -159,6 +196,8 @@ int main(void)
         cmocka_unit_test(joined_parts_are_the_whole),
         cmocka_unit_test(the_mean_of_repeated_pixels_is_theirs),
         cmocka_unit_test(two_images_are_what_joins_them),
+        cmocka_unit_test(a_sum_of_two_is_the_double),
+        cmocka_unit_test(groups_of_one_channel_are_rows),
     };
     return cmocka_run_group_tests_name("parts", tests, open_all, close_all);
 }
