@@ -91,7 +91,7 @@ typedef struct qn_loader_params {
     uint64_t seed;
     int64_t position;    /* samples already taken since the start of training */
     int64_t max_samples; /* of the largest cycle, at least 1; the first is prepared in this size */
-    int cycles;          /* kept in memory, the one in use included; 0: 2, at least 2 */
+    int cycles;          /* kept in memory, the one in use included: 2 to 64; 0: 2 */
     bool sequential;     /* every epoch in the order of the files rather than shuffled */
 } qn_loader_params;
 

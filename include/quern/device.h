@@ -90,15 +90,18 @@ QN_API qn_status qn_device_list(qn_device_info *info, int capacity, int *count, 
 
 typedef struct qn_device_params {
     qn_log log;
-    const char *match; /* text in platform, device or version, any case; NULL: QN_DEVICE, else
-                          the best usable device (GPU, accelerator, CPU; then compute units) */
+    const char *match; /* text in platform, device or version, any case; NULL: QN_DEVICE, else "".
+                          The best usable device of those that have it is taken (GPU, accelerator,
+                          CPU; then compute units) */
     void *cl_context;  /* the caller's own cl_context, cl_device_id and, if wanted, in-order
                           command queue; borrowed (retained until close). All three or the first
                           two; NULL: our own */
     void *cl_device_id;
     void *cl_queue;
     const char *cache_dir;   /* compiled kernels; NULL: QN_CACHE_DIR, else the user's cache folder;
-                                "": no cache on disk */
+                                "": no cache on disk. It is made if it is missing. A folder that
+                                others own or may write to is not used; the log's debug level says
+                                so */
     const char *kernel_dir;  /* read *.cl from this folder rather than from the library; NULL: no */
     int64_t max_alloc_bytes; /* cap of one buffer; 0: the device's, at most 1 GiB */
 } qn_device_params;

@@ -38,11 +38,12 @@ QN_API qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
 #endif
     ;
 
-/* Data that arrives with each micro-batch. dim[0] must be a multiple of QN_BATCH. */
+/* Data that arrives with each micro-batch. dim[0] must be a multiple of QN_BATCH. Names of nodes
+ * and parameters are unique and have at most 100 bytes. */
 QN_API qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
                           const int64_t *dim);
 
-/* How a parameter starts. All are drawn from (seed, name, element). */
+/* How a parameter starts. All are drawn from (seed, name, element). The numbers are finite. */
 typedef enum qn_init_kind {
     QN_INIT_CONSTANT, /* a */
     QN_INIT_UNIFORM,  /* [a, b) */
@@ -61,8 +62,8 @@ QN_API qn_init qn_init_he(int64_t fan_in);
 QN_API qn_init qn_init_fan_in(int64_t fan_in);
 QN_API qn_init qn_init_constant(double value);
 
-/* A trainable f32 tensor. Names are unique. `init` NULL: zeros. One that no loss reaches is held
- * and saved like a frozen one. */
+/* A trainable f32 tensor. `init` NULL: zeros. One that no loss reaches is held and saved like a
+ * frozen one. */
 QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
                               const qn_init *init);
 /* A frozen parameter has neither gradient nor optimizer state; `no_decay` exempts it from weight
@@ -70,8 +71,8 @@ QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const
 QN_API void qn_freeze(qn_graph *graph, qn_tensor parameter);
 QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
 
-/* An f32 array of `count` numbers that belong to the model and never change, copied. Another name
- * is made of one that is taken. */
+/* An f32 array of `count` numbers that belong to the model and never change, copied. A number that
+ * nobody took is added to the name. */
 QN_API qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, int64_t count);
 
 /* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */

@@ -47,9 +47,9 @@ typedef enum qn_optimizer_kind { QN_SGD, QN_ADAM, QN_ADAMW } qn_optimizer_kind;
 /* PyTorch's definitions and names. Zero means default. */
 typedef struct qn_optimizer {
     qn_optimizer_kind kind;
-    double momentum; /* of sgd; 0: none */
-    bool nesterov;
-    double beta1, beta2; /* of adam, adamw; 0: 0.9 and 0.999 */
+    double momentum;     /* of sgd, below 1; 0: none */
+    bool nesterov;       /* needs momentum */
+    double beta1, beta2; /* of adam, adamw, below 1; 0: 0.9 and 0.999 */
     double eps;          /* 0: 1e-8 */
 } qn_optimizer;
 
@@ -73,9 +73,9 @@ enum { QN_MAX_BATCH_SIZES = 16 };
 typedef struct qn_plan_params {
     int64_t budget; /* bytes of all device buffers together; 0: three quarters of the device's
                        global memory */
-    int64_t
-        batch[QN_MAX_BATCH_SIZES]; /* effective batch sizes that training will use, ended by 0 */
-    int64_t micro_batch;           /* 0: chosen */
+    int64_t batch[QN_MAX_BATCH_SIZES]; /* effective batch sizes that training will use, ended by 0
+                                          if they are fewer */
+    int64_t micro_batch;               /* 0: chosen; above the batch: the batch */
     qn_recompute_mode recompute;
     qn_plan_effort effort;
     const char *chosen;    /* names of nodes, comma-separated, added to those of qn_recompute */
@@ -84,8 +84,7 @@ typedef struct qn_plan_params {
                               none */
     const char *tuning;    /* what qn_tune found (tune.h): the variants to use where `variants` says
                               nothing; NULL or "": nothing was tuned */
-    const char *cache_dir; /* plans that were found, for all budgets; NULL: QN_CACHE_DIR, else the
-                              user's cache folder; "": no cache on disk */
+    const char *cache_dir; /* plans that were found, for all budgets; as in qn_device_params */
     qn_optimizer optimizer;
     bool early_updates; /* each parameter may be updated as soon as its gradient is complete, which
                            then makes room for others: where this makes a plan possible or faster,

@@ -20,7 +20,7 @@ typedef struct qn_trainer qn_trainer;
 
 typedef struct qn_trainer_params {
     uint64_t seed;       /* of initial parameters and dropout */
-    double weight_decay; /* of the optimizer */
+    double weight_decay; /* of the optimizer; at least 0 */
     double clip;         /* largest global gradient norm; 0: none; not under early_updates */
     bool poison;         /* debug: after each step fill what is dead with NaN; changes no result */
 } qn_trainer_params;
@@ -33,13 +33,15 @@ QN_API qn_status qn_trainer_open(qn_trainer **trainer, qn_device *device, const 
 QN_API void qn_trainer_close(qn_trainer **trainer);
 
 /* Gives samples first .. first + count - 1 of the cycle for one input: `count` rows, one after
- * another, written to `rows`. May be asked for any range, more than once, on the calling thread. */
+ * another, written to `rows`. May be asked for any range, more than once, on the calling thread.
+ * Whatever it returns but QN_OK ends the call that asked, which returns it too; QN_ERR_DEVICE is
+ * taken for an error of the trainer's own device. */
 typedef qn_status (*qn_fetch_fn)(void *user, const char *input, int64_t first, int64_t count,
                                  void *rows);
 
 typedef struct qn_cycle {
     int64_t samples; /* the effective batch: one of the plan's */
-    double lr;
+    double lr;       /* at least 0 */
     qn_fetch_fn fetch;
     void *user;
 } qn_cycle;
@@ -48,7 +50,7 @@ enum { QN_METRICS_LOSSES = 8 };
 
 /* What an update did. */
 typedef struct qn_metrics {
-    bool valid;     /* false: there is none yet */
+    bool valid;     /* false: there is none yet, or it was given already */
     int64_t update; /* from 0 */
     int64_t samples;
     double loss;                      /* sum over losses of coefficient * numerators / weights */
@@ -63,7 +65,8 @@ typedef struct qn_metrics {
  * before this one: they arrive one update late, so that nobody waits. A call whose data could not
  * be fetched changed nothing that a later one uses: it may be repeated. */
 QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous);
-/* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update. */
+/* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update, which are
+ * given once. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);
 
 /* Makes the plan again for another budget, between two cycles, and moves the training onto it:
@@ -108,11 +111,12 @@ QN_API qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *param
 
 /* Results of an evaluation: output `name` for samples first .. first + count - 1, one after
  * another, in its shape and element type (qn_shape_of and qn_dtype_of of its tensor: under f16 or
- * bf16 storage most are of 16 bits). `rows` is borrowed for the call. */
+ * bf16 storage most are of 16 bits). `rows` is borrowed for the call. What it returns is taken as
+ * that of qn_fetch_fn. */
 typedef qn_status (*qn_result_fn)(void *user, const char *name, int64_t first, int64_t count,
                                   const void *rows);
 /* Forward passes in evaluation mode over `samples` samples, in micro-batches; the last one is
- * filled up with repetitions, which are not given to `result`. Waits. */
+ * filled up with repetitions, which are not given to `result` (may be NULL). Waits. */
 QN_API qn_status qn_trainer_evaluate(qn_trainer *trainer, int64_t samples, qn_fetch_fn fetch,
                                      qn_result_fn result, void *user);
 

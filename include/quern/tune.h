@@ -47,7 +47,8 @@ QN_API qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_p
 /* The tuning of this device, its driver and these kernels that is stored in the device's cache
  * folder; "" if there is none, or none that can be used. Freed by the caller. */
 QN_API qn_status qn_tuning_load(qn_device *device, char **tuning);
-/* Replaces it in one step. QN_ERR_IO: it could not be written; the old one is still there. */
+/* Replaces it in one step. QN_ERR_IO: it could not be written, or there is no cache; the old one is
+ * still there. */
 QN_API qn_status qn_tuning_save(qn_device *device, const char *tuning);
 
 /* --- benchmarks --- */

@@ -143,6 +143,16 @@ static const char *free_name(const qn_graph *graph, const char *kind, char *name
     return name;
 }
 
+/* Whether there is room for a name that somebody gives, and for what a checkpoint adds to it. */
+static bool short_name(qn_graph *graph, const char *name)
+{
+    if (!graph || !name || strlen(name) <= QN_GRAPH_MAX_NAME)
+        return true;
+    qn_graph_fail(graph, QN_ERR_ARGUMENT, "%.40s...: the name is longer than %d bytes", name,
+                  QN_GRAPH_MAX_NAME);
+    return false;
+}
+
 static bool known(const qn_graph *graph, qn_tensor tensor)
 {
     return tensor.id > 0 && tensor.id < (uint32_t)graph->n_tensors;
@@ -208,8 +218,16 @@ qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, 
             name ? name : "input");
     if (graph && qn_dtype_size(dtype) == 0)
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such type", name ? name : "input");
+    if (!short_name(graph, name))
+        return (qn_tensor){0};
     struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}};
     return add_leaf(graph, &node, name, rank, dim);
+}
+
+static bool usable_init(const qn_init *init)
+{
+    return (int)init->kind >= 0 && init->kind <= QN_INIT_NORMAL && isfinite(init->a) &&
+           isfinite(init->b);
 }
 
 qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
@@ -217,6 +235,11 @@ qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_
 {
     if (graph && (rank < 0 || (rank && !dim) || !all_positive(rank, dim)))
         return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: sizes of a parameter are positive",
+                             name ? name : "parameter");
+    if (!short_name(graph, name))
+        return (qn_tensor){0};
+    if (graph && init && !usable_init(init))
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: starts with no kind of finite numbers",
                              name ? name : "parameter");
     struct qn_node node = {
         .kind = QN_NODE_PARAMETER, .leaf = {.dtype = QN_F32}, .no_decay = rank < 2};
@@ -229,7 +252,7 @@ qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values,
 {
     if (!graph || graph->status != QN_OK || !values)
         return (qn_tensor){0};
-    char unique[96];
+    char unique[QN_GRAPH_MAX_NAME + 16];
     float *copy = qn_arena_copy(&graph->arena, values, (size_t)count * sizeof *values);
     if (!copy)
         return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
@@ -243,6 +266,8 @@ qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, in
     if (graph && (!name || !*name || !values || count < 1))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: a constant has a name and values",
                              name && *name ? name : "constant");
+    if (!short_name(graph, name))
+        return (qn_tensor){0};
     return qn_op_constant(graph, name, values, count);
 }
 
@@ -349,6 +374,8 @@ void qn_name(qn_graph *graph, qn_tensor tensor, const char *name)
     struct qn_node *node = editable(graph, tensor, "qn_name");
     if (!node)
         return;
+    if (!short_name(graph, name))
+        return;
     if (!name || !*name || (strcmp(name, node->name) != 0 && name_taken(graph, name))) {
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: the name is empty or already taken",
                       name ? name : "qn_name");
@@ -446,6 +473,10 @@ static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const char *name,
                                     node_of(graph, params->weights)->kind != QN_NODE_INPUT))
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: weights of a loss are an input of the graph",
                       node_of(graph, rows)->name);
+    else if (!isfinite(params->coefficient) || (int)params->reduction < 0 ||
+             params->reduction > QN_REDUCE_SUM)
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: a coefficient of %g or the reduction %d",
+                      node_of(graph, rows)->name, params->coefficient, (int)params->reduction);
     else if (graph->n_losses == QN_MAX_LOSSES)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "at most %d losses", QN_MAX_LOSSES);
     else if (name && (!*name || name_taken(graph, name)))

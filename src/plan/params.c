@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +37,9 @@ void qn_plan_fill_facts(struct qn_facts *facts)
 
 static qn_status check_facts(const struct qn_log *log, const struct qn_facts *facts)
 {
-    QN_REQUIRE(log, facts->vector_width > 0 && facts->compute_units > 0);
+    QN_REQUIRE(log,
+               facts->vector_width == 4 || facts->vector_width == 8 || facts->vector_width == 16);
+    QN_REQUIRE(log, facts->compute_units > 0);
     QN_REQUIRE(log, facts->max_work_group > 0 && facts->local_bytes > 0);
     QN_REQUIRE(log, facts->global_bytes > 0 && facts->global_bytes <= MOST_BYTES);
     QN_REQUIRE(log, facts->max_alloc_bytes > 0 && facts->max_alloc_bytes <= MOST_BYTES);
@@ -45,12 +48,26 @@ static qn_status check_facts(const struct qn_log *log, const struct qn_facts *fa
     return QN_OK;
 }
 
+static bool is_share(double value)
+{
+    return value >= 0 && value < 1;
+}
+
+static qn_status check_optimizer(const struct qn_log *log, const struct qn_plan_params *params)
+{
+    QN_REQUIRE(log, (int)params->optimizer.kind >= 0 && params->optimizer.kind <= QN_ADAMW);
+    QN_REQUIRE(log, is_share(params->optimizer.momentum));
+    QN_REQUIRE(log, !params->optimizer.nesterov || params->optimizer.momentum > 0);
+    QN_REQUIRE(log, is_share(params->optimizer.beta1) && is_share(params->optimizer.beta2));
+    QN_REQUIRE(log, params->optimizer.eps >= 0 && isfinite(params->optimizer.eps));
+    return QN_OK;
+}
+
 static qn_status check_choices(const struct qn_log *log, const struct qn_plan_params *params)
 {
     QN_REQUIRE(log, params->budget >= 0);
     QN_REQUIRE(log, (int)params->recompute >= 0 && params->recompute <= QN_RECOMPUTE_CHOSEN);
     QN_REQUIRE(log, (int)params->effort >= 0 && params->effort <= QN_EFFORT_THOROUGH);
-    QN_REQUIRE(log, (int)params->optimizer.kind >= 0 && params->optimizer.kind <= QN_ADAMW);
     return QN_OK;
 }
 
@@ -155,6 +172,7 @@ qn_status qn_plan_check(const struct qn_log *log, const qn_graph *graph,
     QN_TRY(check_graph(log, graph));
     QN_TRY(check_facts(log, facts));
     QN_TRY(check_choices(log, params));
+    QN_TRY(check_optimizer(log, params));
     QN_TRY(check_batches(log, params));
     QN_TRY(check_micro_batch(log, graph, params));
     QN_TRY(check_chosen(log, graph, params->chosen));

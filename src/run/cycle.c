@@ -26,6 +26,7 @@ static qn_status begin(struct qn_trainer *trainer, const struct qn_cycle *cycle,
     if (trainer->failed)
         return trainer->failed;
     QN_REQUIRE(&trainer->log, cycle && cycle->fetch);
+    QN_REQUIRE(&trainer->log, cycle->lr >= 0 && isfinite((float)cycle->lr));
     *plan = find_cycle(trainer, cycle->samples);
     if (!*plan)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
@@ -200,7 +201,7 @@ qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
     if (trainer->plan->persist.early)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "accumulate: the plan's early_updates leave no gradient");
-    QN_TRY(qn_trainer_finish(trainer, NULL));
+    QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
     return end_cycle(trainer, slot, accumulate(trainer, cycle, plan, slot));
 }

@@ -171,6 +171,8 @@ qn_status qn_weights_load(qn_trainer *trainer, const char *path)
 {
     if (!trainer || !path)
         return QN_ERR_ARGUMENT;
+    if (trainer->failed)
+        return trainer->failed;
     struct qn_arena arena = {0};
     qn_status status = load(trainer, path, &arena);
     qn_arena_free(&arena);

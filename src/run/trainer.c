@@ -5,6 +5,7 @@
 #include "base/shape.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -165,7 +166,10 @@ qn_status qn_trainer_open_plan(struct qn_trainer *trainer)
 
 static qn_status open_all(struct qn_trainer *trainer)
 {
-    if (trainer->plan->persist.early && trainer->params.clip > 0)
+    const double decay = trainer->params.weight_decay, clip = trainer->params.clip;
+    QN_REQUIRE(&trainer->log, decay >= 0 && isfinite(decay));
+    QN_REQUIRE(&trainer->log, clip >= 0);
+    if (trainer->plan->persist.early && clip > 0)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "trainer: clip waits for the whole gradient, and early_updates do not");
     QN_TRY(keep_names(trainer));
@@ -176,9 +180,10 @@ static qn_status open_all(struct qn_trainer *trainer)
 qn_status qn_trainer_open(qn_trainer **out, qn_device *device, const qn_plan *plan,
                           const qn_trainer_params *params)
 {
+    if (out)
+        *out = NULL;
     if (!out || !device || !plan)
         return QN_ERR_ARGUMENT;
-    *out = NULL;
     struct qn_trainer *trainer = calloc(1, sizeof *trainer);
     if (!trainer)
         return qn_fail(&plan->log, QN_ERR_MEMORY, "trainer: out of host memory");

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include <quern/ops.h>
 
+#include <math.h>
 #include <string.h>
 
 static qn_graph *new_graph(void)
@@ -192,6 +193,48 @@ static void names_are_unique(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* With what stands behind it in a checkpoint a name has room. */
+static void names_have_a_limit(void **state)
+{
+    (void)state;
+    char name[102];
+    memset(name, 'n', sizeof name);
+    name[101] = 0;
+    for (int i = 0; i < 6; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor y = qn_relu(graph, image(graph));
+        if (i < 2)
+            qn_name(graph, y, name + i);
+        else if (i < 4)
+            qn_parameter(graph, name + i - 2, 0, NULL, NULL);
+        else
+            for (int twice = 0; twice < 2; twice++)
+                qn_constant(graph, name + i - 4, (const float[]){1}, 1);
+        assert_int_equal(qn_graph_status(graph), i % 2 ? QN_OK : QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void numbers_are_checked(void **state)
+{
+    (void)state;
+    static const qn_init inits[] = {{QN_INIT_NORMAL, 0, (double)INFINITY},
+                                    {QN_INIT_CONSTANT, (double)NAN, 0},
+                                    {(qn_init_kind)7, 0, 0}};
+    static const qn_loss_params losses[] = {{.coefficient = (double)NAN},
+                                            {.coefficient = (double)INFINITY},
+                                            {.reduction = (qn_reduction)2}};
+    for (int i = 0; i < 6; i++) {
+        qn_graph *graph = new_graph();
+        if (i < 3)
+            qn_parameter(graph, "p", 0, NULL, &inits[i]);
+        else
+            qn_loss(graph, image(graph), NULL, &losses[i - 3]);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
+        qn_graph_destroy(&graph);
+    }
+}
+
 static void check_output(qn_graph *graph, qn_tensor tensor, const char *name, const char *reason)
 {
     qn_output(graph, tensor, name);
@@ -359,6 +402,8 @@ int main(void)
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(names_have_a_limit),
+        cmocka_unit_test(numbers_are_checked),
         cmocka_unit_test(outputs_are_rows_that_operators_make),
         cmocka_unit_test(losses_have_names_of_their_own),
         cmocka_unit_test(made_up_names_are_free),

@@ -139,10 +139,15 @@ static void arguments_are_checked(void **state)
     struct lines lines;
     qn_graph *graph = softmaxes(&lines, 3);
     const qn_plan_params good = {.batch = {64}};
-    const qn_facts facts[] = {{.alignment = -512},       {.alignment = 6},
-                              {.vector_width = -1},      {.max_alloc_bytes = INT64_MAX},
-                              {.bytes_per_second = -1},  {.flops = (double)NAN},
-                              {.launch_seconds = -1e-5}, {.max_alloc_bytes = 100}};
+    const qn_facts facts[] = {{.alignment = -512},
+                              {.alignment = 6},
+                              {.vector_width = -1},
+                              {.vector_width = 5},
+                              {.max_alloc_bytes = INT64_MAX},
+                              {.bytes_per_second = -1},
+                              {.flops = (double)NAN},
+                              {.launch_seconds = -1e-5},
+                              {.max_alloc_bytes = 100}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         assert_refused(graph, &lines, &facts[i], &good, QN_ERR_ARGUMENT, "facts->");
     const qn_facts none = {.cpu = true};
@@ -152,6 +157,15 @@ static void arguments_are_checked(void **state)
         {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)9}},
         {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)-1}},
         {.batch = {64}, .budget = -1},
+        {.batch = {64}, .optimizer = {.momentum = 1}},
+        {.batch = {64}, .optimizer = {.momentum = -0.5}},
+        {.batch = {64}, .optimizer = {.momentum = (double)NAN}},
+        {.batch = {64}, .optimizer = {.nesterov = true}},
+        {.batch = {64}, .optimizer = {.kind = QN_ADAM, .beta1 = 1}},
+        {.batch = {64}, .optimizer = {.kind = QN_ADAM, .beta2 = -0.1}},
+        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .beta2 = (double)NAN}},
+        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .eps = -1e-8}},
+        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .eps = (double)INFINITY}},
     };
     for (size_t i = 0; i < sizeof params / sizeof *params; i++)
         assert_refused(graph, &lines, &none, &params[i], QN_ERR_ARGUMENT, "params->");

@@ -105,6 +105,21 @@ static void gradients_are_those_of_the_good_call(void **state)
     test_close(&test);
 }
 
+/* The metrics of an update wait for who asks, whatever runs before, and are given once. */
+static void accumulations_keep_the_metrics(void **state)
+{
+    (void)state;
+    struct test_run test = open_run();
+    qn_metrics last;
+    run(test.trainer, true, 0);
+    run(test.trainer, false, 0);
+    assert_int_equal(qn_trainer_finish(test.trainer, &last), QN_OK);
+    assert_true(last.valid && last.update == 0 && last.samples == SAMPLES && last.loss > 0);
+    assert_int_equal(qn_trainer_finish(test.trainer, &last), QN_OK);
+    assert_false(last.valid);
+    test_close(&test);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -129,6 +144,7 @@ int main(void)
         cmocka_unit_test(steps_may_be_repeated),
         cmocka_unit_test(steps_and_accumulations_may_be_repeated),
         cmocka_unit_test(gradients_are_those_of_the_good_call),
+        cmocka_unit_test(accumulations_keep_the_metrics),
     };
     return cmocka_run_group_tests_name("retry", tests, open_all, close_all);
 }
