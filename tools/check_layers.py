@@ -5,6 +5,7 @@
 Prints one line for each include or name that stands in the wrong place and ends with status 1 if
 there is any.
 """
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -139,7 +140,10 @@ def check_vendors(root):
 
 
 def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=Path, default=Path("."))
+    root = parser.parse_args().root
     names = operators(root)
     wrong = [*check_source(root, names), *check_users(root), *check_public(root),
              *check_vendors(root)]

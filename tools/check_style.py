@@ -5,6 +5,7 @@
 Blanks, line ends, invisible characters, the licence line, the length of lines and of functions.
 What clang-format would do is not checked: its answer changes from version to version.
 """
+import argparse
 import re
 import sys
 import unicodedata
@@ -109,7 +110,10 @@ def check_version(root):
 
 
 def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=Path, default=Path("."))
+    root = parser.parse_args().root
     wrong = [f"{path.relative_to(root)}:{number}: {what}"
              for path in files(root) for number, what in check(path)]
     wrong += [*check_guards(root), *check_version(root)]

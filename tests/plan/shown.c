@@ -79,6 +79,9 @@ static void prints(void **state)
     char *texts[] = {qn_plan_text(plan), qn_plan_json(plan), qn_plan_svg(plan),
                      qn_plan_variants_json(plan)};
     const char *const wanted[] = {"planned peak", "\"peak_bytes_planned\"", "</svg>", "conv2d"};
+    for (int tag = 0; tag < QN_TAG_COUNT; tag++)
+        if (plan->info.bytes_by_tag[tag])
+            assert_non_null(strstr(texts[0], qn_tag_name((qn_tag)tag)));
     for (int i = 0; i < 4; i++) {
         assert_non_null(texts[i]);
         assert_non_null(strstr(texts[i], wanted[i]));
