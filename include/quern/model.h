@@ -2,8 +2,10 @@
  *
  * Models that ship, as graph functions by name. Each makes its inputs ("images" u8, "labels" i32),
  * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss. Models of
- * text take rows of tokens instead: "tokens" i32 (batch, width) with as many labels, so that
- * outputs are (batch, width, classes) and (batch, width); an option leaves "logits" out.
+ * masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and (batch,
+ * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
+ * many labels, so that outputs are (batch, width, classes) and (batch, width); an option leaves
+ * "logits" out.
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
