@@ -172,9 +172,8 @@ const struct command command_plan = {
     "plan",
     "RECIPE",
     "shows how a training would use the device's memory",
-    "Makes the plan that `quern train` with the same options would run, and prints it; but it "
-    "times\n"
-    "no kernels, so that before a first training costs are estimated. With --facts it is made for\n"
+    "Makes the plan that `quern train` with the same options would run, and prints it. No kernel\n"
+    "is timed: before a first training costs are estimated. With --facts the plan is made for\n"
     "another device, from what `quern devices --json` printed there.",
     true,
     run,
