@@ -163,14 +163,14 @@ static bool may_update_early(const struct qn_plan *plan)
 static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning, struct way *ways,
                            int *count)
 {
-    const struct qn_lowering how = {.arena = &plan->arena,
-                                    .facts = &plan->facts,
-                                    .params = &plan->params,
-                                    .log = &plan->log,
-                                    .tuning = tuning,
-                                    .calibration =
-                                        qn_seconds_calibrate(tuning, &plan->facts, &plan->arena)};
+    struct qn_lowering how = {.arena = &plan->arena,
+                              .facts = &plan->facts,
+                              .params = &plan->params,
+                              .log = &plan->log,
+                              .tuning = tuning};
     *count = 0;
+    if (!qn_seconds_calibrate(tuning, &plan->facts, &plan->arena, &how.calibration))
+        return qn_fail(&plan->log, QN_ERR_MEMORY, "plan: out of host memory");
     for (int park = 0; park <= plan->params.park; park++)
         for (int early = 0; early <= may_update_early(plan); early++) {
             struct way *way = &ways[(*count)++];

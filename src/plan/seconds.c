@@ -44,8 +44,8 @@ double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts
                                      : run->seconds * qn_seconds_estimated(facts, cost) / then;
 }
 
-double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
-                            struct qn_arena *arena)
+bool qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
+                          struct qn_arena *arena, double *calibration)
 {
     double *ratios = qn_arena_new(arena, double, (size_t)tuning->n_choices + 1);
     int count = 0;
@@ -54,5 +54,6 @@ double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_fact
         if (then > 0)
             ratios[count++] = tuning->choices[i].seconds / then;
     }
-    return count ? qn_median(ratios, count) : 0;
+    *calibration = count ? qn_median(ratios, count) : 0;
+    return ratios;
 }

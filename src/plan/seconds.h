@@ -22,8 +22,9 @@ double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts
 double qn_seconds_transfer(const struct qn_transfers *measured, int64_t bytes, bool to_device);
 
 /* How much longer than estimated the timed runs took: their median, 0 where none was timed. What
- * was not timed is taken to be as far off. */
-double qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
-                            struct qn_arena *arena);
+ * was not timed is taken to be as far off. `arena` is for what is needed meanwhile. False when out
+ * of memory. */
+bool qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
+                          struct qn_arena *arena, double *calibration);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,26 @@ const struct qn_self_test *qn_tuning_test(const struct qn_tuning *tuning,
 
 /* --- keys --- */
 
-static void add_shape(struct qn_text *text, const struct qn_problem *problem, int value,
+/* A key in the making. It asks for no memory: a task that could not be found for want of it would
+ * run another kernel. What is too long is cut off. */
+struct key {
+    char *text;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_to_key(struct key *key, const char *format,
+                                                             ...)
+{
+    const size_t room = QN_TASK_KEY - key->length;
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(key->text + key->length, room, format, args);
+    va_end(args);
+    if (length > 0)
+        key->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void add_shape(struct key *key, const struct qn_problem *problem, int value,
                       const struct qn_operand *operand)
 {
     const struct qn_shape *shape = &operand->shape;
@@ -136,41 +156,39 @@ static void add_shape(struct qn_text *text, const struct qn_problem *problem, in
     for (int i = 0; i < shape->rank; i++) {
         const int64_t size = i == 0 && grows ? shape->dim[0] / problem->batch : shape->dim[i];
         const char *star = i == 0 && grows ? "*" : "";
-        qn_text_add(text, "%s%s", i ? "," : "", star);
+        add_to_key(key, "%s%s", i ? "," : "", star);
         if (!*star || size != 1)
-            qn_text_add(text, "%" PRId64, size);
+            add_to_key(key, "%" PRId64, size);
     }
 }
 
-static void add_operand(struct qn_text *text, const struct qn_problem *problem, int value,
+static void add_operand(struct key *key, const struct qn_problem *problem, int value,
                         struct qn_ref ref, const struct qn_operand *operand)
 {
     static const char *const names[QN_REF_KINDS] = {
         [QN_REF_IN] = "in",       [QN_REF_OUT] = "out",      [QN_REF_DIN] = "din",
         [QN_REF_DOUT] = "dout",   [QN_REF_SAVED] = "saved",  [QN_REF_TEMP] = "temp",
         [QN_REF_STATE] = "state", [QN_REF_GATHER] = "gather"};
-    qn_text_add(text, " %s%d=%s[", names[ref.kind], ref.index, qn_dtype_name(operand->dtype));
-    add_shape(text, problem, value, operand);
-    qn_text_add(text, "]");
+    add_to_key(key, " %s%d=%s[", names[ref.kind], ref.index, qn_dtype_name(operand->dtype));
+    add_shape(key, problem, value, operand);
+    add_to_key(key, "]");
 }
 
 const char *qn_task_key(const struct qn_problem *problem, const struct qn_task *task,
-                        char key[QN_TASK_KEY])
+                        char text[QN_TASK_KEY])
 {
-    struct qn_text text = {0};
-    qn_text_add(&text, "%s/%s", task->op->name, task->group->name);
+    struct key key = {text, 0};
+    add_to_key(&key, "%s/%s", task->op->name, task->group->name);
     for (int i = 0; i < task->n_reads; i++)
-        add_operand(&text, problem, task->reads[i].value, task->reads[i].ref,
+        add_operand(&key, problem, task->reads[i].value, task->reads[i].ref,
                     &task->reads[i].operand);
     for (int i = 0; i < task->n_writes; i++)
-        add_operand(&text, problem, task->writes[i].value, task->writes[i].ref,
+        add_operand(&key, problem, task->writes[i].value, task->writes[i].ref,
                     &task->writes[i].operand);
     if (task->attr && task->op->attr_size)
-        qn_text_add(&text, " #%016" PRIx64,
-                    qn_hash(QN_HASH_START, task->attr, (size_t)task->op->attr_size));
-    snprintf(key, QN_TASK_KEY, "%s", text.bytes ? text.bytes : "");
-    qn_text_free(&text);
-    return key;
+        add_to_key(&key, " #%016" PRIx64,
+                   qn_hash(QN_HASH_START, task->attr, (size_t)task->op->attr_size));
+    return text;
 }
 
 qn_dtype qn_task_storage(const struct qn_task *task)

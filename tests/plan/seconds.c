@@ -83,36 +83,41 @@ static void other_variants_and_settings_were_not_measured(void **state)
     qn_tuning_free(&table);
 }
 
+static double calibration_of(const struct qn_tuning *table)
+{
+    struct qn_arena arena = {0};
+    double calibration;
+    assert_true(qn_seconds_calibrate(table, &facts, &arena, &calibration));
+    qn_arena_free(&arena);
+    return calibration;
+}
+
 /* Earlier tables did not say what their runs computed. */
 static void a_run_without_its_work_is_no_measurement(void **state)
 {
     (void)state;
     struct qn_tuning table = {0};
-    struct qn_arena arena = {0};
     struct qn_tuned run = run_at(4, 0.1, 0);
     run.launches = 0;
     assert_true(qn_tuning_add_choice(&table, &run));
     const struct qn_cost cost = {.flops = 4e6, .launches = 1};
     assert_true(qn_seconds_measured(&table, &facts, &run, &cost) <= 0);
-    assert_true(qn_seconds_calibrate(&table, &facts, &arena) <= 0);
+    assert_true(calibration_of(&table) <= 0);
     qn_tuning_free(&table);
-    qn_arena_free(&arena);
 }
 
 static void calibrates_by_the_median(void **state)
 {
     (void)state;
     struct qn_tuning table = {0};
-    struct qn_arena arena = {0};
     static const double slower[] = {2, 50, 0.5, 3, 2.5};
-    assert_true(qn_seconds_calibrate(&table, &facts, &arena) <= 0);
+    assert_true(calibration_of(&table) <= 0);
     for (int i = 0; i < 5; i++) {
         struct qn_tuned run = run_at(i + 1, slower[i] * 5e-3, 4e6);
         assert_true(qn_tuning_add_choice(&table, &run));
     }
-    assert_near(qn_seconds_calibrate(&table, &facts, &arena), 2.5);
+    assert_near(calibration_of(&table), 2.5);
     qn_tuning_free(&table);
-    qn_arena_free(&arena);
 }
 
 /* --- a plan --- */

@@ -2,8 +2,11 @@
  *
  * A plan made in spite of a refused allocation is the same plan: run N refuses the Nth call of the
  * planner (see refusals.c, which goes through everything else), and each must give that plan or
- * QN_ERR_MEMORY with its line. No device.
+ * QN_ERR_MEMORY with its line; so with what tuning found, whose table decides kernels and costs. No
+ * device.
  */
+#include "plan/plan.h"
+#include "plan/tuning.h"
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -19,8 +22,10 @@ static bool refuse(void)
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
@@ -30,6 +35,11 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t count, size_t size)
 {
     return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return refuse() ? NULL : __real_realloc(old, size);
 }
 
 static void count_line(void *user, qn_log_level level, const char *text)
@@ -52,43 +62,112 @@ static qn_graph *make_graph(void)
 
 /* A budget that recomputation alone can meet; more than one micro-batch is tried, early updates and
  * parking. */
-static qn_status plan_hash(const qn_graph *graph, uint64_t *hash)
+static const qn_plan_params small = {
+    .budget = 100000, .batch = {12}, .early_updates = true, .park = true};
+
+static qn_status make_plan(const qn_graph *graph, const qn_plan_params *params, qn_plan **plan)
 {
-    qn_plan *plan;
     qn_facts facts;
-    const qn_plan_params params = {
-        .budget = 100000, .batch = {12}, .early_updates = true, .park = true};
     qn_facts_default(&facts, true);
     lines = 0;
-    qn_status status = qn_plan_create(&plan, graph, &facts, &params, NULL);
+    return qn_plan_create(plan, graph, &facts, params, NULL);
+}
+
+static qn_status plan_hash(const qn_graph *graph, const qn_plan_params *params, uint64_t *hash)
+{
+    qn_plan *plan;
+    const qn_status status = make_plan(graph, params, &plan);
     if (status == QN_OK)
         *hash = qn_plan_facts(plan)->hash;
     qn_plan_destroy(&plan);
     return status;
 }
 
-int main(int argc, char **argv)
+/* --- tuned --- */
+
+static bool has_variant(const struct qn_task *task, int variant)
+{
+    return variant < QN_MAX_VARIANTS && task->group->variant[variant].name;
+}
+
+/* The kernels that nobody would take, each slower by another factor. */
+static void tune(struct qn_tuning *table, const struct qn_problem *problem)
+{
+    char key[QN_TASK_KEY];
+    for (int t = 0; t < problem->n_tasks; t++) {
+        const struct qn_task *task = &problem->tasks[t];
+        if (task->kind != QN_TASK_GROUP)
+            continue;
+        const int variant =
+            has_variant(task, task->variant + 1) ? task->variant + 1 : task->variant;
+        const struct qn_tuned choice = {.task = qn_task_key(problem, task, key),
+                                        .batch = problem->batch,
+                                        .variant = task->group->variant[variant].name,
+                                        .setting =
+                                            qn_setting_name(&task->group->variant[variant], 0),
+                                        .seconds = task->seconds * (2 + t % 5),
+                                        .flops = task->flops,
+                                        .bytes = task->bytes,
+                                        .launches = 1};
+        if (!qn_tuning_add_choice(table, &choice))
+            abort();
+    }
+}
+
+/* Of the first micro-step of the plan without it. */
+static char *make_tuning(const qn_graph *graph)
+{
+    qn_plan *plan;
+    struct qn_tuning table = {0};
+    if (make_plan(graph, &small, &plan) != QN_OK)
+        abort();
+    tune(&table, plan->program.phases[0].problem);
+    char *text = qn_tuning_text(&table);
+    qn_tuning_free(&table);
+    qn_plan_destroy(&plan);
+    return text;
+}
+
+/* --- refusals --- */
+
+static long passed, failed;
+
+/* Each call in turn, but for some where there are more than `runs` (0: of all). */
+static void refuse_calls(const qn_graph *graph, const qn_plan_params *params, long runs)
 {
     uint64_t first = 0, hash = 0;
-    long passed = 0, failed = 0, runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    qn_graph *graph = make_graph();
-    calls = 0;
-    if (plan_hash(graph, &first) != QN_OK) {
-        printf("nothing is refused, and yet there is no plan\n0 passed, 1 failed\n");
-        return 1;
+    calls = refused_call = 0;
+    if (plan_hash(graph, params, &first) != QN_OK) {
+        printf("nothing is refused, and yet there is no plan\n");
+        failed++;
     }
-    long total = calls, step = runs > 0 && total > runs ? total / runs : 1;
+    const long total = calls, step = runs > 0 && total > runs ? total / runs : 1;
     for (long n = 1; n <= total; n += step) {
         calls = 0;
         refused_call = n;
-        qn_status status = plan_hash(graph, &hash);
-        bool good = status == QN_OK ? hash == first : status == QN_ERR_MEMORY && lines == 1;
+        const qn_status status = plan_hash(graph, params, &hash);
+        const bool good = status == QN_OK ? hash == first : status == QN_ERR_MEMORY && lines == 1;
         if (!good)
             printf("call %ld refused: %s, %d lines\n", n, qn_status_name(status), lines);
         passed += good;
         failed += !good;
     }
+    refused_call = 0;
+    printf("%ld calls, each %ldth refused\n", total, step);
+}
+
+int main(int argc, char **argv)
+{
+    const long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    qn_graph *graph = make_graph();
+    qn_plan_params tuned = small;
+    char *tuning = make_tuning(graph);
+    tuned.tuning = tuning;
+    tuned.effort = QN_EFFORT_INSTANT;
+    refuse_calls(graph, &small, runs);
+    refuse_calls(graph, &tuned, runs);
+    free(tuning);
     qn_graph_destroy(&graph);
-    printf("%ld calls, each %ldth refused\n%ld passed, %ld failed\n", total, step, passed, failed);
+    printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0;
 }
