@@ -315,12 +315,14 @@ static int compare_candidates(const void *a, const void *b)
         return x->steps.seconds < y->steps.seconds ? -1 : 1;
     if (x->peak != y->peak)
         return x->peak < y->peak ? -1 : 1;
-    return (int)x->seed - (int)y->seed;
+    return x->seed != y->seed ? (int)x->seed - (int)y->seed : x->number - y->number;
 }
 
 /* Sorted by time, a candidate stays only if it is smaller than all before it. */
 static void keep_frontier(struct qn_candidates *out)
 {
+    for (int i = 0; i < out->count; i++)
+        out->items[i].number = i;
     qsort(out->items, (size_t)out->count, sizeof *out->items, compare_candidates);
     int kept = 0;
     for (int i = 0; i < out->count; i++)

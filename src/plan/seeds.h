@@ -24,6 +24,7 @@ struct qn_candidate {
     enum qn_seed seed;
     struct qn_steps steps;
     int64_t peak; /* live bytes of this micro-step alone, without what is persistent */
+    int number;   /* of equals the first stays, however they are sorted */
 };
 
 struct qn_candidates {
