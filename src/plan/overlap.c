@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/overlap.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 struct event {
@@ -36,13 +37,15 @@ static struct event *list_events(const qn_lifetime *boxes, int count, struct qn_
 static void number_sections(struct qn_overlap *o, const struct event *events)
 {
     bool grew = false;
-    o->n_sections = 0;
-    for (int e = 0; e < 2 * o->count; e++) {
+    int alive = 0;
+    for (int64_t e = 0; e < 2 * (int64_t)o->count; e++) {
         if (events[e].begins) {
             o->first[events[e].box] = o->n_sections;
+            o->pairs += alive++;
         } else {
             o->n_sections += grew;
             o->end[events[e].box] = o->n_sections;
+            alive--;
         }
         grew = events[e].begins;
     }
@@ -68,11 +71,9 @@ static bool meet(const struct qn_overlap *o, int a, int b)
 
 static bool list_neighbours(struct qn_overlap *o, struct qn_arena *arena)
 {
-    int total = 0;
-    for (int i = 0; i < o->count; i++)
-        for (int j = 0; j < o->count; j++)
-            total += meet(o, i, j);
-    o->neighbour = qn_arena_new(arena, int, (size_t)total + 1);
+    if (o->pairs > INT_MAX / 2)
+        return false;
+    o->neighbour = qn_arena_new(arena, int, (size_t)o->pairs * 2 + 1);
     o->neighbours = qn_arena_new(arena, int, (size_t)o->count + 1);
     if (!o->neighbour || !o->neighbours)
         return false;

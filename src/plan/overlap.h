@@ -13,6 +13,7 @@
 struct qn_overlap {
     int count, n_sections;
     int *first, *end;            /* by box: its sections are [first, end) */
+    int64_t pairs;               /* of boxes that live together */
     int *neighbour, *neighbours; /* boxes that live together with each, one list after another;
                                     where each begins, count + 1 of them */
     int *member, *members;       /* boxes of each section, likewise */
@@ -21,7 +22,7 @@ struct qn_overlap {
 /* The sections alone. Allocated from `arena`. False when out of memory. */
 bool qn_overlap_sections(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                          struct qn_arena *arena);
-/* The sections and the lists. Likewise. */
+/* The sections and the lists. Likewise; false, too, where there are more pairs than numbers. */
 bool qn_overlap_make(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                      struct qn_arena *arena);
 

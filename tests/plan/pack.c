@@ -151,6 +151,21 @@ static void nothing_is_placed_at_once(void **state)
     assert_int_equal(qn_place(&empty, 1, NULL, NULL), QN_ERR_ARGUMENT);
 }
 
+/* The pairs that live together cannot be counted in 32 bits; modulo 2^32 they are few. */
+static void too_many_that_live_together(void **state)
+{
+    (void)state;
+    enum { COUNT = 65600 };
+    int64_t bound;
+    qn_lifetime *boxes = calloc(COUNT, sizeof *boxes);
+    assert_non_null(boxes);
+    for (int i = 0; i < COUNT; i++)
+        boxes[i] = (qn_lifetime){0, 1, 64, 0};
+    assert_int_equal(qn_place(boxes, COUNT, NULL, &bound), QN_ERR_MEMORY);
+    assert_int_equal(bound, 64 * COUNT);
+    free(boxes);
+}
+
 /* The same offsets on every machine and in every run. */
 static void repeats(void **state)
 {
@@ -175,6 +190,7 @@ int main(void)
         cmocka_unit_test(knows_that_the_bound_is_not_enough),
         cmocka_unit_test(gives_up_when_told),
         cmocka_unit_test(nothing_is_placed_at_once),
+        cmocka_unit_test(too_many_that_live_together),
         cmocka_unit_test(repeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
