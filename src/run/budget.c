@@ -68,7 +68,10 @@ static qn_status change_plan(struct qn_trainer *trainer, const struct qn_plan *p
     const struct qn_plan *old = trainer->plan;
     qn_trainer_close_plan(trainer);
     const qn_status status = open_with(trainer, plan, host);
-    if (status == QN_OK || trainer->failed)
+    if (status == QN_OK)
+        return status;
+    trainer->plan = old; /* even where nothing works any more: the caller frees the new one */
+    if (trainer->failed)
         return status;
     const qn_status again = open_with(trainer, old, host);
     trainer->failed = again;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What fails in the middle of something: the linker (--wrap) puts a clEnqueueWriteBuffer before
+ * OpenCL's that can refuse and delay.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "../support/folder.h"
+#include "run/trainer.h"
+#include "same.h"
+
+#include <CL/cl.h>
+
+static int writes, refused_write; /* 0: none */
+
+cl_int __real_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                   size_t offset, size_t size, const void *from, cl_uint n_before,
+                                   const cl_event *before, cl_event *event);
+cl_int __wrap_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                   size_t offset, size_t size, const void *from, cl_uint n_before,
+                                   const cl_event *before, cl_event *event);
+
+cl_int __wrap_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                   size_t offset, size_t size, const void *from, cl_uint n_before,
+                                   const cl_event *before, cl_event *event)
+{
+    if (++writes == refused_write)
+        return CL_OUT_OF_RESOURCES;
+    return __real_clEnqueueWriteBuffer(queue, memory, blocks, offset, size, from, n_before, before,
+                                       event);
+}
+
+/* --- a budget that changes --- */
+
+enum { MICRO = 8 };
+static const qn_plan_params base = {
+    .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .effort = QN_EFFORT_INSTANT};
+static const qn_trainer_params trainer_params = {.seed = 11};
+
+static int64_t smallest(const qn_graph *graph)
+{
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &base, NULL), QN_OK);
+    const int64_t bytes = qn_plan_facts(plan)->smallest_budget;
+    qn_plan_destroy(&plan);
+    return bytes;
+}
+
+/* Nothing works any more, and everything says so; the plan is still the one that it was. */
+static void assert_lost(const struct test_run *run, struct test_data *data,
+                        const qn_checkpoint *checkpoint)
+{
+    qn_trainer *trainer = run->trainer;
+    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, data};
+    float value;
+    assert_ptr_equal(qn_trainer_plan(trainer), run->plan);
+    assert_non_null(qn_trainer_tensor(trainer, 0, NULL));
+    assert_int_equal(qn_trainer_bytes(trainer), 0);
+    assert_int_equal(qn_trainer_step(trainer, &cycle, NULL), QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_accumulate(trainer, &cycle), QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_finish(trainer, NULL), QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, test_fetch, NULL, data), QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_read(trainer, qn_trainer_tensor(trainer, 0, NULL), &value, 1),
+                     QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_set_budget(trainer, base.budget), QN_ERR_DEVICE);
+    assert_int_equal(qn_checkpoint_save(trainer, "/nowhere", NULL), QN_ERR_DEVICE);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, trainer), QN_ERR_DEVICE);
+    assert_int_equal(qn_weights_load(trainer, qn_checkpoint_describe(checkpoint)->weights),
+                     QN_ERR_DEVICE);
+}
+
+/* The device refuses the write of this number; gives whether there was one. */
+static bool lose(const qn_graph *graph, int64_t budget, struct test_data *data, int number)
+{
+    char folder[FOLDER_BYTES];
+    qn_checkpoint *checkpoint;
+    struct test_run run = test_open(device, graph, &base, &trainer_params);
+    make_folder(folder);
+    test_train(run.trainer, data, SAMPLES, 1);
+    assert_int_equal(qn_checkpoint_save(run.trainer, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    writes = 0;
+    refused_write = number;
+    const qn_status status = qn_trainer_set_budget(run.trainer, budget);
+    const bool lost = writes >= number;
+    refused_write = 0;
+    assert_int_equal(status, lost ? QN_ERR_DEVICE : QN_OK);
+    if (lost)
+        assert_lost(&run, data, checkpoint);
+    test_close(&run);
+    qn_checkpoint_close(&checkpoint);
+    remove_folder(folder);
+    return lost;
+}
+
+static void a_device_that_is_lost_while_a_budget_changes(void **state)
+{
+    (void)state;
+    struct test_data data;
+    qn_graph *graph = test_cnn(QN_F32);
+    const int64_t less = smallest(graph);
+    int lost = 0;
+    test_data_make(&data, SAMPLES, WIDTH);
+    while (lose(graph, less, &data, lost + 1))
+        lost++;
+    assert_true(lost > 3);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_that_is_lost_while_a_budget_changes),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
