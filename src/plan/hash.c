@@ -114,6 +114,14 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
 
 /* --- what a search depends on --- */
 
+/* What CLBlast needs is no number among the facts: some products tell devices apart. */
+static void add_blas(uint64_t *hash, const struct qn_facts *facts)
+{
+    add_number(hash, facts->blas_temp_bytes != NULL);
+    for (int64_t side = 16; facts->blas_temp_bytes && side <= 4096; side *= 4)
+        add_number(hash, facts->blas_temp_bytes(facts->blas_device, side, side, side));
+}
+
 static void add_facts(uint64_t *hash, const struct qn_facts *facts)
 {
     add_text(hash, facts->name);
@@ -130,6 +138,7 @@ static void add_facts(uint64_t *hash, const struct qn_facts *facts)
 #undef BITS
 #undef INTEGER
 #undef FLAG
+    add_blas(hash, facts);
 }
 
 /* The budget is not among them: a frontier is for all budgets. */

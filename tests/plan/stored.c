@@ -132,6 +132,55 @@ static void other_questions_are_searched_for(void **state)
     assert_true(finds(graph, &params));
 }
 
+/* What CLBlast needs beside large products. */
+static int64_t needs_little(void *device, int64_t m, int64_t n, int64_t k)
+{
+    (void)device;
+    return m * n * k > 1 << 18 ? 1 << 16 : 0;
+}
+
+static int64_t needs_much(void *device, int64_t m, int64_t n, int64_t k)
+{
+    return 2 * needs_little(device, m, n, k);
+}
+
+/* In the fewest bytes products are small and need none of it. */
+static qn_plan *plan_small(const qn_graph *model, const struct qn_facts *facts, bool stored)
+{
+    qn_plan *plan;
+    int64_t least;
+    qn_plan_params asked = {.budget = 1,
+                            .batch = {64},
+                            .effort = QN_EFFORT_INSTANT,
+                            .variants = "linear=clblast",
+                            .cache_dir = ""};
+    assert_int_equal(qn_plan_create(&plan, model, facts, &asked, &least), QN_ERR_BUDGET);
+    asked.budget = least;
+    asked.cache_dir = stored ? folder : "";
+    assert_int_equal(qn_plan_create(&plan, model, facts, &asked, NULL), QN_OK);
+    assert_int_equal(plan->program.blas_temp, 0);
+    return plan;
+}
+
+static void other_devices_of_one_name_are_searched_for(void **state)
+{
+    (void)state;
+    static int64_t (*const needs[])(void *, int64_t, int64_t, int64_t) = {NULL, needs_little,
+                                                                          needs_much};
+    qn_graph *model = test_chain(4, 128);
+    for (int i = 0; i < 3; i++) {
+        struct qn_facts facts = test_facts();
+        facts.blas = true;
+        facts.blas_temp_bytes = needs[i];
+        qn_plan *stored = plan_small(model, &facts, true);
+        qn_plan *searched = plan_small(model, &facts, false);
+        assert_same(stored, searched);
+        qn_plan_destroy(&stored);
+        qn_plan_destroy(&searched);
+    }
+    qn_graph_destroy(&model);
+}
+
 static void nothing_is_stored_without_a_folder(void **state)
 {
     (void)state;
@@ -377,6 +426,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_for_every_budget, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_where_values_are_parked, setup, teardown),
         cmocka_unit_test_setup_teardown(other_questions_are_searched_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_devices_of_one_name_are_searched_for, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(nothing_is_stored_without_a_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(damage_is_noticed, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_frontiers_are_not_taken, setup, teardown),
