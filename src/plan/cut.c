@@ -15,13 +15,18 @@
 #include <math.h>
 #include <string.h>
 
-/* Of flow in a second; more than what can flow. */
+/* Of flow in a second, fewer where what can flow would not fit; more than that. */
 static const double UNITS = 1e9;
 static const int64_t UNBOUNDED = INT64_MAX / 4;
+
+/* So many bytes are worth all seconds at the dearest price that there is. */
+enum { DEAREST = 4096 };
 
 struct cutting {
     const struct qn_problem *problem;
     double early;
+    double total;      /* seconds of all forward tasks */
+    double units;      /* of flow in a second */
     bool *later, *now; /* by value: read after the moment; at it, and so alive in any case */
     struct qn_flow flow;
     struct qn_cut *cuts;
@@ -59,7 +64,7 @@ int64_t qn_cut_weight(const struct qn_problem *problem, int value, double early)
 static void add_task(struct cutting *c, int task)
 {
     const struct qn_task *t = &c->problem->tasks[task];
-    qn_flow_add(&c->flow, task_node(task), SINK, (int64_t)(t->seconds * UNITS) + 1);
+    qn_flow_add(&c->flow, task_node(task), SINK, (int64_t)(t->seconds * c->units) + 1);
     for (int i = 0; i < t->n_reads; i++)
         if (is_made(c, t->reads[i].value))
             qn_flow_add(&c->flow, task_node(task), value_node(c, t->reads[i].value), UNBOUNDED);
@@ -69,7 +74,7 @@ static void add_value(struct cutting *c, int value, double seconds_per_byte)
 {
     const int maker = c->problem->producer[value];
     const double bytes = (double)qn_cut_weight(c->problem, value, c->early);
-    const double price = fmin(seconds_per_byte * bytes * UNITS, (double)UNBOUNDED / 2);
+    const double price = fmin(seconds_per_byte * bytes * c->units, (double)UNBOUNDED / 2);
     qn_flow_add(&c->flow, value_node(c, value),
                 qn_task_repeats(&c->problem->tasks[maker]) ? task_node(maker) : SINK,
                 (int64_t)price);
@@ -92,19 +97,10 @@ static void read_cut(struct cutting *c, struct qn_cut *cut)
             cut->bytes += qn_cut_weight(c->problem, v, c->early);
 }
 
-/* A price at which a page is worth all seconds. */
-static double dearest(const struct qn_problem *problem)
-{
-    double seconds = 0;
-    for (int t = 0; t < problem->n_forward; t++)
-        seconds += problem->tasks[t].seconds;
-    return seconds / 4096;
-}
-
 static bool make_cut(struct cutting *c, double seconds_per_byte, struct qn_arena *arena,
                      struct qn_cut *cut)
 {
-    const double price = fmin(seconds_per_byte, dearest(c->problem));
+    const double price = fmin(seconds_per_byte, c->total / DEAREST);
     cut->drop = qn_arena_new(arena, bool, (size_t)c->problem->n_tasks + 1);
     if (!cut->drop)
         return false;
@@ -166,6 +162,19 @@ static void find_reads(struct cutting *c, int moment)
             (t > moment ? c->later : c->now)[p->tasks[t].reads[i].value] = true;
 }
 
+/* The largest value at the dearest price takes the most room. */
+static void measure(struct cutting *c)
+{
+    const struct qn_problem *p = c->problem;
+    int64_t largest = DEAREST;
+    for (int t = 0; t < p->n_forward; t++)
+        c->total += p->tasks[t].seconds;
+    for (int v = 0; v < p->n_values; v++)
+        if (is_made(c, v) && qn_cut_weight(p, v, c->early) > largest)
+            largest = qn_cut_weight(p, v, c->early);
+    c->units = fmin(UNITS, (double)UNBOUNDED / 2 * DEAREST / (c->total * (double)largest));
+}
+
 static bool open(struct cutting *c, int moment, struct qn_arena *arena)
 {
     const size_t values = (size_t)c->problem->n_values + 1;
@@ -179,6 +188,7 @@ static bool open(struct cutting *c, int moment, struct qn_arena *arena)
     if (!c->later || !c->now || !c->final || !qn_flow_open(&c->flow, nodes, pipes, arena))
         return false;
     find_reads(c, moment);
+    measure(c);
     return true;
 }
 

@@ -174,6 +174,28 @@ static void fewer_cuts_are_some_of_them(void **state)
     }
 }
 
+/* A device that takes a thousand years for a task has the same choices. */
+static void slow_tasks_are_cut_alike(void **state)
+{
+    (void)state;
+    srand(4);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_problem r;
+        struct qn_cut fast[QN_MOST_CUTS], slow[QN_MOST_CUTS];
+        struct qn_arena arena = {0};
+        int n_fast, n_slow;
+        draw_problem(&r);
+        assert_true(qn_cuts_find(&r.problem, FORWARD, EARLY, QN_MOST_CUTS, &arena, fast, &n_fast));
+        for (int t = 0; t < TASKS; t++)
+            r.tasks[t].seconds *= 0x1p42;
+        assert_true(qn_cuts_find(&r.problem, FORWARD, EARLY, QN_MOST_CUTS, &arena, slow, &n_slow));
+        assert_int_equal(n_slow, n_fast);
+        for (int i = 0; i < n_fast; i++)
+            assert_int_equal(bits_of(slow[i].drop), bits_of(fast[i].drop));
+        qn_arena_free(&arena);
+    }
+}
+
 /* Much is kept until backward task 1, which makes what stays to the end; with what task 3 makes
  * that weighs more than a quarter of what was kept. */
 static void moments_are_where_bytes_are_scarce(void **state)
@@ -211,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_the_hull_of_all_choices),
         cmocka_unit_test(fewer_cuts_are_some_of_them),
+        cmocka_unit_test(slow_tasks_are_cut_alike),
         cmocka_unit_test(moments_are_where_bytes_are_scarce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
