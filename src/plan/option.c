@@ -63,15 +63,27 @@ const struct qn_candidate *qn_choices_rest(const struct qn_choices *choices, int
     return &all->items[all->count - 1];
 }
 
-bool qn_option_can_run(const struct qn_option *o, int candidate)
+static qn_status check_steps(const struct qn_option *o, const struct qn_problem *problem,
+                             const struct qn_steps *steps)
+{
+    const qn_status status = qn_steps_check(problem, steps);
+    return status == QN_OK ? QN_OK
+                           : qn_fail(o->how.log, status, "plan: %s",
+                                     status == QN_ERR_MEMORY ? "out of host memory"
+                                                             : "a list of steps that cannot run");
+}
+
+qn_status qn_option_check(const struct qn_option *o, int candidate)
 {
     const struct qn_candidate *micro = &o->choices->micro.items[candidate];
-    bool good = qn_steps_can_run(&o->micro, &micro->steps);
-    for (int r = 0; good && r < o->n_rests; r++)
-        good = o->choices->rest[r].count > 0 &&
-               qn_steps_can_run(&o->rest_problem[r],
-                                &qn_choices_rest(o->choices, r, micro->peak)->steps);
-    return good;
+    QN_TRY(check_steps(o, &o->micro, &micro->steps));
+    for (int r = 0; r < o->n_rests; r++) {
+        if (!o->choices->rest[r].count)
+            return qn_fail(o->how.log, QN_ERR_FORMAT, "plan: no list of steps for a remainder");
+        QN_TRY(check_steps(o, &o->rest_problem[r],
+                           &qn_choices_rest(o->choices, r, micro->peak)->steps));
+    }
+    return QN_OK;
 }
 
 static int rest_index(const struct qn_option *o, int64_t rest)

@@ -44,8 +44,9 @@ qn_status qn_option_program(const struct qn_option *option, int candidate, struc
 const struct qn_candidate *qn_choices_rest(const struct qn_choices *choices, int rest,
                                            int64_t peak);
 
-/* Whether the step lists of the candidate can run: choices may come from a file. */
-bool qn_option_can_run(const struct qn_option *option, int candidate);
+/* Whether the step lists of the candidate can run: choices may come from a file. QN_ERR_FORMAT:
+ * they cannot. */
+qn_status qn_option_check(const struct qn_option *option, int candidate);
 
 /* What cycle 0 of the program would take if neither its micro-steps nor its remainder recomputed
  * anything. */

@@ -229,17 +229,18 @@ static bool can_run(const struct qn_problem *problem, const struct qn_steps *ste
     return first_runs == qn_tasks_required(problem);
 }
 
-bool qn_steps_can_run(const struct qn_problem *problem, const struct qn_steps *steps)
+qn_status qn_steps_check(const struct qn_problem *problem, const struct qn_steps *steps)
 {
     struct qn_arena arena = {0};
     const size_t n = (size_t)problem->n_tasks + 1, values = (size_t)problem->n_values + 1;
     struct before *expected = qn_arena_new(&arena, struct before, n);
     int *writes = qn_arena_new(&arena, int, values), *again = qn_arena_new(&arena, int, values);
     bool *ran = qn_arena_new(&arena, bool, n);
-    bool good = expected && writes && again && ran;
-    if (good)
+    qn_status status = expected && writes && again && ran ? QN_OK : QN_ERR_MEMORY;
+    if (status == QN_OK) {
         look_at_all(problem, writes, expected);
-    good = good && can_run(problem, steps, expected, ran, again);
+        status = can_run(problem, steps, expected, ran, again) ? QN_OK : QN_ERR_FORMAT;
+    }
     qn_arena_free(&arena);
-    return good;
+    return status;
 }

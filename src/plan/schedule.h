@@ -30,8 +30,8 @@ bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *pol
                    struct qn_arena *arena, struct qn_steps *steps);
 
 /* Whether the list is one: every task runs, those that cannot be repeated once, and for the first
- * time when all that it reads or adds to is as it would be in the order of the tasks. False when
- * out of memory. */
-bool qn_steps_can_run(const struct qn_problem *problem, const struct qn_steps *steps);
+ * time when all that it reads or adds to is as it would be in the order of the tasks.
+ * QN_ERR_FORMAT: it is none; QN_ERR_MEMORY: out of memory. */
+qn_status qn_steps_check(const struct qn_problem *problem, const struct qn_steps *steps);
 
 #endif

@@ -248,8 +248,7 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
     if (!option)
         return out_of_memory(how);
     QN_TRY(qn_option_open(how, persist, point->choices, option));
-    if (!qn_option_can_run(option, point->candidate))
-        return qn_fail(how->log, QN_ERR_FORMAT, "plan: a list of steps that cannot run");
+    QN_TRY(qn_option_check(option, point->candidate));
     QN_TRY(qn_option_program(option, point->candidate, how->arena, program));
     QN_TRY(place(how, program, how->arena, placement));
     return qn_option_keep_all_seconds(option, program, keep_all_seconds);

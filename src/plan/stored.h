@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 /* What was stored for the plan's graph, facts and params, its budget aside; allocated from the
- * plan's arena. Untrusted: whoever builds a point asks qn_steps_can_run first, and compares the
+ * plan's arena. Untrusted: whoever builds a point asks qn_steps_check first, and compares the
  * bytes. False: there is nothing that can be read. */
 bool qn_stored_load(struct qn_plan *plan, struct qn_frontier *frontier);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What fails in the middle of something: the linker (--wrap) puts a clEnqueueWriteBuffer before
- * OpenCL's that can refuse and delay.
+ * A budget that changes, and something fails in the middle of it: the linker (--wrap) puts
+ * functions that can refuse before those that give memory and write to it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,48 @@
 #include <CL/cl.h>
 
 static int writes, refused_write; /* 0: none */
+static long calls, refused_call;  /* of those that give memory; likewise */
+static long calls_of_change;      /* of a change of budget */
+
+static bool refuse(void)
+{
+    return ++calls == refused_call;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error);
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return refuse() ? NULL : __real_realloc(old, size);
+}
+
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
+                             cl_int *error)
+{
+    if (!refuse())
+        return __real_clCreateBuffer(context, flags, size, host, error);
+    *error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    return NULL;
+}
 
 cl_int __real_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
                                    size_t offset, size_t size, const void *from, cl_uint n_before,
@@ -34,21 +76,21 @@ cl_int __wrap_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_boo
                                        event);
 }
 
-/* --- a budget that changes --- */
-
 enum { MICRO = 8 };
 static const qn_plan_params base = {
     .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .effort = QN_EFFORT_INSTANT};
 static const qn_trainer_params trainer_params = {.seed = 11};
 
-static int64_t smallest(const qn_graph *graph)
+static int64_t smallest(const qn_graph *graph, const qn_plan_params *params)
 {
     qn_plan *plan;
-    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), &base, NULL), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL), QN_OK);
     const int64_t bytes = qn_plan_facts(plan)->smallest_budget;
     qn_plan_destroy(&plan);
     return bytes;
 }
+
+/* --- a device that is lost --- */
 
 /* Nothing works any more, and everything says so; the plan is still the one that it was. */
 static void assert_lost(const struct test_run *run, struct test_data *data,
@@ -102,7 +144,7 @@ static void a_device_that_is_lost_while_a_budget_changes(void **state)
     (void)state;
     struct test_data data;
     qn_graph *graph = test_cnn(QN_F32);
-    const int64_t less = smallest(graph);
+    const int64_t less = smallest(graph, &base);
     int lost = 0;
     test_data_make(&data, SAMPLES, WIDTH);
     while (lose(graph, less, &data, lost + 1))
@@ -112,10 +154,77 @@ static void a_device_that_is_lost_while_a_budget_changes(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* --- memory that is refused --- */
+
+/* Of the change's calls some that plan, and the last ones, which open the new plan. */
+enum { PLANNING = 20, OPENING = 60 };
+
+/* From the fastest plan to the one of the fewest bytes, which parks and updates early, and back;
+ * what is refused of the first change leaves the training as it was. Gives the weights. */
+static float *change(const qn_graph *graph, const qn_plan_params *params, long refused)
+{
+    struct test_data data;
+    float *weights;
+    qn_plan_params fast = *params;
+    fast.budget = base.budget;
+    test_data_make(&data, SAMPLES, WIDTH);
+    struct test_run run = test_open(device, graph, &fast, &trainer_params);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    calls = 0;
+    refused_call = refused;
+    const qn_status status = qn_trainer_set_budget(run.trainer, params->budget);
+    refused_call = 0;
+    calls_of_change = calls;
+    assert_true(status == QN_OK || (refused && status == QN_ERR_MEMORY));
+    if (status != QN_OK)
+        assert_ptr_equal(qn_trainer_plan(run.trainer), run.plan);
+    else if (!refused)
+        assert_true(qn_plan_facts(qn_trainer_plan(run.trainer))->parked_bytes > 0);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    assert_int_equal(qn_trainer_set_budget(run.trainer, base.budget), QN_OK);
+    test_train(run.trainer, &data, SAMPLES, 1);
+    test_weights(run.trainer, &weights);
+    test_close(&run);
+    test_data_free(&data);
+    return weights;
+}
+
+static long after(long n, long total)
+{
+    const long last = total - OPENING, next = n + total / PLANNING + 1;
+    return n >= last ? n + 1 : next < last ? next : last;
+}
+
+static void memory_that_is_refused_while_a_budget_changes(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_cnn(QN_F32);
+    float *weights;
+    qn_plan_params params = base;
+    params.early_updates = params.park = true;
+    params.micro_batch = SAMPLES;
+    params.budget = smallest(graph, &params);
+    struct test_run run = test_open(device, graph, &params, &trainer_params);
+    const size_t bytes = (size_t)test_weights(run.trainer, &weights) * sizeof *weights;
+    free(weights);
+    test_close(&run);
+    float *want = change(graph, &params, 0);
+    const long total = calls_of_change;
+    assert_true(total > OPENING);
+    for (long n = 1; n <= total; n = after(n, total)) {
+        float *have = change(graph, &params, n);
+        assert_memory_equal(have, want, bytes);
+        free(have);
+    }
+    free(want);
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_is_lost_while_a_budget_changes),
+        cmocka_unit_test(memory_that_is_refused_while_a_budget_changes),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
