@@ -21,10 +21,13 @@ static void *grown(struct qn_arena *arena, void *list, int count, int *capacity,
 {
     if (count < *capacity)
         return list;
-    *capacity = *capacity ? 2 * *capacity : 32;
-    void *larger = qn_arena_alloc(arena, (size_t)*capacity, size);
-    if (larger && count)
+    const int more = *capacity ? 2 * *capacity : 32;
+    void *larger = qn_arena_alloc(arena, (size_t)more, size);
+    if (!larger)
+        return NULL;
+    if (count)
         memcpy(larger, list, (size_t)count * size);
+    *capacity = more;
     return larger;
 }
 
@@ -51,9 +54,11 @@ bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
     const char **fields[] = {&copy.task, &copy.variant, &copy.setting};
     struct qn_tuned *list =
         grown(&t->arena, t->choices, t->n_choices, &t->choice_capacity, sizeof copy);
-    if (!list || !own(&t->arena, fields, 3))
+    if (!list)
         return false;
     t->choices = list;
+    if (!own(&t->arena, fields, 3))
+        return false;
     *(earlier ? choice_at(t, copy.task, copy.batch) : &list[t->n_choices++]) = copy;
     return true;
 }
@@ -64,10 +69,12 @@ bool qn_tuning_add_test(struct qn_tuning *t, const struct qn_self_test *test)
     const char **fields[] = {&copy.op, &copy.variant, &copy.setting, &copy.storage, &copy.reason};
     struct qn_self_test *list =
         grown(&t->arena, t->tests, t->n_tests, &t->test_capacity, sizeof copy);
-    if (!list || !own(&t->arena, fields, 5))
+    if (!list)
+        return false;
+    t->tests = list;
+    if (!own(&t->arena, fields, 5))
         return false;
     list[t->n_tests++] = copy;
-    t->tests = list;
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static long calls, refused_call; /* 0: none */
 static int lines;
@@ -156,6 +157,30 @@ static void refuse_calls(const qn_graph *graph, const qn_plan_params *params, lo
     printf("%ld calls, each %ldth refused\n", total, step);
 }
 
+/* A table that could not grow is as it was, and grows when there is memory. */
+static void refuse_growth(void)
+{
+    enum { ROOM = 32, REASON = 1 << 17 };
+    static char reason[REASON];
+    struct qn_self_test test = {"linear", "cpu", "", "f32", "first"};
+    struct qn_tuning table = {0};
+    bool good = qn_tuning_add_test(&table, &test);
+    memset(reason, 'x', REASON - 1);
+    test.reason = reason; /* leaves no room in the last block of memory */
+    for (int i = 1; i < ROOM; i++)
+        good &= qn_tuning_add_test(&table, &test);
+    refused_call = calls + 1;
+    good &= !qn_tuning_add_test(&table, &test);
+    refused_call = 0;
+    good &= qn_tuning_add_test(&table, &test) && table.n_tests == ROOM + 1 &&
+            strcmp(table.tests[0].op, "linear") == 0 && strcmp(table.tests[0].reason, "first") == 0;
+    qn_tuning_free(&table);
+    if (!good)
+        printf("a table of self-tests that could not grow is spoilt\n");
+    passed += good;
+    failed += !good;
+}
+
 int main(int argc, char **argv)
 {
     const long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
@@ -166,6 +191,7 @@ int main(int argc, char **argv)
     tuned.effort = QN_EFFORT_INSTANT;
     refuse_calls(graph, &small, runs);
     refuse_calls(graph, &tuned, runs);
+    refuse_growth();
     free(tuning);
     qn_graph_destroy(&graph);
     printf("%ld passed, %ld failed\n", passed, failed);
