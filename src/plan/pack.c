@@ -29,6 +29,24 @@ struct ranked {
     int box;
 };
 
+/* A part of the problem: boxes open[from] .. open[to - 1], which live in these sections alone. What
+ * is placed next lies no lower than `offset`, and of equal offsets comes later by rank than `rank`:
+ * one order of placing is enough. */
+struct part {
+    int from, to, section, sections_end;
+    int64_t offset, rank;
+};
+
+/* A part that is being solved; the one above it on the stack is a part of it. */
+struct frame {
+    enum { NEW, HALVED, TRYING } state;
+    struct part part;
+    struct part rest; /* halved: the second half; trying: without the box that was tried last */
+    int64_t limit;    /* trying: offsets from here on need not be tried */
+    int before;       /* trying: changes before that box */
+    bool any_above;   /* trying: boxes are left above it */
+};
+
 struct packer {
     const qn_lifetime *boxes;
     const enum measure *order;
@@ -42,6 +60,9 @@ struct packer {
     struct section *sections; /* of that time */
     struct change *changes;   /* to be undone */
     int n_changes, change_capacity;
+    struct frame *frames; /* a stack: two for each box at most */
+    int depth;
+    enum qn_packing found; /* of the part that was solved last */
     int64_t height, nodes, most_nodes;
     bool no_memory;
 };
@@ -83,19 +104,12 @@ static bool prepare(struct packer *p, int count, struct qn_arena *arena)
     p->ranked = qn_arena_new(arena, struct ranked, n);
     p->open = qn_arena_new(arena, int, n);
     p->sections = qn_arena_new(arena, struct section, n);
-    return p->least && p->offset && p->rank && p->ranked && p->open && p->sections &&
+    p->frames = qn_arena_new(arena, struct frame, 2 * n);
+    return p->least && p->offset && p->rank && p->ranked && p->open && p->sections && p->frames &&
            qn_overlap_make(&p->time, p->boxes, count, arena);
 }
 
 /* --- moves --- */
-
-/* A part of the problem: boxes open[from] .. open[to - 1], which live in these sections alone. What
- * is placed next lies no lower than `offset`, and of equal offsets comes later by rank than `rank`:
- * one order of placing is enough. */
-struct part {
-    int from, to, section, sections_end;
-    int64_t offset, rank;
-};
 
 static void change(struct packer *p, int64_t *where, int64_t value)
 {
@@ -214,9 +228,7 @@ static void rank(struct packer *p, const struct part *part)
         change(p, &p->rank[p->ranked[i].box], i);
 }
 
-/* --- the search --- */
-
-static enum qn_packing solve(struct packer *p, const struct part *part);
+/* --- the search: what is known of a part at once --- */
 
 /* A section that no open box shares with the one before; 0: there is none. */
 static int clean_cut(const struct packer *p, const struct part *part)
@@ -225,27 +237,6 @@ static int clean_cut(const struct packer *p, const struct part *part)
         if (p->sections[s].spans == 0)
             return s;
     return 0;
-}
-
-static enum qn_packing solve_halves(struct packer *p, const struct part *part, int cut)
-{
-    struct part left = *part, right = *part;
-    int middle = part->from;
-    for (int i = part->from; i < part->to; i++)
-        if (p->time.first[p->open[i]] < cut) {
-            const int box = p->open[i];
-            p->open[i] = p->open[middle];
-            p->open[middle++] = box;
-        }
-    left.to = right.from = middle;
-    left.sections_end = right.section = cut;
-    left.rank = right.rank = -1;
-    rank(p, &left);
-    const enum qn_packing done = solve(p, &left);
-    if (done != QN_PACKED)
-        return done;
-    rank(p, &right);
-    return solve(p, &right);
 }
 
 static bool has_room(const struct packer *p, const struct part *part)
@@ -289,42 +280,109 @@ static int next_candidate(const struct packer *p, const struct part *part, int64
     return best;
 }
 
-static enum qn_packing try_candidates(struct packer *p, const struct part *part)
+/* --- the search: one part after another --- */
+
+static void push(struct packer *p, const struct part *part)
 {
-    const int64_t limit = lowest_top(p, part);
-    struct part rest = *part;
-    rest.to--;
-    for (int i; (i = next_candidate(p, part, rest.offset, rest.rank)) >= 0;) {
-        const int before = p->n_changes, box = p->open[i];
-        rest.offset = p->least[box];
-        rest.rank = p->rank[box];
-        if (rest.offset >= limit)
-            break;
-        p->open[i] = p->open[rest.to];
-        p->open[rest.to] = box;
-        const bool any_above = put(p, part, box);
-        const enum qn_packing done = solve(p, &rest);
-        if (done != QN_PACK_IMPOSSIBLE)
-            return done;
-        undo(p, before);
-        if (!any_above)
-            break;
-    }
-    return QN_PACK_IMPOSSIBLE;
+    struct frame *f = &p->frames[p->depth++];
+    f->state = NEW;
+    f->part = *part;
 }
 
-static enum qn_packing solve(struct packer *p, const struct part *part)
+/* True: that is what was found of the part on top of the stack. */
+static bool solved(struct packer *p, enum qn_packing found)
 {
-    if (part->from == part->to)
-        return QN_PACKED;
+    p->found = found;
+    return true;
+}
+
+static bool halve(struct packer *p, struct frame *f, int cut)
+{
+    struct part left = f->part;
+    int middle = left.from;
+    f->rest = f->part;
+    for (int i = left.from; i < left.to; i++)
+        if (p->time.first[p->open[i]] < cut) {
+            const int box = p->open[i];
+            p->open[i] = p->open[middle];
+            p->open[middle++] = box;
+        }
+    left.to = f->rest.from = middle;
+    left.sections_end = f->rest.section = cut;
+    left.rank = f->rest.rank = -1;
+    f->state = HALVED;
+    rank(p, &left);
+    push(p, &left);
+    return false;
+}
+
+static bool second_half(struct packer *p, struct frame *f)
+{
+    rank(p, &f->rest);
+    f->part = f->rest;
+    f->state = NEW;
+    return false;
+}
+
+static bool try_next(struct packer *p, struct frame *f)
+{
+    const int i = next_candidate(p, &f->part, f->rest.offset, f->rest.rank);
+    if (i < 0)
+        return solved(p, QN_PACK_IMPOSSIBLE);
+    const int box = p->open[i];
+    f->before = p->n_changes;
+    f->rest.offset = p->least[box];
+    f->rest.rank = p->rank[box];
+    if (f->rest.offset >= f->limit)
+        return solved(p, QN_PACK_IMPOSSIBLE);
+    p->open[i] = p->open[f->rest.to];
+    p->open[f->rest.to] = box;
+    f->any_above = put(p, &f->part, box);
+    push(p, &f->rest);
+    return false;
+}
+
+static bool begin(struct packer *p, struct frame *f)
+{
+    if (f->part.from == f->part.to)
+        return solved(p, QN_PACKED);
     if (p->no_memory)
-        return QN_PACK_NO_MEMORY;
+        return solved(p, QN_PACK_NO_MEMORY);
     if (++p->nodes > p->most_nodes)
-        return QN_PACK_GAVE_UP;
-    const int cut = clean_cut(p, part);
+        return solved(p, QN_PACK_GAVE_UP);
+    const int cut = clean_cut(p, &f->part);
     if (cut)
-        return solve_halves(p, part, cut);
-    return has_room(p, part) ? try_candidates(p, part) : QN_PACK_IMPOSSIBLE;
+        return halve(p, f, cut);
+    if (!has_room(p, &f->part))
+        return solved(p, QN_PACK_IMPOSSIBLE);
+    f->state = TRYING;
+    f->limit = lowest_top(p, &f->part);
+    f->rest = f->part;
+    f->rest.to--;
+    return try_next(p, f);
+}
+
+/* After the part above was solved. */
+static bool go_on(struct packer *p, struct frame *f)
+{
+    if (f->state == HALVED)
+        return p->found != QN_PACKED || second_half(p, f);
+    if (p->found != QN_PACK_IMPOSSIBLE)
+        return true;
+    undo(p, f->before);
+    return !f->any_above || try_next(p, f);
+}
+
+static enum qn_packing solve(struct packer *p, const struct part *all)
+{
+    p->depth = 0;
+    push(p, all);
+    while (p->depth) {
+        struct frame *f = &p->frames[p->depth - 1];
+        if (f->state == NEW ? begin(p, f) : go_on(p, f))
+            p->depth--;
+    }
+    return p->found;
 }
 
 /* --- one search after another --- */

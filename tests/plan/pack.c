@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "plan/pack.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { MOST = 10, LENGTH = 7, SEEDS = 300, NODES = 1 << 20 };
@@ -166,6 +167,37 @@ static void too_many_that_live_together(void **state)
     free(boxes);
 }
 
+/* Boxes one after another and boxes on top of each other, on the stack of a small thread. */
+static void *pack_many(void *bottom)
+{
+    enum { COUNT = 4000 };
+    struct qn_arena arena = {0};
+    qn_lifetime *boxes = calloc(COUNT, sizeof *boxes);
+    for (int stacked = 0; boxes && stacked < 2; stacked++) {
+        for (int i = 0; i < COUNT; i++)
+            boxes[i] = (qn_lifetime){stacked ? 0 : i, stacked ? 1 : i + 1, 64, 0};
+        if (qn_pack(boxes, COUNT, stacked ? 64 * COUNT : 64, NODES, &arena) != QN_PACKED)
+            bottom = NULL;
+    }
+    qn_arena_free(&arena);
+    free(boxes);
+    return bottom;
+}
+
+static void needs_no_stack_for_many(void **state)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+    void *packed = NULL;
+    assert_non_null(state);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 256 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &small, pack_many, state), 0);
+    assert_int_equal(pthread_join(thread, &packed), 0);
+    assert_non_null(packed);
+    pthread_attr_destroy(&small);
+}
+
 /* The same offsets on every machine and in every run. */
 static void repeats(void **state)
 {
@@ -190,6 +222,7 @@ int main(void)
         cmocka_unit_test(knows_that_the_bound_is_not_enough),
         cmocka_unit_test(gives_up_when_told),
         cmocka_unit_test(nothing_is_placed_at_once),
+        cmocka_unit_test(needs_no_stack_for_many),
         cmocka_unit_test(too_many_that_live_together),
         cmocka_unit_test(repeats),
     };
