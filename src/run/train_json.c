@@ -207,7 +207,8 @@ static qn_status read_text(const struct reading *r, const cJSON *from, const cha
     if (!cJSON_IsString(item))
         return wrong(r, key);
     *text = qn_arena_strdup(&r->checkpoint->arena, item->valuestring);
-    return *text ? QN_OK : QN_ERR_MEMORY;
+    return *text ? QN_OK
+                 : qn_fail(&r->checkpoint->log, QN_ERR_MEMORY, "%s: out of host memory", r->path);
 }
 
 static qn_status read_batches(const struct reading *r, const cJSON *params, int64_t *batch)

@@ -24,6 +24,11 @@ static const double tolerance_of[] = {[QN_F32] = 1e-4, [QN_F16] = 1e-2, [QN_BF16
 /* Launches are gathered until they take about so long, so that waiting weighs little. */
 static const double least_batch = 2e-3;
 
+static qn_status out_of_memory(const struct qn_rig *rig)
+{
+    return qn_fail(qn_device_log(rig->device), QN_ERR_MEMORY, "tuning: out of host memory");
+}
+
 /* --- operands --- */
 
 static const struct qn_variant *variant_of(const struct qn_rig *rig, int variant)
@@ -119,11 +124,13 @@ static qn_status fill_operand(struct qn_rig *rig, int index)
     const qn_dtype dtype = operand_of(rig, index)->dtype;
     double *values = malloc(PATTERN * sizeof *values);
     void *pattern = malloc(PATTERN * sizeof(float));
-    qn_status status = QN_ERR_MEMORY;
+    qn_status status;
     if (values && pattern) {
         draw(rig->operand[index], dtype, index, values);
         qn_number_encode(dtype, values, PATTERN, pattern);
         status = write_pattern(rig, index, pattern, PATTERN * qn_dtype_size(dtype));
+    } else {
+        status = out_of_memory(rig);
     }
     free(values);
     free(pattern);
@@ -146,7 +153,7 @@ static qn_status fill_table(struct qn_rig *rig, int index, const struct qn_block
     const struct qn_value *value = &rig->problem->values[rig->values[index]];
     int32_t(*table)[4] = malloc((size_t)block->chunks * sizeof *table);
     if (!table)
-        return QN_ERR_MEMORY;
+        return out_of_memory(rig);
     qn_block_table(rig->problem->persist, block, table);
     qn_status status =
         qn_slab_write(rig->slab, index, 0, (char *)table + value->block_offset, value->bytes, NULL);
@@ -232,8 +239,8 @@ static qn_status read_results(struct qn_rig *rig, int index, float *results)
     const int64_t count = compared_of(rig, index), bytes = count * qn_dtype_size(operand->dtype);
     void *stored = malloc((size_t)bytes);
     double *values = malloc((size_t)count * sizeof *values);
-    qn_status status =
-        stored && values ? qn_slab_read(rig->slab, index, 0, stored, bytes, NULL) : QN_ERR_MEMORY;
+    qn_status status = stored && values ? qn_slab_read(rig->slab, index, 0, stored, bytes, NULL)
+                                        : out_of_memory(rig);
     if (status == QN_OK) {
         qn_number_decode(operand->dtype, stored, count, values);
         for (int64_t i = 0; i < count; i++)
@@ -267,7 +274,7 @@ static qn_status compare(struct qn_rig *rig, struct qn_verdict *verdict)
 {
     float *results = malloc((size_t)(compared(rig) + 1) * sizeof *results);
     if (!results)
-        return QN_ERR_MEMORY;
+        return out_of_memory(rig);
     int64_t at = 0;
     for (int i = rig->n_reads; i < rig->n_operands; i++) {
         qn_status status = read_results(rig, i, results + at);

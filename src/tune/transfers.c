@@ -53,10 +53,12 @@ qn_status qn_measure_transfers(qn_device *device, int64_t budget, struct qn_tran
         return QN_ERR_BUDGET;
     QN_TRY(qn_slab_open(&c.slab, device, &c.bytes, 1));
     c.host = malloc((size_t)c.bytes);
-    qn_status status = QN_ERR_MEMORY;
+    qn_status status;
     if (c.host) {
         memset(c.host, 0, (size_t)c.bytes);
         status = measure(&c, transfers);
+    } else {
+        status = qn_fail(qn_device_log(device), QN_ERR_MEMORY, "tuning: out of host memory");
     }
     free(c.host);
     qn_slab_close(&c.slab);

@@ -33,6 +33,11 @@ struct tuner {
     int timed;
 };
 
+static qn_status out_of_memory(const struct tuner *t)
+{
+    return qn_fail(t->log, QN_ERR_MEMORY, "tuning: out of host memory");
+}
+
 static bool is_over(const struct tuner *t)
 {
     return t->end > 0 && qn_clock() > t->end;
@@ -131,7 +136,7 @@ static qn_status compete(struct tuner *t, const struct qn_tune_task *task, unsig
     qn_rig_close(&c.rig);
     if (status != QN_OK && status != QN_ERR_BUDGET)
         return status;
-    return note(t, task, &c.best) ? QN_OK : QN_ERR_MEMORY;
+    return note(t, task, &c.best) ? QN_OK : out_of_memory(t);
 }
 
 /* What tuning found for the task at this very batch; NULL: nothing. */
@@ -158,7 +163,7 @@ static qn_status tune_task(struct tuner *t, const struct qn_tune_task *task)
     if (!is_over(t))
         return compete(t, task, candidates);
     const struct qn_rig_run none = untimed(task);
-    return entry || note(t, task, &none) ? QN_OK : QN_ERR_MEMORY;
+    return entry || note(t, task, &none) ? QN_OK : out_of_memory(t);
 }
 
 static void tell(const struct tuner *t, int done)
@@ -195,10 +200,10 @@ static qn_status tune(struct tuner *t, const struct qn_plan *plan, struct qn_are
     QN_TRY(qn_tuning_open(&t->tuning, t->device, t->params.known));
     QN_TRY(tune_transfers(t, plan));
     if (!qn_tune_tasks_of(plan, arena, &t->tasks))
-        return qn_fail(t->log, QN_ERR_MEMORY, "tuning: out of host memory");
+        return out_of_memory(t);
     QN_TRY(tune_all(t));
     *text = qn_tuning_text(&t->tuning);
-    return *text ? QN_OK : qn_fail(t->log, QN_ERR_MEMORY, "tuning: out of host memory");
+    return *text ? QN_OK : out_of_memory(t);
 }
 
 qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,

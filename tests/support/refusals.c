@@ -2,10 +2,13 @@
  *
  * What happens when memory ends, anywhere: the linker (--wrap) puts the functions below between the
  * library and malloc, and between it and the OpenCL calls that make objects. In run N the Nth of
- * these calls is refused; the runs end with the first in which nothing is. Each run opens a device,
- * builds a graph, plans, trains two updates, evaluates, saves and closes; it must give a status, or
- * succeed without what was refused, and a sanitizer sees what it leaves behind. Once the trainer is
- * open, updates and evaluations make none of these calls.
+ * these calls is refused; the runs end with the first in which nothing is. A run must give a status
+ * and its reason, or succeed without what was refused, and a sanitizer sees what it leaves behind.
+ * A checkpoint is saved and restored; kernels are tuned; and everything is done: a device opened, a
+ * graph built, planned and trained for two updates, evaluated, saved and closed. Once the trainer
+ * is open, updates and evaluations make none of these calls.
+ *
+ * Usage: refusals [RUNS]: about so many of tuning and of everything; else one for each call.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -109,6 +112,7 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
 }
 
 struct objects {
+    const char *folder; /* for checkpoints */
     qn_device *device;
     qn_graph *graph;
     qn_plan *plan;
@@ -120,8 +124,12 @@ static qn_status plan_it(struct objects *o)
 {
     const qn_model_data data = {.channels = 1, .height = 8, .width = 8, .classes = 3};
     const qn_model_option options[] = {{"width", "4"}, {"group", "4"}, {"dropout", "0.5"}};
-    const qn_plan_params params = {
-        .budget = 1 << 20, .batch = {12}, .micro_batch = 8, .optimizer = {.kind = QN_ADAMW}};
+    const qn_plan_params params = {.budget = 1 << 20,
+                                   .batch = {12},
+                                   .micro_batch = 8,
+                                   .effort = QN_EFFORT_INSTANT,
+                                   .cache_dir = "",
+                                   .optimizer = {.kind = QN_ADAMW}};
     const qn_device_params device = {.log = messages, .cache_dir = ""};
     qn_status status = qn_device_open(&o->device, &device);
     if (status == QN_OK)
@@ -146,69 +154,112 @@ static qn_status update(struct objects *o)
     return status;
 }
 
-static qn_status train(struct objects *o, const char *folder)
+static qn_status train(struct objects *o)
 {
-    qn_status status = qn_trainer_open(&o->trainer, o->device, o->plan, NULL);
+    const qn_status status = qn_trainer_open(&o->trainer, o->device, o->plan, NULL);
+    return status == QN_OK ? update(o) : status;
+}
+
+static void end(struct objects *o)
+{
+    qn_checkpoint_close(&o->checkpoint);
+    qn_trainer_close(&o->trainer);
+    qn_plan_destroy(&o->plan);
+    qn_graph_destroy(&o->graph);
+    qn_device_close(&o->device);
+}
+
+/* --- what is refused something --- */
+
+static qn_status checkpoint(struct objects *o)
+{
+    qn_status status = qn_checkpoint_save(o->trainer, o->folder, &(qn_save_params){.note = "note"});
     if (status == QN_OK)
-        status = update(o);
-    if (status == QN_OK)
-        status = qn_checkpoint_save(o->trainer, folder, &(qn_save_params){.note = "note"});
-    if (status == QN_OK)
-        status = qn_checkpoint_open(&o->checkpoint, folder, &messages);
+        status = qn_checkpoint_open(&o->checkpoint, o->folder, &messages);
     if (status == QN_OK)
         status = qn_checkpoint_restore(o->checkpoint, o->trainer);
+    qn_checkpoint_close(&o->checkpoint);
     return status;
 }
 
-static qn_status run(const char *folder)
+static qn_status tune(struct objects *o)
 {
-    struct objects o = {0};
-    last_error[0] = 0;
-    qn_status status = plan_it(&o);
+    char *found;
+    const qn_tune_params params = {.seconds = 0.2};
+    const qn_status status = qn_tune(o->device, o->plan, &params, &found, NULL);
+    free(found);
+    return status;
+}
+
+/* With objects of its own. */
+static qn_status everything(struct objects *o)
+{
+    struct objects own = {.folder = o->folder};
+    qn_status status = plan_it(&own);
     if (status == QN_OK)
-        status = train(&o, folder);
-    qn_checkpoint_close(&o.checkpoint);
-    qn_trainer_close(&o.trainer);
-    qn_plan_destroy(&o.plan);
-    qn_graph_destroy(&o.graph);
-    qn_device_close(&o.device);
+        status = train(&own);
+    if (status == QN_OK)
+        status = checkpoint(&own);
+    end(&own);
     return status;
 }
 
-/* The step by which the runs go on: the first run of all counts the calls. */
-static long stride(long total, int argc, char **argv)
+/* --- refusing --- */
+
+static long passed, failed;
+
+static void judge(bool good, const char *what, const char *reason)
 {
-    long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    return runs > 0 && total > runs ? total / runs : 1;
+    passed += good;
+    failed += !good;
+    if (!good)
+        printf("%s: %s\n", what, reason);
+}
+
+static qn_status act_once(struct objects *o, qn_status (*act)(struct objects *), long refused)
+{
+    calls = 0;
+    refused_call = refused;
+    *last_error = 0;
+    const qn_status status = act(o);
+    refused_call = 0;
+    return status;
+}
+
+/* The first time nothing is, and the calls are counted; then they are in turn, in about so many
+ * runs (0: one for each call), up to one in which none is. */
+static void refuse_calls(struct objects *o, qn_status (*act)(struct objects *), const char *name,
+                         long runs)
+{
+    char reason[64];
+    judge(act_once(o, act, 0) == QN_OK, name, last_error);
+    const long total = calls, step = runs > 0 && total > runs ? total / runs : 1;
+    for (long n = 1; n <= total + step; n += step) {
+        const qn_status status = act_once(o, act, n);
+        snprintf(reason, sizeof reason, "call %ld refused: %s without a reason", n,
+                 qn_status_name(status));
+        judge(status == QN_OK || *last_error, name, reason);
+    }
+    printf("%s: %ld calls, each %ldth refused\n", name, total, step);
 }
 
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/quern-refusals-XXXXXX";
     char command[64];
-    long passed = 0, failed = 0;
-    if (!mkdtemp(folder) || run(folder) != QN_OK) {
+    const long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    struct objects o = {.folder = mkdtemp(folder)};
+    if (!o.folder || plan_it(&o) != QN_OK || train(&o) != QN_OK) {
         printf("nothing is refused, and yet: %s\n0 passed, 1 failed\n", last_error);
         return 1;
     }
-    if (calls_of_updates) {
-        printf("two updates and an evaluation allocate %ld times\n", calls_of_updates);
-        failed++;
-    }
-    long total = calls, step = stride(total, argc, argv);
-    for (long n = 1; n <= total + step; n += step) {
-        calls = 0;
-        refused_call = n;
-        qn_status status = run(folder);
-        bool good = status == QN_OK || *last_error;
-        if (!good)
-            printf("call %ld refused: %s, without a reason\n", n, qn_status_name(status));
-        passed += good;
-        failed += !good;
-    }
+    judge(!calls_of_updates, "two updates and an evaluation", "none of them should ask");
+    refuse_calls(&o, checkpoint, "a checkpoint", 0);
+    refuse_calls(&o, tune, "tuning", runs);
+    refuse_calls(&o, everything, "everything", runs);
+    end(&o);
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    if (system(command) != 0)
-        failed++;
-    printf("%ld calls, each %ldth refused\n%ld passed, %ld failed\n", total, step, passed, failed);
+    judge(system(command) == 0, command, "the folder stays");
+    printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0;
 }
