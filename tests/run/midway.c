@@ -10,45 +10,19 @@
 #include <cmocka.h>
 
 #include "../support/folder.h"
+#include "../support/refuse.h"
 #include "run/trainer.h"
 #include "same.h"
 
 #include <CL/cl.h>
 
 static int writes, refused_write; /* 0: none */
-static long calls, refused_call;  /* of those that give memory; likewise */
-static long calls_of_change;      /* of a change of budget */
+static long calls_of_change;      /* of those that give memory */
 
-static bool refuse(void)
-{
-    return ++calls == refused_call;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
 cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                              cl_int *error);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
 cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                              cl_int *error);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
 
 cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                              cl_int *error)
@@ -170,11 +144,10 @@ static float *change(const qn_graph *graph, const qn_plan_params *params, long r
     test_data_make(&data, SAMPLES, WIDTH);
     struct test_run run = test_open(device, graph, &fast, &trainer_params);
     test_train(run.trainer, &data, SAMPLES, 1);
-    calls = 0;
-    refused_call = refused;
+    refuse_call(refused);
     const qn_status status = qn_trainer_set_budget(run.trainer, params->budget);
-    refused_call = 0;
-    calls_of_change = calls;
+    calls_of_change = calls_made();
+    refuse_call(0);
     assert_true(status == QN_OK || (refused && status == QN_ERR_MEMORY));
     if (status != QN_OK)
         assert_ptr_equal(qn_trainer_plan(run.trainer), run.plan);

@@ -5,11 +5,10 @@
  * thread. No device.
  */
 #include "io/tree.h"
-
+#include "refuse.h"
 #include <quern/data.h>
 
 #include <png.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,43 +16,8 @@
 
 enum { W = 7, H = 6, SAMPLES = 4 };
 
-static atomic_long calls, refused_call; /* 0: none */
 static int lines;
 static char folder[256];
-
-static bool refuse(void)
-{
-    return ++calls == refused_call;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refuse() ? NULL : __real_strdup(text);
-}
 
 static void count_line(void *user, qn_log_level level, const char *text)
 {
@@ -161,11 +125,10 @@ int main(void)
     uint64_t first, sum;
     long passed = 0, failed = 0;
     make_folders();
-    calls = 0;
+    refuse_call(0);
     failed += read_all(&first) != QN_OK;
-    for (long n = 1, total = calls; n <= total; n++) {
-        calls = 0;
-        refused_call = n;
+    for (long n = 1, total = calls_made(); n <= total; n++) {
+        refuse_call(n);
         qn_status status = read_all(&sum);
         bool good = status == QN_OK ? sum == first : status == QN_ERR_MEMORY && lines == 1;
         if (!good)
@@ -173,7 +136,7 @@ int main(void)
         passed += good;
         failed += !good;
     }
-    refused_call = 0;
+    refuse_call(0);
     failed += qn_tree_remove(folder, NULL) != QN_OK;
     printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0;

@@ -7,41 +7,14 @@
  */
 #include "plan/plan.h"
 #include "plan/tuning.h"
+#include "refuse.h"
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static long calls, refused_call; /* 0: none */
 static int lines;
-
-static bool refuse(void)
-{
-    return ++calls == refused_call;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
 
 static void count_line(void *user, qn_log_level level, const char *text)
 {
@@ -137,15 +110,14 @@ static long passed, failed;
 static void refuse_calls(const qn_graph *graph, const qn_plan_params *params, long runs)
 {
     uint64_t first = 0, hash = 0;
-    calls = refused_call = 0;
+    refuse_call(0);
     if (plan_hash(graph, params, &first) != QN_OK) {
         printf("nothing is refused, and yet there is no plan\n");
         failed++;
     }
-    const long total = calls, step = runs > 0 && total > runs ? total / runs : 1;
+    const long total = calls_made(), step = runs > 0 && total > runs ? total / runs : 1;
     for (long n = 1; n <= total; n += step) {
-        calls = 0;
-        refused_call = n;
+        refuse_call(n);
         const qn_status status = plan_hash(graph, params, &hash);
         const bool good = status == QN_OK ? hash == first : status == QN_ERR_MEMORY && lines == 1;
         if (!good)
@@ -153,7 +125,7 @@ static void refuse_calls(const qn_graph *graph, const qn_plan_params *params, lo
         passed += good;
         failed += !good;
     }
-    refused_call = 0;
+    refuse_call(0);
     printf("%ld calls, each %ldth refused\n", total, step);
 }
 
@@ -169,9 +141,9 @@ static void refuse_growth(void)
     test.reason = reason; /* leaves no room in the last block of memory */
     for (int i = 1; i < ROOM; i++)
         good &= qn_tuning_add_test(&table, &test);
-    refused_call = calls + 1;
+    refuse_call(1);
     good &= !qn_tuning_add_test(&table, &test);
-    refused_call = 0;
+    refuse_call(0);
     good &= qn_tuning_add_test(&table, &test) && table.n_tests == ROOM + 1 &&
             strcmp(table.tests[0].op, "linear") == 0 && strcmp(table.tests[0].reason, "first") == 0;
     qn_tuning_free(&table);

@@ -11,6 +11,8 @@
  * Usage: refusals [RUNS]: about so many of tuning and of everything; else one for each call.
  */
 #define _GNU_SOURCE
+#include "refuse.h"
+
 #include <CL/cl.h>
 #include <quern/quern.h>
 
@@ -19,53 +21,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static long calls, refused_call; /* 0: none */
-static long calls_of_updates;    /* and of the evaluation */
+static long calls_of_updates; /* and of the evaluation */
 static char last_error[512];
 
-static bool refuse(void)
-{
-    return ++calls == refused_call;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
 cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                              cl_int *error);
 cl_kernel __real_clCreateKernel(cl_program program, const char *name, cl_int *error);
 cl_program __real_clCreateProgramWithSource(cl_context context, cl_uint count, const char **text,
                                             const size_t *sizes, cl_int *error);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
 cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host,
                              cl_int *error);
 cl_kernel __wrap_clCreateKernel(cl_program program, const char *name, cl_int *error);
 cl_program __wrap_clCreateProgramWithSource(cl_context context, cl_uint count, const char **text,
                                             const size_t *sizes, cl_int *error);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refuse() ? NULL : __real_strdup(text);
-}
 
 static void *no_object(cl_int *error)
 {
@@ -144,13 +112,13 @@ static qn_status plan_it(struct objects *o)
 static qn_status update(struct objects *o)
 {
     const qn_cycle cycle = {.samples = 12, .lr = 0.01, .fetch = fetch};
-    long before = calls;
+    const long before = calls_made();
     qn_status status = QN_OK;
     for (int i = 0; i < 2 && status == QN_OK; i++)
         status = qn_trainer_step(o->trainer, &cycle, NULL);
     if (status == QN_OK)
         status = qn_trainer_evaluate(o->trainer, 9, fetch, NULL, NULL);
-    calls_of_updates = calls - before;
+    calls_of_updates = calls_made() - before;
     return status;
 }
 
@@ -218,12 +186,9 @@ static void judge(bool good, const char *what, const char *reason)
 
 static qn_status act_once(struct objects *o, qn_status (*act)(struct objects *), long refused)
 {
-    calls = 0;
-    refused_call = refused;
+    refuse_call(refused);
     *last_error = 0;
-    const qn_status status = act(o);
-    refused_call = 0;
-    return status;
+    return act(o);
 }
 
 /* The first time nothing is, and the calls are counted; then they are in turn, in about so many
@@ -233,13 +198,14 @@ static void refuse_calls(struct objects *o, qn_status (*act)(struct objects *), 
 {
     char reason[64];
     judge(act_once(o, act, 0) == QN_OK, name, last_error);
-    const long total = calls, step = runs > 0 && total > runs ? total / runs : 1;
+    const long total = calls_made(), step = runs > 0 && total > runs ? total / runs : 1;
     for (long n = 1; n <= total + step; n += step) {
         const qn_status status = act_once(o, act, n);
         snprintf(reason, sizeof reason, "call %ld refused: %s without a reason", n,
                  qn_status_name(status));
         judge(status == QN_OK || *last_error, name, reason);
     }
+    refuse_call(0);
     printf("%s: %ld calls, each %ldth refused\n", name, total, step);
 }
 
