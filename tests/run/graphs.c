@@ -178,15 +178,6 @@ static int64_t train(const qn_graph *graph, const qn_plan_params *params, bool p
     return n;
 }
 
-static int64_t smallest_budget(const qn_graph *graph, const qn_plan_params *params)
-{
-    qn_plan *plan;
-    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL), QN_OK);
-    const int64_t least = qn_plan_facts(plan)->smallest_budget;
-    qn_plan_destroy(&plan);
-    return least;
-}
-
 /* What some of the plans do. */
 struct tally {
     int recomputed, early, parked;
@@ -208,7 +199,7 @@ static void check_graph(uint64_t seed, struct tally *tally)
     qn_plan_info keep, info;
     const int64_t n = train(graph, &params, true, &kept, &keep);
     params.recompute = QN_RECOMPUTE_AUTO;
-    const int64_t least = smallest_budget(graph, &params);
+    const int64_t least = test_smallest_budget(device, graph, &params);
     for (int i = 0; i < BUDGETS; i++) {
         const double share = i ? qn_random_uniform(seed, 8, (uint64_t)i) : 0;
         params.budget = least + (int64_t)(share * (double)(keep.peak_bytes - least));

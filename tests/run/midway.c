@@ -55,15 +55,6 @@ static const qn_plan_params base = {
     .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .effort = QN_EFFORT_INSTANT};
 static const qn_trainer_params trainer_params = {.seed = 11};
 
-static int64_t smallest(const qn_graph *graph, const qn_plan_params *params)
-{
-    qn_plan *plan;
-    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL), QN_OK);
-    const int64_t bytes = qn_plan_facts(plan)->smallest_budget;
-    qn_plan_destroy(&plan);
-    return bytes;
-}
-
 /* --- a device that is lost --- */
 
 /* Nothing works any more, and everything says so; the plan is still the one that it was. */
@@ -118,7 +109,7 @@ static void a_device_that_is_lost_while_a_budget_changes(void **state)
     (void)state;
     struct test_data data;
     qn_graph *graph = test_cnn(QN_F32);
-    const int64_t less = smallest(graph, &base);
+    const int64_t less = test_smallest_budget(device, graph, &base);
     int lost = 0;
     test_data_make(&data, SAMPLES, WIDTH);
     while (lose(graph, less, &data, lost + 1))
@@ -176,7 +167,7 @@ static void memory_that_is_refused_while_a_budget_changes(void **state)
     qn_plan_params params = base;
     params.early_updates = params.park = true;
     params.micro_batch = SAMPLES;
-    params.budget = smallest(graph, &params);
+    params.budget = test_smallest_budget(device, graph, &params);
     struct test_run run = test_open(device, graph, &params, &trainer_params);
     const size_t bytes = (size_t)test_weights(run.trainer, &weights) * sizeof *weights;
     free(weights);

@@ -138,6 +138,16 @@ qn_graph *test_cnn(qn_dtype storage)
     return graph;
 }
 
+int64_t test_smallest_budget(const qn_device *device, const qn_graph *graph,
+                             const qn_plan_params *params)
+{
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL), QN_OK);
+    const int64_t least = qn_plan_facts(plan)->smallest_budget;
+    qn_plan_destroy(&plan);
+    return least;
+}
+
 struct test_run test_open(qn_device *device, const qn_graph *graph, const qn_plan_params *plan,
                           const qn_trainer_params *trainer)
 {

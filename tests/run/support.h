@@ -35,6 +35,10 @@ qn_graph *test_mlp(int64_t width, bool weighted);
 /* Convolutions, batch norm (groups of 4), dropout, pooling; x is (1, 8, 8). */
 qn_graph *test_cnn(qn_dtype storage);
 
+/* Of a plan that can be made with these; aborts the test on failure. */
+int64_t test_smallest_budget(const qn_device *device, const qn_graph *graph,
+                             const qn_plan_params *params);
+
 /* A plan and its trainer; abort the test on failure. */
 struct test_run {
     qn_plan *plan;
