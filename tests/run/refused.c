@@ -9,15 +9,12 @@
 
 #include <cmocka.h>
 
-#include "support.h"
+#include "bed.h"
 
 #include <math.h>
 
 enum { SAMPLES = 16 };
 
-static qn_device *device;
-static qn_graph *graph;
-static struct test_data data;
 static const qn_plan_params sixteen = {.budget = 64 << 20, .batch = {SAMPLES}};
 
 static void parameters_are_checked(void **state)
@@ -90,24 +87,6 @@ static void an_error_of_the_device_stays(void **state)
     test_close(&run);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device = test_device();
-    graph = test_cnn(QN_F32);
-    test_data_make(&data, SAMPLES, 64);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    test_data_free(&data);
-    qn_graph_destroy(&graph);
-    qn_device_close(&device);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,5 +94,5 @@ int main(void)
         cmocka_unit_test(learning_rates_are_checked),
         cmocka_unit_test(an_error_of_the_device_stays),
     };
-    return cmocka_run_group_tests_name("refused", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("refused", tests, open_bed, close_bed);
 }

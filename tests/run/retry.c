@@ -8,15 +8,12 @@
 
 #include <cmocka.h>
 
-#include "support.h"
+#include "bed.h"
 
 #include <stdlib.h>
 
-enum { SAMPLES = 40, MOST_CALLS = 100 };
+enum { SAMPLES = BED_SAMPLES, MOST_CALLS = 100 };
 
-static qn_device *device;
-static qn_graph *graph;
-static struct test_data data;
 static const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
 
 static struct test_run open_run(void)
@@ -120,24 +117,6 @@ static void accumulations_keep_the_metrics(void **state)
     test_close(&test);
 }
 
-static int open_all(void **state)
-{
-    (void)state;
-    device = test_device();
-    graph = test_cnn(QN_F32);
-    test_data_make(&data, SAMPLES, 64);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    test_data_free(&data);
-    qn_graph_destroy(&graph);
-    qn_device_close(&device);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,5 +125,5 @@ int main(void)
         cmocka_unit_test(gradients_are_those_of_the_good_call),
         cmocka_unit_test(accumulations_keep_the_metrics),
     };
-    return cmocka_run_group_tests_name("retry", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("retry", tests, open_bed, close_bed);
 }
