@@ -28,7 +28,8 @@
 #define AT(sample, p) ((sample) * groups + (p) / channels)
 #endif
 
-/* What the norm had; weight and bias matter with QN_RELU alone. */
+/* Operands of the norm whose gradients these are. Only QN_RELU, which recomputes what the ReLU was
+ * given, reads weight and bias. */
 typedef struct norm_sources {
     __global const float *mean, *rstd;
     __global const TYPE(W) *weight;
@@ -36,7 +37,8 @@ typedef struct norm_sources {
     int has_weight, has_bias;
 } norm_sources;
 
-/* For elements of parameter p whose statistics lie at `at`. */
+/* Mean, 1 / deviation, scale and shift for the elements of parameter p; element `at` of the
+ * statistics is theirs. */
 static inline norm_row statistics_at(norm_sources from, ulong at, ulong p)
 {
 #if QN_BY_PART
@@ -50,7 +52,7 @@ static inline norm_row statistics_at(norm_sources from, ulong at, ulong p)
 #endif
 }
 
-/* The same for QN_V neighbours of one group. */
+/* The same for the QN_V neighbouring parameters from p on, all of one group. */
 typedef struct norm_rows {
     floatv near, rest, rstd, scale, shift;
 } norm_rows;
@@ -83,8 +85,8 @@ static inline norm_rows statistics_from(norm_sources from, ulong at, ulong p)
     }
 
 #if QN_WG == 1
-/* A work-item takes `tile` parameters of `each` samples, as they lie in memory, and adds up in its
- * part of the sums. */
+/* A work-item adds up `tile` neighbouring parameters over `each` samples, row by row, into row
+ * get_group_id(1) of the partial sums. */
 ROW_KERNEL affine_sums(SUMS_ARGS)
 {
     const ulong parameters = groups * channels;

@@ -21,7 +21,8 @@
 #define PANEL (NV * QN_V)
 #define CPU_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
-/* to = factor * x, transposed; tokens of x from `first` on, `count` in all. */
+/* to (HEAD, PANEL) = factor * transpose of tokens first .. first + PANEL - 1 of x, which has
+ * `count` tokens; past the last one it is repeated. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
@@ -46,7 +47,8 @@ static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ul
     }
 }
 
-/* x = beta * x + factor * panel, the way back; `factor` has one number a lane. */
+/* The inverse of pack_panel: x = beta * x + transpose of (factor * panel), where `factor` has one
+ * number for each lane. Tokens from `count` on are not stored. */
 static inline void unpack_panel(__global TYPE(X) * x, __local const floatv *panel, ulong pitch,
                                 int first, int count, const floatv *factor, float beta)
 {
@@ -77,22 +79,24 @@ static inline void clear_panel(__local floatv *panel)
         panel[i] = (floatv)(0.0f);
 }
 
-/* `rows` tokens of x from `first` on, and more up to a multiple of MR. */
+/* to (rows, HEAD) = factor times tokens first .. first + rows - 1 of x; the last one again up to a
+ * multiple of MR rows. */
 static inline void load_tile(__local float *to, __global const TYPE(X) * x, ulong pitch, int first,
-                             int rows)
+                             int rows, float factor)
 {
     const int padded = (rows + MR - 1) / MR * MR;
     for (int r = 0; r < padded; r++, to += HEAD) {
         const ulong from = (first + min(r, rows - 1)) * pitch;
         int d = 0;
         for (; d + QN_V <= HEAD; d += QN_V)
-            QN_PASTE(vstore, QN_V)(LDV(X, x, from + d), 0, to + d);
+            QN_PASTE(vstore, QN_V)(factor * LDV(X, x, from + d), 0, to + d);
         for (; d < HEAD; d++)
-            to[d] = LD(X, x, from + d);
+            to[d] = factor * LD(X, x, from + d);
     }
 }
 
-/* One number a lane, of those at `x`. */
+/* Lane i of `to` = x[first + i], one number for each token of a panel; x[count - 1] past the end.
+ */
 static inline void load_lanes(floatv *to, __global const float *x, int first, int count)
 {
     for (int v = 0; v < NV; v++) {
@@ -184,9 +188,10 @@ static inline void hide_keys(__local floatv *scores, int rows, int query, int ke
     }
 }
 
-/* One step of the softmax of a panel of queries: scores become probabilities, up to the factor
- * that is not known before the end. All that was added up before is to be multiplied by `shrink`.
- */
+/* One tile of the softmax of a panel of queries, each in its lane. With M the largest score so far
+ * (`top`), scores become 2^(score - M) and `sum` is of these; the factor 1 / sum is applied after
+ * the last tile. What earlier tiles added up was relative to a smaller M: it must be multiplied by
+ * `shrink` = 2^(old M - M). */
 static inline void soften(__local floatv *scores, floatv *top, floatv *sum, floatv *shrink,
                           int rows)
 {
@@ -249,8 +254,8 @@ CPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     }
     for (int tile = 0; tile < end; tile += ROWS) {
         const int rows = min(ROWS, end - tile);
-        load_tile(key, k, k_row, tile, rows);
-        load_tile(value, v, k_row, tile, rows);
+        load_tile(key, k, k_row, tile, rows, 1.0f);
+        load_tile(value, v, k_row, tile, rows, 1.0f);
         for (int p = 0; p < panels; p++) {
             const int lane = first + p * PANEL;
             const int seen = causal ? min(rows, lane + PANEL - tile) : rows;
@@ -278,8 +283,8 @@ CPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     }
 }
 
-/* From the scores and the products of v and do, one factor away from the gradient of the scores:
- * their gradient, and in the place of the scores the probabilities. */
+/* The gradient of a score but for the factor `scale`: p * (do . v - level), with p the probability,
+ * do . v the product, and level = sum of o * do over the head of the query. */
 static inline floatv gradient(floatv probability, floatv product, floatv level)
 {
     return probability * (product - level);
@@ -320,8 +325,8 @@ CPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
         factor[i] = (floatv)(1.0f);
     for (int tile = 0; tile < end; tile += ROWS) {
         const int rows = min(ROWS, end - tile);
-        load_tile(key, k, k_row, tile, rows);
-        load_tile(value, v, k_row, tile, rows);
+        load_tile(key, k, k_row, tile, rows, 1.0f);
+        load_tile(value, v, k_row, tile, rows, 1.0f);
         for (int p = 0; p < panels; p++) {
             const int lane = first + p * PANEL;
             const int seen = causal ? min(rows, lane + PANEL - tile) : rows;
@@ -347,8 +352,8 @@ CPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
         unpack_panel(dq, sum[p], q_row, first + p * PANEL, queries, factor, beta);
 }
 
-/* Turns scores into probabilities and products into the gradients of the scores, for the tile of
- * queries from `query` on and the panel of keys from `key` on. */
+/* Scores become probabilities, 2^(score - top), and products become the gradients of the scores
+ * (see `gradient`), for the tile of queries query .. query + rows - 1 and a panel of keys. */
 static inline void differentiate(__local floatv *scores, __local floatv *products,
                                  __global const float *saved, __global const float *level,
                                  int query, int rows)
@@ -365,7 +370,8 @@ static inline void differentiate(__local floatv *scores, __local floatv *product
 }
 
 #if DROPOUT
-/* The same where some probabilities are dropped. */
+/* The same with dropout: probabilities and products get the factor of the mask, 0 or 1 / (1 -
+ * rate). */
 static inline void differentiate_dropped(__local floatv *scores, __local floatv *products,
                                          __global const float *saved, __global const float *level,
                                          int query, int rows, attention_draws draws, int key)
@@ -413,7 +419,7 @@ CPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
     level += level_at + STATISTIC_AT(at.row, at.head * group);
 
     for (int p = 0; p < panels; p++) {
-        pack_panel(key[p], k, k_row, first + p * PANEL, keys, scale);
+        pack_panel(key[p], k, k_row, first + p * PANEL, keys, 1.0f);
         pack_panel(value[p], v, k_row, first + p * PANEL, keys, 1.0f);
         clear_panel(sum_k[p]);
         clear_panel(sum_v[p]);
@@ -424,13 +430,14 @@ CPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
         ATTENTION_DRAWS(at.row, at.head * group + g);
         for (int tile = causal ? first / ROWS * ROWS : 0; tile < (int)queries; tile += ROWS) {
             const int rows = min(ROWS, (int)queries - tile);
-            load_tile(query, q + g * HEAD, q_row, tile, rows);
-            load_tile(result, d_o + g * HEAD, heads * HEAD, tile, rows);
+            load_tile(query, q + g * HEAD, q_row, tile, rows, scale);
+            load_tile(result, d_o + g * HEAD, heads * HEAD, tile, rows, 1.0f);
             for (int p = 0; p < panels; p++) {
                 const int lane = first + p * PANEL;
                 if (lane >= here || (causal && lane >= tile + rows))
                     continue;
-                /* What no key of the panel sees is left out. */
+                /* Causal: the queries before the first key of the panel see none of its keys, and
+                 * are skipped. */
                 const int skip = causal ? max(0, lane - tile) : 0, left = rows - skip;
                 const __local float *seen = query + skip * HEAD, *given = result + skip * HEAD;
                 dots(scores, seen, key[p], left);
@@ -451,7 +458,7 @@ CPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
     for (int p = 0; has_dv && p < panels; p++)
         unpack_panel(dv, sum_v[p], k_row, first + p * PANEL, keys, factor, beta_v);
     for (int i = 0; i < NV; i++)
-        factor[i] = (floatv)(scale * LN2);
+        factor[i] = (floatv)(LN2);
     for (int p = 0; has_dk && p < panels; p++)
         unpack_panel(dk, sum_k[p], k_row, first + p * PANEL, keys, factor, beta_k);
 }

@@ -18,11 +18,13 @@
 #define ROWS (TALL * EACH)
 #define ITEMS (WIDE * TALL)
 #define SHARE (HEAD / TALL)
-/* Floats from one row of a tile to the next: the odd one spreads a column over the banks. */
+/* Floats from one row of a tile to the next: an odd number, so that a column lies in different
+ * banks of local memory. */
 #define PITCH (HEAD + 1)
 #define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
 
-/* to = factor * x, transposed. */
+/* to (HEAD, BLOCK) = factor * transpose of tokens first .. first + BLOCK - 1 of x; past token count
+ * - 1 that one is repeated. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
@@ -35,14 +37,14 @@ static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ul
 }
 
 static inline void load_tile(__local float *to, __global const TYPE(X) * x, ulong pitch, int first,
-                             int rows)
+                             int rows, float factor)
 {
     const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
     for (int w = id; w < ROWS * HEAD; w += ITEMS) {
         const int row = w / HEAD, d = w - row * HEAD;
         float value = 0.0f;
         if (row < rows)
-            value = LD(X, x, (first + row) * pitch + d);
+            value = factor * LD(X, x, (first + row) * pitch + d);
         to[row * PITCH + d] = value;
     }
 }
@@ -54,7 +56,8 @@ static inline void clear(floatv *sum)
         sum[i] = (floatv)(0.0f);
 }
 
-/* This work-item's EACH rows of tile * panel. */
+/* score = EACH x EACH elements of tile * panel: rows y * EACH .. of the tile, tokens x * EACH .. of
+ * the panel, with (x, y) the work-item. */
 static inline void dots(floatv *score, __local const float *tile, __local const floatv *panel)
 {
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
@@ -69,7 +72,7 @@ static inline void dots(floatv *score, __local const float *tile, __local const 
     }
 }
 
-/* sum += its share of the transposed tile * scores. */
+/* sum += this work-item's elements of the product transpose(tile) * scores. */
 static inline void fold(floatv *sum, __local const float *tile, __local const floatv *scores)
 {
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
@@ -104,7 +107,7 @@ static inline void unpack(__global TYPE(X) * x, const floatv *sum, ulong pitch, 
     }
 }
 
-/* One number a token, of those at `x`. */
+/* x[token] for each of this work-item's EACH tokens; x[count - 1] past the end. */
 static inline floatv load_lanes(__global const float *x, int first, int count)
 {
     const int token = first + (int)get_local_id(0) * EACH, last = count - 1;
@@ -136,11 +139,12 @@ static inline void hide_lanes(floatv *score, int query, int queries, int key, in
 }
 
 #if DROPOUT
-/* The factors of the scores of this work-item, rows being keys. */
+/* keep = the dropout factors (attention_draw) of this work-item's scores; rows are keys, lanes are
+ * queries. */
 #define KEEP_ROWS(keep, key, query)                                                                \
     attention_draw(keep, draws, (query) + (int)get_local_id(0) * EACH,                             \
                    (key) + (int)get_local_id(1) * EACH)
-/* Rows being queries. */
+/* The same where rows are queries and lanes are keys. */
 static inline void keep_lanes(floatv *keep, attention_draws draws, int query, int key)
 {
     floatv row[EACH];
@@ -173,7 +177,7 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     clear(sum);
     for (int key = 0; key < end; key += ROWS) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_tile(tile, k, k_row, key, min(ROWS, end - key));
+        load_tile(tile, k, k_row, key, min(ROWS, end - key), 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(score, tile, query);
         hide_rows(score, key, end, first, causal);
@@ -186,7 +190,7 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
             score[r] = exp2(score[r] - most);
         barrier(CLK_LOCAL_MEM_FENCE);
         share_scores(scores, score);
-        load_tile(tile, v, k_row, key, min(ROWS, end - key));
+        load_tile(tile, v, k_row, key, min(ROWS, end - key), 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         const floatv shrink = exp2(top - most);
         top = most;
@@ -244,12 +248,12 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
         const int rows = min(ROWS, end - key);
         barrier(CLK_LOCAL_MEM_FENCE);
         pack_panel(panel, d_o, heads * HEAD, first, queries, 1.0f);
-        load_tile(tile, v, k_row, key, rows);
+        load_tile(tile, v, k_row, key, rows, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(product, tile, panel);
         barrier(CLK_LOCAL_MEM_FENCE);
         pack_panel(panel, q, q_row, first, queries, scale);
-        load_tile(tile, k, k_row, key, rows);
+        load_tile(tile, k, k_row, key, rows, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(score, tile, panel);
         hide_rows(score, key, end, first, causal);
@@ -296,14 +300,14 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
         for (int query = causal ? first : 0; query < (int)queries; query += ROWS) {
             const int rows = min(ROWS, (int)queries - query);
             barrier(CLK_LOCAL_MEM_FENCE);
-            pack_panel(panel, k, k_row, first, keys, scale);
-            load_tile(tile, q + g * HEAD, q_row, query, rows);
+            pack_panel(panel, k, k_row, first, keys, 1.0f);
+            load_tile(tile, q + g * HEAD, q_row, query, rows, scale);
             barrier(CLK_LOCAL_MEM_FENCE);
             dots(score, tile, panel);
             hide_lanes(score, query, queries, first, here, causal);
             barrier(CLK_LOCAL_MEM_FENCE);
             pack_panel(panel, v, k_row, first, keys, 1.0f);
-            load_tile(tile, d_o + g * HEAD, heads * HEAD, query, rows);
+            load_tile(tile, d_o + g * HEAD, heads * HEAD, query, rows, 1.0f);
             barrier(CLK_LOCAL_MEM_FENCE);
             dots(product, tile, panel);
 #if DROPOUT
@@ -325,7 +329,7 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
             barrier(CLK_LOCAL_MEM_FENCE);
             fold(sum_v, tile, scores);
             barrier(CLK_LOCAL_MEM_FENCE);
-            load_tile(tile, q + g * HEAD, q_row, query, rows);
+            load_tile(tile, q + g * HEAD, q_row, query, rows, scale);
             share_scores(scores, score);
             barrier(CLK_LOCAL_MEM_FENCE);
             fold(sum_k, tile, scores);
@@ -335,6 +339,6 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
         unpack(dv + dv_at + K_AT(at.row, at.head), sum_v, k_row, first, keys, (floatv)(1.0f),
                beta_v);
     if (has_dk)
-        unpack(dk + dk_at + K_AT(at.row, at.head), sum_k, k_row, first, keys, (floatv)(scale * LN2),
+        unpack(dk + dk_at + K_AT(at.row, at.head), sum_k, k_row, first, keys, (floatv)(LN2),
                beta_k);
 }

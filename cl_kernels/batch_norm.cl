@@ -4,9 +4,11 @@
  * group g holds the rows from g * group on, the last one may be short. With QN_PLANES a channel's
  * `inner` elements lie side by side; without it there is one element a channel.
  *
- * One walk gives both moments about a value near the mean: the mean of the group's first plane, or
- * of its first few rows. Where what that saw alone makes the deviation, and is one in k of the
- * elements, the squares lose a factor of k to cancellation, and never more.
+ * One walk over the group sums d and d^2, where d = x - near and `near` is a value near the mean:
+ * the mean of the group's first plane, or of its first FEW rows. Then mean = near + sum(d) / n, and
+ * n * variance = sum(d^2) - sum(d)^2 / n. If `near` comes from one in k of the elements,
+ * cancellation in this difference costs at most a factor of k in precision: the worst case is that
+ * those elements alone deviate from the mean.
  */
 #include "lib/activation.clh"
 #include "lib/control.clh"
@@ -25,11 +27,11 @@
 
 #define CHANNEL_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 
-/* Rows that the value near the mean comes from where there are no planes. */
+/* Rows whose mean is `near`, without QN_PLANES. */
 #define FEW 16
 
-/* What a group of `rows` rows of `inner` elements has, from sums of x - near and of its squares.
- * `moment`: the number of rows times the unbiased variance. */
+/* Stores the statistics of a group of `rows` rows of `inner` elements, from sum(x - near) and
+ * sum((x - near)^2). `moment`: the number of rows times the unbiased variance. */
 static inline void finish(float near, float sum, float squares, float rows, ulong inner, float eps,
                           __global float *mean, __global float *rstd, __global float *moment)
 {
@@ -46,8 +48,8 @@ static inline void finish(float near, float sum, float squares, float rows, ulon
         int channels, int group, ulong inner, int tile, uint lanes, float eps
 
 #if QN_WG == 1
-/* A work-item takes `tile` channels of a group, row by row, as they lie in memory. Until the end
- * the three arrays hold the value near the mean and the sums. */
+/* A work-item takes `tile` neighbouring channels of a group, row by row. Until `finish`, mean holds
+ * `near`, rstd sum(x - near) and moment sum((x - near)^2). */
 ROW_KERNEL statistics(STATISTICS_ARGS)
 {
     const int first = get_group_id(0) * tile, last = min(first + tile, channels);
@@ -160,7 +162,8 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
     ACC(F, sum1, channel, beta1, moments / (float)each);
 }
 
-/* Runs of neighbours: the planes, or the rows. Of run `run`: its row, its first channel. */
+/* x as runs of neighbouring elements: its planes, or without QN_PLANES its rows. LENGTH is that of
+ * a run, ROW the row of x that run `run` lies in. */
 #if QN_PLANES
 #define LENGTH(channels, inner) (inner)
 #define ROW(run, channels) ((run) / (channels))
@@ -172,7 +175,7 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
 /* 1 / deviation from the second statistic. */
 #define INVERSE(spread) (QN_RUNNING ? 1.0f / sqrt((spread) + eps) : (spread))
 
-/* What is stored of a value. */
+/* The element that is stored: behind the ReLU, if it is part of the norm. */
 #define RESULT(T, v) (QN_RELU ? RELU(T, v, 0) : (v))
 
 /* Teams of `lanes` work-items per run, `span` runs each in turn. */

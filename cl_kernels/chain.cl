@@ -1,53 +1,55 @@
 /* SPDX-License-Identifier: MIT
  *
- * A chain of elementwise steps in one kernel: values between the steps stay in registers, and the
- * backward pass computes them again from the inputs.
+ * A chain of elementwise operators, its links, in one kernel: results between links stay in
+ * registers, and the backward pass computes them again from the inputs.
  *
- * The program is in the options: step k of 0 .. QN_LAST does operation QN_OPk (op/chain.h) to
- * values QN_Ak and QN_Bk, with the constant ck. Values 0 .. 4 are elements of the inputs, 5 is that
- * of the bias, which has one element a column, 8 + k the result of step k. Bit i of QN_GIVEN: input
- * i is there; what follows from others has no meaning and is not used.
+ * The chain is in the options: link k of 0 .. QN_LAST does operation QN_OPk (enum qn_chain_op) to
+ * the operands number QN_Ak and QN_Bk, with the constant ck. Numbers 0 .. 4 mean the elements of
+ * the inputs, 5 that of the bias, which has one element for each column, 8 + k the result of link
+ * k. Bit i of QN_GIVEN: input i is there. Inputs that are not there are never read; no link names
+ * one.
  *
- * Outputs may lie in the place of inputs of their type. */
+ * Outputs may lie in the place of inputs of their type.
+ */
 #include "lib/activation.clh"
 #include "lib/strip.clh"
 
-/* The same bits as those of the single operators. */
+/* Without contraction a chain gives the bits of its operators apart. */
 #pragma OPENCL FP_CONTRACT OFF
 
 #define VALUES 16
 #define FIRST_STEP 8
 
-/* y from values a and b. */
-#define DO_0(a, b, c) RELU(floatv, a, c)
-#define DO_1(a, b, c) LEAKY_RELU(floatv, a, c)
-#define DO_2(a, b, c) SIGMOID(floatv, a, c)
-#define DO_3(a, b, c) TANH(floatv, a, c)
-#define DO_4(a, b, c) GELU(floatv, a, c)
-#define DO_5(a, b, c) GELU_TANH(floatv, a, c)
-#define DO_6(a, b, c) SILU(floatv, a, c)
-#define DO_7(a, b, c) ((floatv)(c) * (a))
-#define DO_8(a, b, c) ((a) + (b))
-#define DO_9(a, b, c) ((a) * (b))
+/* The result y of a link from its operands a and b and its constant c. */
+#define DO_RELU(a, b, c) RELU(floatv, a, c)
+#define DO_LEAKY_RELU(a, b, c) LEAKY_RELU(floatv, a, c)
+#define DO_SIGMOID(a, b, c) SIGMOID(floatv, a, c)
+#define DO_TANH(a, b, c) TANH(floatv, a, c)
+#define DO_GELU(a, b, c) GELU(floatv, a, c)
+#define DO_GELU_TANH(a, b, c) GELU_TANH(floatv, a, c)
+#define DO_SILU(a, b, c) SILU(floatv, a, c)
+#define DO_SCALE(a, b, c) ((floatv)(c) * (a))
+#define DO_ADD(a, b, c) ((a) + (b))
+#define DO_MULTIPLY(a, b, c) ((a) * (b))
 
-/* What the gradient g of y gives to those of a and b. */
-#define UNDO_0(g, a, b, y, c, da, db) da += RELU_GRADIENT(floatv, g, y, c)
-#define UNDO_1(g, a, b, y, c, da, db) da += LEAKY_RELU_GRADIENT(floatv, g, y, c)
-#define UNDO_2(g, a, b, y, c, da, db) da += SIGMOID_GRADIENT(floatv, g, y, c)
-#define UNDO_3(g, a, b, y, c, da, db) da += TANH_GRADIENT(floatv, g, y, c)
-#define UNDO_4(g, a, b, y, c, da, db) da += GELU_GRADIENT(floatv, g, a, c)
-#define UNDO_5(g, a, b, y, c, da, db) da += GELU_TANH_GRADIENT(floatv, g, a, c)
-#define UNDO_6(g, a, b, y, c, da, db) da += SILU_GRADIENT(floatv, g, a, c)
-#define UNDO_7(g, a, b, y, c, da, db) da += (floatv)(c) * (g)
-#define UNDO_8(g, a, b, y, c, da, db) da += (g), db += (g)
-#define UNDO_9(g, a, b, y, c, da, db) da += (g) * (b), db += (g) * (a)
+/* Adds to the gradients da and db of the operands what the gradient g of y gives them. */
+#define UNDO_RELU(g, a, b, y, c, da, db) da += RELU_GRADIENT(floatv, g, y, c)
+#define UNDO_LEAKY_RELU(g, a, b, y, c, da, db) da += LEAKY_RELU_GRADIENT(floatv, g, y, c)
+#define UNDO_SIGMOID(g, a, b, y, c, da, db) da += SIGMOID_GRADIENT(floatv, g, y, c)
+#define UNDO_TANH(g, a, b, y, c, da, db) da += TANH_GRADIENT(floatv, g, y, c)
+#define UNDO_GELU(g, a, b, y, c, da, db) da += GELU_GRADIENT(floatv, g, a, c)
+#define UNDO_GELU_TANH(g, a, b, y, c, da, db) da += GELU_TANH_GRADIENT(floatv, g, a, c)
+#define UNDO_SILU(g, a, b, y, c, da, db) da += SILU_GRADIENT(floatv, g, a, c)
+#define UNDO_SCALE(g, a, b, y, c, da, db) da += (floatv)(c) * (g)
+#define UNDO_ADD(g, a, b, y, c, da, db) da += (g), db += (g)
+#define UNDO_MULTIPLY(g, a, b, y, c, da, db) da += (g) * (b), db += (g) * (a)
 
 #define STEP(k) v[FIRST_STEP + k] = QN_PASTE(DO_, QN_OP##k)(v[QN_A##k], v[QN_B##k], c##k);
 #define BACK(k)                                                                                    \
     QN_PASTE(UNDO_, QN_OP##k)                                                                      \
     (d[FIRST_STEP + k], v[QN_A##k], v[QN_B##k], v[FIRST_STEP + k], c##k, d[QN_A##k], d[QN_B##k]);
 
-/* The steps in order, and in the reverse one. */
+/* STEPS_k: links 0 to k forward. UNDO_STEPS_k: links k to 0 backward. */
 #define STEPS_0 STEP(0)
 #define UNDO_STEPS_0 BACK(0)
 #define STEPS_1 STEPS_0 STEP(1)
@@ -64,7 +66,7 @@
 #define UNDO_STEPS_6 BACK(6) UNDO_STEPS_5
 #define STEPS_7 STEPS_6 STEP(7)
 #define UNDO_STEPS_7 BACK(7) UNDO_STEPS_6
-/* Not by QN_PASTE, which the steps themselves need. */
+/* Not QN_PASTE: a macro is not expanded again inside itself, and STEP and BACK contain it. */
 #define UP_TO_(steps, k) steps##k
 #define UP_TO(steps, k) UP_TO_(steps, k)
 
@@ -81,7 +83,7 @@
     i4 += i4_at;                                                                                   \
     bias += bias_at
 
-/* All values at element `at`, in column k. */
+/* v = every input at element `at` (the bias at column k), then the result of every link. */
 #define GIVEN(i, value) (QN_GIVEN & 1 << (i)) ? (value) : (floatv)(0.0f)
 #define COMPUTE                                                                                    \
     floatv v[VALUES] = {GIVEN(0, QN_GET(I0, i0, at)), GIVEN(1, QN_GET(I1, i1, at)),                \
@@ -110,7 +112,7 @@ forward(INPUTS, __global TYPE(Y) * y, ulong y_at, ulong rows, ulong n, CONSTANTS
 #define NOTHING ((floatv)(-0.0f))
 
 /* dx of each input that has one; with QN_SUMS the sums of the bias's gradient over each block of
- * rows go to part (blocks, n). With QN_RESULT the last value is read from y. */
+ * rows go to part (blocks, n). With QN_RESULT the result of the last link is read from y. */
 __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 backward(INPUTS, __global const TYPE(Y) * y, ulong y_at, __global const TYPE(DY) * dy, ulong dy_at,
          __global TYPE(D0) * d0, ulong d0_at, __global TYPE(D1) * d1, ulong d1_at,

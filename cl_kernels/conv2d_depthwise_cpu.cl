@@ -18,7 +18,8 @@ static inline void load_taps(float *tap, __global const TYPE(W) * w, ulong at)
         tap[QN_GRADIENT ? TAPS - 1 - t : t] = LD(W, w, at + t);
 }
 
-/* What QN_V pixels get of one plane of the source; taps are `down` and `right` floats apart. */
+/* sum + the products of all taps with what QN_V neighbouring pixels meet of the band at `from`.
+ * From a tap to the one below it are `down` floats of the band, to the one on its right `right`. */
 static inline floatv add_taps(floatv sum, __local const float *from, const float *tap, int down,
                               int right, int step)
 {
@@ -31,7 +32,8 @@ static inline floatv add_taps(floatv sum, __local const float *from, const float
     return sum;
 }
 
-/* Moves rows of `columns` floats together, which lay `pitch` apart. */
+/* Moves `count` rows of `columns` floats, whose beginnings are `pitch` floats apart, so that each
+ * begins where the one before ends. */
 static inline void close_up(__local float *rows, int count, int columns, int pitch)
 {
     for (int r = 1; r < count && columns < pitch; r++)

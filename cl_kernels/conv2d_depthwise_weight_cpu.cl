@@ -9,7 +9,8 @@
 
 #define TAPS (QN_KH * QN_KW)
 
-/* `lanes` neighbours from `at` on, and zeros behind them; `size` elements in all. */
+/* Elements at .. at + lanes - 1 of d, then zeros. d has `size` elements: a whole vector is loaded
+ * where it does not reach past them. */
 static inline floatv load_lanes(__global const TYPE(D) * d, ulong at, int lanes, ulong size)
 {
     if (lanes >= QN_V)
@@ -23,15 +24,16 @@ static inline floatv load_lanes(__global const TYPE(D) * d, ulong at, int lanes,
     return QN_PASTE(vload, QN_V)(0, lane);
 }
 
-/* The result, `size` elements in rows of dw, and floats of the band from what one of its elements
- * meets to what the one below or beside it does, and from one tap to the next. */
+/* The gradient of the result: `size` elements in rows of `dw`. An element meets a place of the band
+ * for each tap; floats of the band from there to the place of the element below (row_step) and of
+ * its right neighbour (step), and to the place of the tap below (down) and on the right (right). */
 typedef struct {
     ulong size;
     int dw, row_step, step, down, right;
 } band_result;
 
-/* total += what one band of the source, `rows` rows of the result, gives each tap. So long sums are
- * sums of short ones. */
+/* total[t] += the products of tap t over one band: `rows` rows of the result from `at` on. The band
+ * is summed apart first: a long sum made of short ones has the rounding error of short ones. */
 static inline void add_band(floatv *total, __local const float *band, __global const TYPE(D) * d,
                             ulong at, int rows, band_result result)
 {

@@ -11,14 +11,16 @@
  */
 #include "lib/conv2d_cpu.clh"
 
-/* Pixels of a tile that are neighbours in what is made, `step` elements apart. */
+/* Pixels lane .. lane + lanes - 1 of a tile, which lie `step` elements apart in the image that is
+ * made. */
 typedef struct {
     int lane, lanes, step;
     ulong at; /* in channel 0 of the first image */
 } conv_span;
 
-/* Where the pixels of a tile go; rows that follow one another are joined. Gives the number of
- * spans. */
+/* Fills `span` with the places of the tile's pixels from number `first` on, one span for each row
+ * of the image that they lie in; rows that follow one another in memory share one. Gives the number
+ * of spans. */
 static inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
                              ulong image, int dw)
 {
@@ -43,7 +45,8 @@ static inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis 
     return count;
 }
 
-/* Adds one channel of a tile to what is made, `at` elements behind channel 0. */
+/* d = beta * d + sum + bias for one channel of a tile; the channel begins `at` elements behind
+ * channel 0. */
 static inline void store_spans(__global TYPE(D) * d, ulong at, const __local float *sum,
                                const conv_span *span, int spans, float bias, float beta)
 {
@@ -58,15 +61,17 @@ static inline void store_spans(__global TYPE(D) * d, ulong at, const __local flo
     }
 }
 
-/* Where packed weight (row, term) lies: rows stay rows where they are in memory, too. */
+/* Where packed weight (row, term) lies: in the order of memory, where the terms of a row are
+ * neighbours in the forward pass and the rows of a term in the gradient. */
 #if QN_GRADIENT
 #define WEIGHT_AT(row, term) ((term)*QN_MR + (row))
 #else
 #define WEIGHT_AT(row, term) ((row)*QN_DEPTH + (term))
 #endif
 
-/* Packs QN_MR rows of weights, whose elements lie at row[i] + term[k]. In the forward pass these
- * are neighbours, and in the gradient of an image by one tap those of QN_MR whole rows are. */
+/* Packs QN_MR rows of weights: element (i, k) lies at w[row[i] + term[k]]. In the forward pass the
+ * elements of a row are neighbours; in the gradient of an image, if the kernel has one tap, the
+ * QN_MR elements of a term are. */
 static inline void pack_weights(__local float *pack, __global const TYPE(W) * w, const ulong *row,
                                 const uint *term, int terms)
 {
@@ -119,8 +124,9 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
             sum[i * QN_NV + j] = a[i * QN_NR + j];
 }
 
-/* Every channel of the block and `lanes` pixels: rows row0 .. row0 + rows - 1 of the weights,
- * row_step elements apart. Past the last of them it is repeated, and not stored. */
+/* sum += weights * panel for `lanes` pixels and every channel of the block, whose weights are rows
+ * row0 .. row0 + rows - 1, row_step elements apart. Up to a multiple of QN_MR the last row is
+ * repeated; its surplus sums are not stored. */
 static inline void multiply_rows(__local floatv *sum, __local const float *panel,
                                  __local float *pack, __global const TYPE(W) * w, const uint *term,
                                  int terms, int row0, int rows, ulong row_step, int lanes)
@@ -139,8 +145,9 @@ static inline void multiply_rows(__local floatv *sum, __local const float *panel
 /* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
  * to make. The first `front` source channels are those of s, the others those of t. Of a row of the
  * weights, `inputs` channels, those from input0 on take part. Work-groups: (tiles / tiles_each,
- * blocks of channels, group). The phases of a tile are neighbours in the image, so they follow one
- * another. */
+ * blocks of channels, group). The stride divides the pixels of an image's gradient into residues
+ * (lib/conv2d.clh); a work-item makes all residues of a tile one after another, since they are
+ * neighbours in the image. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
              __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,

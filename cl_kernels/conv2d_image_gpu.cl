@@ -15,7 +15,8 @@
 #define TILE_ROWS (SIDE * QN_ROWS)
 #define TILE_COLUMNS (SIDE * QN_COLUMNS)
 
-/* A pixel of the tile: what its tap 0 meets. `at` counts from the first channel of the group. */
+/* A pixel of the tile: row y and column x of the source element that its tap 0 meets, and the place
+ * of that element, `at`, counted from the first channel of the group. */
 typedef struct {
     int y, x;
     long at;
@@ -35,7 +36,7 @@ static inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_
     return pixel;
 }
 
-/* What term k meets at the pixel; 0 in the padding. */
+/* The source element that term k multiplies for the pixel; 0 in the padding. */
 static inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, int terms,
                           conv_axis v, conv_axis h, int sh, int sw)
 {

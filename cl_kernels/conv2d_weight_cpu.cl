@@ -6,8 +6,8 @@
  * A work-item makes QN_DEPTH columns (terms of the forward sum) of QN_WIDE vectors of output
  * channels from one part of the pixels. For QN_ROW pixels at a time it packs the patches as rows,
  * and the gradient transposed, so that vectors hold channels; QN_MR x QN_NR vectors of sums stay in
- * registers, and are added to those of the pixels before. So long sums are sums of short ones.
- * QN_MR and QN_V divide QN_DEPTH, and QN_NR QN_WIDE.
+ * registers, and are added to those of the pixels before. A long sum made of short ones has the
+ * rounding error of short ones. QN_MR and QN_V divide QN_DEPTH, and QN_NR QN_WIDE.
  */
 #include "lib/conv2d_cpu.clh"
 #include "lib/conv2d_block.clh"

@@ -104,8 +104,9 @@ static inline void transform_sum(float *line, __local const floatv *m, float bia
     }
 }
 
-/* Tiles that are neighbours in a row: their first element, how many elements there are across and
- * down. */
+/* Tiles that are neighbours in one row of tiles: the number `lane` of the first one among the tiles
+ * of the work-item, its first element `at`, and how many of their elements exist across and down.
+ */
 typedef struct {
     int lane, across, down;
     ulong at;

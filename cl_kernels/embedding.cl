@@ -31,7 +31,7 @@ look_up(__global const TYPE(IDS) * ids, ulong ids_at, __global const TYPE(TABLE)
 }
 
 #else
-/* Leaves beta * d of all that is there. */
+/* d = beta * d for all `n` elements: what the rows are added to. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void begin(__global TYPE(D) * d,
                                                                     ulong d_at, ulong n, float beta)
 {

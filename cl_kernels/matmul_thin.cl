@@ -5,9 +5,9 @@
  *
  *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias) + residual (m, n)
  *
- * or a batch of such products, whose operands lie one after the other. The few may be the columns
- * of the real second operand: then the two are exchanged, and what the kernel calls c (m, n) is
- * stored (n, m), as is the residual.
+ * or a batch of such products, whose operands lie one after the other. If the second operand has
+ * few columns, the host exchanges both operands (c^T = b^T * a^T): then what the kernel calls c (m,
+ * n) is stored (n, m), and so is the residual.
  *
  * One work-item is one work-group. It computes all rows of TILE_N columns of c, over its part of k
  * (part p writes the p-th copy of c), in blocks of DEPTH: it packs a as f32, with zeros for the

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * y = beta * y + x with its dimensions in another order. What is left after neighbours that stay
- * together became one: n elements side by side in x, `rows` of them, and up to four dimensions
- * around these. A work-group walks up to `span` rows in one place of the outer dimensions.
+ * y = beta * y + x with its dimensions in another order. The host joins dimensions that stay
+ * neighbours; then x has n elements side by side, `rows` such runs, and up to four outer
+ * dimensions. A work-group walks up to `span` rows in one place of the outer dimensions.
  *
- * In copy_rows the n elements lie side by side in y, too; in transpose_tiles the rows do. */
+ * In copy_rows the n elements lie side by side in y, too; in transpose_tiles the rows do.
+ */
 #include "lib/reduce.clh"
 #include "lib/shuffle.clh"
 

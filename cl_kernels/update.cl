@@ -3,8 +3,8 @@
  * The optimizers: one launch over all chunks of a block of parameters, a work-group per chunk.
  *
  * Row k of the table is {first element, elements, flags, 0} of chunk k; what lies between chunks is
- * padding and is not touched. Bit 0 of the flags: weight decay applies. A skipped update hands the
- * parameters on unchanged (the result may lie elsewhere) and leaves the state alone.
+ * padding and is not touched. Bit 0 of the flags: weight decay applies. A skipped update copies the
+ * parameters to the result unchanged (the result may lie elsewhere) and leaves the slots alone.
  *
  * Each formula is written once, for one element and for a vector of them.
  */
@@ -88,7 +88,7 @@ GROUP_KERNEL sgd(__global const float *p, ulong p_at, __global const float *grad
     }
 }
 
-/* What Adam needs besides the element: 1 - beta from the host's double precision. */
+/* Constants of one update of Adam; rest1 and rest2 are 1 - beta, computed by the host in double. */
 struct adam {
     float beta1, beta2, rest1, rest2, eps;
     float step, root; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */

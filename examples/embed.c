@@ -25,8 +25,8 @@ struct program {
     cl_mem points; /* POINTS rows of x and y, on the device */
     cl_int label[POINTS];
     int order[POINTS];
-    int first; /* of the cycle that runs, in the order */
-    int right; /* classified, of all points */
+    int first;           /* of the cycle that runs, in the order */
+    qn_metric *accuracy; /* of the evaluation */
 };
 
 static void print_message(void *user, qn_log_level level, const char *text)
@@ -111,17 +111,14 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
     return QN_OK;
 }
 
-/* Evaluation gives the results back in the same way. */
+/* Evaluation gives the results back in the same way; the labels that go with them are a column. */
 static qn_status count_right(void *user, const char *name, int64_t first, int64_t count,
                              const void *rows)
 {
     struct program *p = user;
-    const float *logits = rows;
-    if (strcmp(name, "logits") != 0)
-        return QN_OK;
-    for (int64_t i = 0; i < count; i++)
-        p->right += (logits[2 * i + 1] > logits[2 * i]) == p->label[first + i];
-    return QN_OK;
+    const qn_column labels = {.name = "labels", .dtype = QN_I32, .data = p->label};
+    const qn_batch batch = {.samples = POINTS, .n_columns = 1, .columns = &labels};
+    return qn_metric_update(p->accuracy, name, first, count, rows, &batch);
 }
 
 static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t in, int64_t out)
@@ -165,10 +162,16 @@ static qn_status train(struct program *p, qn_trainer *trainer)
 
 static qn_status evaluate(struct program *p, qn_trainer *trainer)
 {
+    const qn_metric_params params = {.log = {.fn = print_message},
+                                     .kind = QN_METRIC_ACCURACY,
+                                     .output = "logits",
+                                     .shape = {2, {QN_BATCH, 2}},
+                                     .labels = "labels"};
     for (int i = 0; i < POINTS; i++)
         p->order[i] = i;
-    p->first = p->right = 0;
-    return qn_trainer_evaluate(trainer, POINTS, fetch, count_right, p);
+    p->first = 0;
+    qn_status status = qn_metric_create(&p->accuracy, &params);
+    return status == QN_OK ? qn_trainer_evaluate(trainer, POINTS, fetch, count_right, p) : status;
 }
 
 /* Everything of Quern's, from opening to closing. */
@@ -178,7 +181,7 @@ static qn_status use_quern(struct program *p)
     const qn_device_params own = {
         .log = log, .cl_context = p->context, .cl_device_id = p->device, .cl_queue = p->queue};
     const qn_plan_params share = {
-        .budget = 256 << 10, .batch = {BATCH}, .optimizer = {.kind = QN_ADAMW}};
+        .budget = 256 << 10, .batch = {BATCH}, .optimizer = {.name = "adamw"}};
     qn_device *device = NULL;
     qn_graph *graph = NULL;
     qn_plan *plan = NULL;
@@ -197,8 +200,9 @@ static qn_status use_quern(struct program *p)
     if (status == QN_OK)
         status = evaluate(p, trainer);
     if (status == QN_OK)
-        printf("%d of %d points right, %lld of %lld bytes\n", p->right, POINTS,
-               (long long)qn_trainer_bytes(trainer), (long long)share.budget);
+        printf("%.0f of %d points right, %lld of %lld bytes\n",
+               POINTS * qn_metric_result(p->accuracy), POINTS, (long long)qn_trainer_bytes(trainer),
+               (long long)share.budget);
     qn_trainer_close(&trainer);
     qn_plan_destroy(&plan);
     qn_graph_destroy(&graph);
@@ -215,8 +219,10 @@ int main(void)
         return 1;
     }
     qn_status status = use_quern(&p);
+    double accuracy = qn_metric_result(p.accuracy);
+    qn_metric_destroy(&p.accuracy);
     close_program(&p);
     if (status != QN_OK)
         fprintf(stderr, "embed: %s\n", qn_status_text(status));
-    return status != QN_OK || p.right < POINTS * 9 / 10;
+    return status != QN_OK || accuracy < 0.9;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Checks the form of the text files of the tree: check_style.py [ROOT]
 
-Blanks, line ends, invisible characters, the licence line, the length of lines and of functions.
+Blanks, line ends, invisible characters, the licence line, the length of lines and of functions,
+links from Markdown to files of the tree.
 What clang-format would do is not checked: its answer changes from version to version.
 """
 import argparse
@@ -11,12 +12,12 @@ import sys
 import unicodedata
 from pathlib import Path
 
-FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "tests", "recipes",
-           ".ci"]
-TOP = ["meson.build", "meson_options.txt", "README.md", "CHANGELOG.md", "LICENSE", ".clang-format",
-       ".gitignore"]
+FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "tests", "recipes", "docs", ".ci",
+           ".github"]
+TOP = ["meson.build", "meson_options.txt", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE",
+       ".clang-format", ".gitignore"]
 CODE = {".c", ".h", ".cl", ".clh"}
-SCRIPT = {".py", ".sh"}
+SCRIPT = {".py", ".sh", ".yml"}
 TEXT = CODE | SCRIPT | {".md", ".build", ".map", ".list", ".ini", ".txt", ".json"}
 SPDX = "SPDX-License-Identifier: MIT"
 WIDTH = 100
@@ -80,6 +81,14 @@ def check_functions(path, text):
             start = None
 
 
+def check_links(path, text):
+    """[text](place), relative to the file; nothing is looked up outside the tree."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for place in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line):
+            if "://" not in place and not (path.parent / place).exists():
+                yield number, f"a link to {place}, which is not there"
+
+
 def check(path):
     try:
         text = path.read_bytes().decode("utf-8")
@@ -88,6 +97,8 @@ def check(path):
     wrong = [*check_lines(path, text), *check_whole(path, text)]
     if path.suffix in CODE:
         wrong += check_functions(path, text)
+    if path.suffix == ".md":
+        wrong += check_links(path, text)
     return wrong
 
 
@@ -104,9 +115,11 @@ def check_guards(root):
 
 def check_version(root):
     meson = re.search(r"version: '([^']+)'", (root / "meson.build").read_text())[1]
-    header = re.search(r'QN_VERSION "([^"]+)"', (root / "include/quern/quern.h").read_text())[1]
-    if meson != header:
-        yield f"meson.build has version {meson}, include/quern/quern.h {header}"
+    header = (root / "include/quern/abi.h").read_text()
+    text = re.search(r'QN_VERSION "([^"]+)"', header)[1]
+    numbers = ".".join(re.findall(r"QN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
+    if not meson == text == numbers:
+        yield f"meson.build has version {meson}, include/quern/abi.h {text} and {numbers}"
 
 
 def main():

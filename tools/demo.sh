@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 . tools/packages.sh
 
 need_packages $build_packages
-fresh=-Dtests=false
+fresh=-Dtests=disabled
 [ -f build/build.ninja ] && fresh=
 need_build build $fresh
 rm -rf build/demo

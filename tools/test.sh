@@ -3,19 +3,30 @@
 # Installs what is missing, builds, runs the tests on the CPU (PoCL), then those without the whole
 # network again under AddressSanitizer and UBSan. The last line is `N passed, N failed`.
 #
-#     tools/test.sh [--full]
+#     tools/test.sh [--full | --quick [STEM]]
 #
 # --full adds the long runs: mutations of all kernels, many interrupted trainings, gradients at
 # saved states, full accuracy, long fuzzing, the report on a second OpenCL implementation.
+#
+# --quick builds without a sanitizer and runs the checks of the tree's form and the short tests that
+# need no device. With STEM also what is named after it: `gelu` means the checks of this operator
+# (small shapes alone where all take minutes), `plan/place` every test with that in its name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/packages.sh
 
-full=
-case "$*" in
-"") ;;
---full) full=yes ;;
-*) sed -n '3,9s/^# \{0,1\}//p' tools/test.sh; exit 2 ;;
+usage()
+{
+    sed -n '3,13s/^# \{0,1\}//p' tools/test.sh
+}
+
+mode=everything stem=
+case $#:${1-} in
+0:) ;;
+1:--full | 1:--quick) mode=${1#--} ;;
+2:--quick) mode=quick stem=$2 ;;
+1:--help) usage; exit 0 ;;
+*) usage >&2; exit 2 ;;
 esac
 
 # Whatever ends this early, the last line says so.
@@ -28,41 +39,82 @@ finish()
 trap finish EXIT
 trap 'exit 1' HUP INT TERM
 
-need_packages $build_packages $test_packages ${full:+$full_packages}
-need_build build -Dtests=true
-(
-    export CC=clang
-    need_build build-sanitize -Dtests=true -Dbuildtype=debugoptimized \
-        -Db_sanitize=address,undefined -Db_lundef=false
-) || exit 1
-
 scratch=$(mktemp -d) || exit 1
 export QN_CACHE_DIR="$scratch/cache"
 unset QN_DEVICE QN_DATA_DIR
 
-# run_tests FOLDER NAME [OPTION OF meson test]...: the log becomes FOLDER/meson-logs/NAME.json.
-# $status is kept if it is bad, $count becomes the number of tests that the log must hold.
-status=0
+# The names of the tests that the options of `meson test` leave, one a line.
+list_tests()
+{
+    folder=$1
+    shift
+    meson test -C "$folder" --no-rebuild --list "$@" 2>/dev/null | sed -n 's/^[^/]* \/ //p'
+}
+
+# run_tests FOLDER NAME [OPTION OF meson test]...: the log becomes FOLDER/meson-logs/NAME.json, and
+# $logs gets its path and the number of tests it must hold. $status is kept if it is bad.
+status=0 logs=
 run_tests()
 {
     folder=$1 name=$2
     shift 2
     rm -f "$folder/meson-logs/$name.json"
-    count=$(meson test -C "$folder" --no-rebuild --list "$@" 2>/dev/null | grep -c .)
+    logs="$logs $folder/meson-logs/$name.json $(list_tests "$folder" "$@" | grep -c .)"
     meson test -C "$folder" --no-rebuild --print-errorlogs --logbase "$name" "$@" || status=$?
 }
 
-if [ -n "$full" ]; then
-    run_tests build everything
+# What --quick runs, and the tests that $stem names: what has it in its name, but of operators that
+# which is called so, if there is one; of one that takes minutes the small cases.
+quick="--suite host --suite lint --no-suite slow"
+tests_of_stem()
+{
+    list_tests build --no-suite full --no-suite oclgrind | grep -F -e "$stem" >"$scratch/named"
+    for name in "operator/$stem, small" "operator/$stem"; do
+        if grep -qxF -e "$name" "$scratch/named"; then
+            grep -v '^operator/' "$scratch/named"
+            echo "$name"
+            return
+        fi
+    done
+    grep -v ', small$' "$scratch/named"
+}
+
+# Runs those of them that --quick does not run anyhow.
+run_stem()
+{
+    set --
+    list_tests build $quick >"$scratch/quick"
+    while IFS= read -r name; do
+        grep -qxF -e "$name" "$scratch/quick" || set -- "$@" "$name"
+    done <"$scratch/stem"
+    [ $# = 0 ] || run_tests build stem "$@"
+}
+
+strict="-Dtests=enabled -Dauto_features=enabled -Dwerror=true"
+full_packages=$([ $mode = full ] && echo "$full_packages")
+need_packages $build_packages $test_packages $full_packages
+need_build build $strict
+if [ $mode = quick ]; then
+    [ -z "$stem" ] || tests_of_stem >"$scratch/stem"
+    if [ -n "$stem" ] && [ ! -s "$scratch/stem" ]; then
+        counted=none
+        echo "tools/test.sh: no test is named after '$stem'" >&2
+        exit 2
+    fi
+    run_tests build quick $quick
+    [ -z "$stem" ] || run_stem
 else
-    run_tests build everything --no-suite full
+    (
+        export CC=clang
+        need_build build-sanitize $strict -Dbuildtype=debugoptimized \
+            -Db_sanitize=address,undefined -Db_lundef=false
+    ) || exit 1
+    run_tests build everything --no-suite quick $([ $mode = full ] || echo --no-suite full)
+    export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    export LSAN_OPTIONS="suppressions='$PWD/tests/support/leaks.txt':print_suppressions=0"
+    run_tests build-sanitize sanitize --suite host --suite device
 fi
-everything=$count
-export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
-export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export LSAN_OPTIONS="suppressions='$PWD/tests/support/leaks.txt':print_suppressions=0"
-run_tests build-sanitize sanitize --suite host --suite device
 
 counted=yes
-python3 tests/support/summary.py "$status" build/meson-logs/everything.json "$everything" \
-    build-sanitize/meson-logs/sanitize.json "$count"
+python3 tests/support/summary.py "$status" $logs

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Labelled images, in host memory or in files, and the loader that puts them in a seeded random
- * order and has the next cycles ready.
+ * Data as named columns: datasets from files, from arrays and from a function of the caller's, and
+ * the loader that puts their samples in a seeded random order and has the next cycles ready.
+ *
+ *     const qn_column columns[] = {{.name = "x", .dtype = QN_F32, .shape = {1, {2}}, .data = x},
+ *                                  {.name = "y", .dtype = QN_I32, .data = y, .classes = 2}};
+ *     const qn_array_params arrays = {.count = 512, .n_columns = 2, .columns = columns};
+ *     qn_dataset_from_arrays(&dataset, &arrays);
+ *     qn_loader_open(&loader, dataset, &(qn_loader_params){.seed = 1, .max_samples = 64});
+ *     for (...) {
+ *         qn_loader_next(loader, 64, &batch);
+ *         qn_cycle cycle = {.samples = 64, .lr = 0.1, .fetch = qn_batch_fetch, .user = &batch};
+ *         qn_trainer_step(trainer, &cycle, NULL);
+ *     }
  */
 #ifndef QUERN_DATA_H
 #define QUERN_DATA_H
 
-#include <quern/log.h>
+#include <quern/graph.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,11 +25,96 @@
 extern "C" {
 #endif
 
+/* --- columns --- */
+
+enum { QN_MAX_COLUMNS = 16 };
+
+/* What is known of every sample under one name: its image, its label, its tokens. */
+typedef struct qn_column {
+    const char *name; /* "images": the input of a graph that the column fills; 1 to 100 bytes */
+    qn_dtype dtype;
+    qn_shape shape;                 /* of one row: {3, {3, 32, 32}}; zeroed: one number */
+    int64_t classes;                /* rows are numbers of classes below this; 0: they are not */
+    const char *const *class_names; /* (classes); NULL: they have none */
+    const void *data;               /* (samples, shape); NULL: rows are read when they are due */
+} qn_column;
+
+/* Bytes of one row; 0 for NULL. */
+QN_API int64_t qn_column_bytes(const qn_column *column);
+
+/* --- datasets --- */
+
+/* Samples under numbers from 0 on, each a row of every column.
+ * Thread-safety: Safe; nothing changes after opening.
+ * Lifetime: until qn_dataset_close; must outlive its loaders. */
+typedef struct qn_dataset qn_dataset;
+
+/* What is in a dataset. All of it is borrowed from the dataset. */
+typedef struct qn_dataset_facts {
+    int64_t count; /* samples, at least 1 */
+    int n_columns;
+    const qn_column *columns; /* (n_columns) */
+} qn_dataset_facts;
+
+/* Borrowed, valid while the dataset is open; a column that is not there: NULL. */
+QN_API const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset);
+QN_API const qn_column *qn_dataset_column(const qn_dataset *dataset, const char *name);
+/* Whether every input of the graph has a column of its name, type and sizes (those of 1 aside; n
+ * times the batch is a size n of the row). QN_ERR_SHAPE: the log names the first that has not.
+ * `log` may be NULL. */
+QN_API qn_status qn_dataset_fits(const qn_dataset *dataset, const qn_graph *graph,
+                                 const qn_log *log);
+/* CRC-32 of all data, column after column; of folders, of the names and sizes of files and the
+ * labels; of a function, of the count and the columns' names, types and shapes: tells two datasets
+ * apart. */
+QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
+/* Closes and sets to NULL; accepts a pointer to NULL. */
+QN_API void qn_dataset_close(qn_dataset **dataset);
+
+/* Rows in host memory. */
+typedef struct qn_array_params {
+    qn_log log;
+    int64_t count;
+    int n_columns; /* 1 to QN_MAX_COLUMNS */
+    const qn_column *columns;
+} qn_array_params;
+
+/* Borrows the columns' data, which must stay as it is until qn_dataset_close; copies the rest.
+ * QN_ERR_ARGUMENT: a column has no data, its type or shape cannot be, two have one name. */
+QN_API qn_status qn_dataset_from_arrays(qn_dataset **dataset, const qn_array_params *params);
+
+/* One sample as it is wanted. What is random about its rows (crops, noise) is a function of these
+ * three numbers, so that neither cycles nor threads change it. */
+typedef struct qn_draw {
+    uint64_t seed;         /* of the loader */
+    int64_t epoch, sample; /* from 0 */
+} qn_draw;
+
+/* Writes the rows of samples draws[0] .. draws[count - 1] for every column: those of column c one
+ * after another to rows[c]. Whatever it returns but QN_OK is what qn_loader_next gives.
+ * Thread-safety: called on the thread of a loader, one call at a time for each loader; the loaders
+ * of one dataset call it at the same time. */
+typedef qn_status (*qn_rows_fn)(void *user, const qn_draw *draws, int64_t count, void *const *rows);
+
+/* Rows that a function makes. */
+typedef struct qn_function_params {
+    qn_log log;
+    int64_t count;
+    int n_columns;            /* 1 to QN_MAX_COLUMNS */
+    const qn_column *columns; /* without data */
+    qn_rows_fn fn;
+    void *user;
+} qn_function_params;
+
+/* Copies the columns. `user` must stay until qn_dataset_close. QN_ERR_ARGUMENT as above. */
+QN_API qn_status qn_dataset_from_function(qn_dataset **dataset, const qn_function_params *params);
+
 typedef enum qn_split {
     QN_SPLIT_TRAIN,
     QN_SPLIT_TEST,
 } qn_split;
 
+/* IDX files, the format of the MNIST family. */
 typedef struct qn_dataset_params {
     qn_log log;
     const char *name;   /* "fashion-mnist": read from QN_DATA_DIR, else from the folder of the
@@ -31,27 +127,11 @@ typedef struct qn_dataset_params {
     qn_split split;
 } qn_dataset_params;
 
-/* What is in a dataset. The arrays are borrowed from it. */
-typedef struct qn_dataset_facts {
-    int64_t count; /* samples, at least 1 */
-    int channels, height, width;
-    int64_t image_bytes;   /* of one image: channels * height * width */
-    int64_t label_bytes;   /* of what is to be learnt of one: 4, or height * width of a mask */
-    int64_t classes;       /* largest label + 1; with masks, as many as were named */
-    const uint8_t *images; /* (count, channels, height, width); NULL: a loader reads the files */
-    const int32_t *labels; /* (count), none negative; NULL: each image has a mask */
-    const char *const *class_names; /* (classes) of folders; NULL: they have none */
-} qn_dataset_facts;
-
-/* Images u8 with one label each, or with a mask: one label u8 for each pixel. IDX files are read
- * whole into host memory when opened; images of a folder are read by loaders.
- * Thread-safety: Safe; nothing changes after opening.
- * Lifetime: until qn_dataset_close; must outlive its loaders. */
-typedef struct qn_dataset qn_dataset;
-
-/* Opens a dataset. Images are IDX u8 of 3 dimensions (one channel) or 4 (samples, channels, height,
- * width), labels IDX u8 or i32 of 1 dimension. QN_ERR_IO: a file is missing or not readable;
- * QN_ERR_FORMAT: it is not what it should be, or the counts differ. */
+/* Reads a pair of IDX files whole into host memory. Columns: "images" u8 (channels, height, width),
+ * from a file of u8 of 3 dimensions (one channel) or 4 (samples, channels, height, width); "labels"
+ * i32, from one of u8 or i32 of 1 dimension, whose classes are the largest label + 1. QN_ERR_IO: a
+ * file is missing or not readable; QN_ERR_FORMAT: it is not what it should be, or the counts
+ * differ. */
 QN_API qn_status qn_dataset_open(qn_dataset **dataset, const qn_dataset_params *params);
 
 /* How the PNG and JPEG files of a folder become images of one size. Pairs are height and width. */
@@ -69,22 +149,35 @@ typedef struct qn_image_params {
     int64_t classes;  /* with masks: how many there are, 1 to 256 */
 } qn_image_params;
 
-/* Opens a folder of images: files whose names end with .png, .jpg or .jpeg. Classes are its
- * folders, counted from 0 in the order of their names' bytes. The header of every file is read
- * here, the rest by loaders. Images are resized bilinearly, over all pixels that one covers where
- * they shrink (as Pillow's BILINEAR, bit for bit), masks to the nearest pixel; the middle is
- * torchvision's. Where it is cut and whether it is flipped is drawn from (seed, epoch, sample) of
- * the loader, whatever the cycles are. QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not
- * what it should be, or the images have different sizes in the end. */
+/* Opens a folder of images: files whose names end with .png, .jpg or .jpeg. Columns: "images" u8
+ * (channels, height, width), "labels" i32 with the classes' names, or with masks u8 (height,
+ * width). Classes are the folders, counted from 0 in the order of their names' bytes. The header of
+ * every file is read here, the rest by loaders. Images are resized bilinearly, over all pixels that
+ * one covers where they shrink (as Pillow's BILINEAR, bit for bit), masks to the nearest pixel; the
+ * middle is torchvision's. Where an image is cut and whether it is flipped is drawn (see qn_draw).
+ * QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not what it should be, or the images have
+ * different sizes in the end. */
 QN_API qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params);
 
-/* Closes and sets to NULL; accepts a pointer to NULL. */
-QN_API void qn_dataset_close(qn_dataset **dataset);
-/* Borrowed, valid while the dataset is open. */
-QN_API const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset);
-/* CRC-32 of all images, then all labels; of folders, of the names and sizes of files and the
- * labels: tells two datasets apart. */
-QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
+/* --- batches --- */
+
+/* The samples of one cycle; a caller with data of its own may fill one in. */
+typedef struct qn_batch {
+    int64_t position; /* of the first sample in the loader's stream */
+    int64_t samples;
+    int n_columns;
+    const qn_column *columns; /* (n_columns), with data: `samples` rows each */
+} qn_batch;
+
+/* NULL: the batch has no such column. */
+QN_API const qn_column *qn_batch_column(const qn_batch *batch, const char *name);
+/* A qn_fetch_fn whose user is a qn_batch: copies rows of the column that has the input's name.
+ * QN_ERR_ARGUMENT: there is none, or not so many samples. The bytes of a row are the column's: that
+ * they are the input's is what qn_dataset_fits tells. */
+QN_API qn_status qn_batch_fetch(void *batch, const char *input, int64_t first, int64_t count,
+                                void *rows);
+
+/* --- loaders --- */
 
 typedef struct qn_loader_params {
     qn_log log;
@@ -92,18 +185,8 @@ typedef struct qn_loader_params {
     int64_t position;    /* samples already taken since the start of training */
     int64_t max_samples; /* of the largest cycle, at least 1; the first is prepared in this size */
     int cycles;          /* kept in memory, the one in use included: 2 to 64; 0: 2 */
-    bool sequential;     /* every epoch in the order of the files rather than shuffled */
+    bool sequential;     /* every epoch in the order of the dataset rather than shuffled */
 } qn_loader_params;
-
-/* The samples of one cycle. The arrays are borrowed until the next call of qn_loader_next or
- * qn_loader_close. */
-typedef struct qn_batch {
-    int64_t position; /* of the first sample in the stream */
-    int64_t samples;
-    const uint8_t *images; /* (samples, channels, height, width) */
-    const int32_t *labels; /* (samples); NULL with masks */
-    const uint8_t *masks;  /* (samples, height, width); NULL without */
-} qn_batch;
 
 /* An endless stream of samples: epoch after epoch, each a permutation drawn from (seed, epoch),
  * without regard to where cycles end. What comes depends on dataset, seed, position and samples
@@ -115,12 +198,20 @@ typedef struct qn_loader qn_loader;
 /* Borrows `dataset`. */
 QN_API qn_status qn_loader_open(qn_loader **loader, const qn_dataset *dataset,
                                 const qn_loader_params *params);
-/* The next `samples` samples, 1 to max_samples; waits until they are there. Cycles of one size are
- * prepared ahead; a call with another size waits for its own. QN_ERR_IO, QN_ERR_FORMAT: a file of
- * this cycle cannot be read; the position stays before it. */
+/* The next `samples` samples, 1 to max_samples; waits until they are there. The rows are borrowed
+ * until the next call or qn_loader_close. Cycles of one size are prepared ahead; a call with
+ * another size waits for its own. QN_ERR_IO, QN_ERR_FORMAT, or what a qn_rows_fn returned: a sample
+ * of this cycle cannot be read; the position stays before it. */
 QN_API qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch);
 /* The position of the sample that comes next: what resuming needs. */
 QN_API int64_t qn_loader_position(const qn_loader *loader);
+/* The batch that qn_loader_next gave last, borrowed; NULL: there is none. */
+QN_API const qn_batch *qn_loader_batch(const qn_loader *loader);
+/* A qn_fetch_fn whose user is a loader that began at position 0, for qn_trainer_evaluate: where
+ * `first` is the loader's position, the next `count` samples become its batch. A qn_result_fn finds
+ * the rows that belong to its own in qn_loader_batch, from first - position on. */
+QN_API qn_status qn_loader_fetch(void *loader, const char *input, int64_t first, int64_t count,
+                                 void *rows);
 /* Ends the thread, frees, sets to NULL; accepts a pointer to NULL. */
 QN_API void qn_loader_close(qn_loader **loader);
 

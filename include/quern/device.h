@@ -38,33 +38,39 @@ typedef struct qn_facts {
     int64_t alignment;       /* of a tensor inside a pool, bytes */
     int matrix_units; /* the types of factors that it multiplies in matrix units, with sums in
                          f32: bits of enum qn_matrix_type */
-    bool blas;        /* CLBlast may be used */
-    /* Bytes of CLBlast's temporary buffer for an m x n x k product in any transposition, at
-     * non-zero offsets so that it does not depend on placement; set by the device, NULL without
-     * one. */
-    int64_t (*blas_temp_bytes)(void *blas_device, int64_t m, int64_t n, int64_t k);
-    void *blas_device;
+    bool blas;        /* CLBlast may be used: the library was built with it, and it keeps the rule
+                         that follows */
+    /* What the bytes of CLBlast's temporary buffer follow from: rows, columns and terms of the sum
+     * that a tile of its kernel has, and the side of the smallest cube of multiplications for which
+     * it copies the matrices into the buffer. */
+    int blas_rows, blas_columns, blas_terms, blas_side;
     double flops; /* multiply-adds count two; per second */
     double bytes_per_second;
     double launch_seconds;
 } qn_facts;
 
-/* The numbers among the facts, for whoever writes and reads them: X(name, type) with FLAG (bool),
- * INTEGER (int), BITS (int, may be 0), WHOLE (int64_t) or REAL (double). */
+/* The numbers among the facts, for whoever writes, reads and checks them: X(name, type, least,
+ * most) with FLAG (bool), INTEGER (int), BITS (int, may be 0), NEWER (int; files of before lack
+ * it), WHOLE (int64_t) or REAL (double). With numbers from `least` to `most` neither bytes nor
+ * seconds of a plan overflow. */
 #define QN_FACTS_LIST(X)                                                                           \
-    X(cpu, FLAG)                                                                                   \
-    X(vector_width, INTEGER)                                                                       \
-    X(compute_units, INTEGER)                                                                      \
-    X(max_work_group, INTEGER)                                                                     \
-    X(local_bytes, WHOLE)                                                                          \
-    X(global_bytes, WHOLE)                                                                         \
-    X(max_alloc_bytes, WHOLE)                                                                      \
-    X(alignment, WHOLE)                                                                            \
-    X(matrix_units, BITS)                                                                          \
-    X(blas, FLAG)                                                                                  \
-    X(flops, REAL)                                                                                 \
-    X(bytes_per_second, REAL)                                                                      \
-    X(launch_seconds, REAL)
+    X(cpu, FLAG, 0, 1)                                                                             \
+    X(vector_width, INTEGER, 4, 16)                                                                \
+    X(compute_units, INTEGER, 1, 1048576)                                                          \
+    X(max_work_group, INTEGER, 1, 1048576)                                                         \
+    X(local_bytes, WHOLE, 1, 281474976710656)                                                      \
+    X(global_bytes, WHOLE, 1, 281474976710656)                                                     \
+    X(max_alloc_bytes, WHOLE, 1, 281474976710656)                                                  \
+    X(alignment, WHOLE, 4, 1048576)                                                                \
+    X(matrix_units, BITS, 0, 7)                                                                    \
+    X(blas, FLAG, 0, 1)                                                                            \
+    X(blas_rows, NEWER, 1, 65536)                                                                  \
+    X(blas_columns, NEWER, 1, 65536)                                                               \
+    X(blas_terms, NEWER, 1, 65536)                                                                 \
+    X(blas_side, NEWER, 1, 8192)                                                                   \
+    X(flops, REAL, 1, 1e24)                                                                        \
+    X(bytes_per_second, REAL, 1, 1e24)                                                             \
+    X(launch_seconds, REAL, 1e-12, 1e3)
 
 /* The default facts of a CPU (`cpu`) or GPU nobody has looked at; for plans without a device. */
 QN_API void qn_facts_default(qn_facts *facts, bool cpu);
@@ -103,7 +109,11 @@ typedef struct qn_device_params {
                                 others own or may write to is not used; the log's debug level says
                                 so */
     const char *kernel_dir;  /* read *.cl from this folder rather than from the library; NULL: no */
-    int64_t max_alloc_bytes; /* cap of one buffer; 0: the device's, at most 1 GiB */
+    int64_t max_alloc_bytes; /* cap of one buffer; 0: the device's, at most 1 GiB. At equal
+                                micro-batch it changes no bit; where a tensor does not fit into one
+                                the micro-batch is smaller, and sums over the batch, of which a
+                                gradient consists, round otherwise: by 1e-7, which Adam multiplies
+                                where a gradient is near 0 */
 } qn_device_params;
 
 /* Opens a device. `params` may be NULL. QN_ERR_NO_DEVICE when nothing matches. */

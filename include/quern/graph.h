@@ -21,6 +21,9 @@ typedef struct qn_graph_params {
     qn_log log;
     qn_dtype storage; /* of activations: QN_F32 (default), QN_F16 or QN_BF16; parameters, gradients
                          of parameters, statistics and losses stay f32 */
+    bool couples; /* samples may see each other, as in a loss over the whole cycle: the graph runs
+                     only in whole runs (plan.h), since else its gradient would follow from the plan
+                   */
 } qn_graph_params;
 
 QN_API qn_status qn_graph_create(qn_graph **graph, const qn_graph_params *params);
@@ -42,6 +45,14 @@ QN_API qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
  * and parameters are unique and have at most 100 bytes. */
 QN_API qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
                           const int64_t *dim);
+/* The name of an input, in the order in which they were made, and its tensor (may be NULL); NULL
+ * past the last. */
+QN_API const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *tensor);
+
+/* What a ring or appending cell of the same name holds (plan.h): dim[0] is the cell's rows. No
+ * gradient goes into it. The graph runs only in programs that have the cell. */
+QN_API qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
+                               const int64_t *dim);
 
 /* How a parameter starts. All are drawn from (seed, name, element). The numbers are finite. */
 typedef enum qn_init_kind {
@@ -80,8 +91,12 @@ QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Marks a tensor as a result that evaluation gives back under a name that no other output has
  * (NULL: the node's); at most 16. An operator made it and the batch is its dimension 0. */
 QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
+/* The name of a result, in the order in which they were marked, and its tensor (may be NULL); NULL
+ * past the last. */
+QN_API const char *qn_graph_output(const qn_graph *graph, int index, qn_tensor *tensor);
 /* Chooses a node for recomputation: its results are dropped after the forward pass and made again
- * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. */
+ * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. Where a plan makes one node of
+ * several, such as a batch norm and the ReLU behind it, each of them stands for that node. */
 QN_API void qn_recompute(qn_graph *graph, qn_tensor tensor);
 
 typedef enum qn_reduction {

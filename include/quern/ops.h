@@ -2,7 +2,9 @@
  *
  * The operators. Images are (batch, channels, height, width); all layouts are PyTorch's. Params
  * structs: zero means default, NULL all defaults. A failed call gives no tensor and the graph keeps
- * the error.
+ * the error. What depends on the batch has it in dimension 0, and no operator mixes its samples
+ * (batch norm alone, within its group): a tensor with the batch in it is refused with QN_ERR_SHAPE
+ * as a weight, a bias or a table, and where the result would not hold the batch in dimension 0.
  */
 #ifndef QUERN_OPS_H
 #define QUERN_OPS_H
@@ -96,7 +98,8 @@ QN_API qn_tensor qn_upsample2d(qn_graph *graph, qn_tensor x, const qn_upsample2d
 typedef struct qn_batch_norm_params {
     int group;       /* samples normalised together with all their rows, part of the model; 0: 16.
                         Micro-batches are multiples of it, and a last short group of a cycle is its
-                        own group */
+                        own group. Below 8 the graph's log has a warning, once: running averages,
+                        with which evaluations normalise, may be far from those of so few */
     double eps;      /* 0: 1e-5 */
     double momentum; /* of the running averages, once per update; 0: 0.1 */
     bool relu;       /* the result goes through max(0, y), in the same pass */

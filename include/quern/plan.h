@@ -42,15 +42,17 @@ typedef enum qn_tag {
 
 QN_API const char *qn_tag_name(qn_tag tag);
 
-typedef enum qn_optimizer_kind { QN_SGD, QN_ADAM, QN_ADAMW } qn_optimizer_kind;
+/* The names of the optimizers, one after another ("sgd", "adam", ...); NULL past the last.
+ * Thread-safety: Safe. */
+QN_API const char *qn_optimizer_name(int index);
 
-/* PyTorch's definitions and names. Zero means default. */
+/* PyTorch's definitions and names where it has the optimizer. Zero means default. */
 typedef struct qn_optimizer {
-    qn_optimizer_kind kind;
+    const char *name;    /* one of qn_optimizer_name; NULL: "sgd" */
     double momentum;     /* of sgd, below 1; 0: none */
     bool nesterov;       /* needs momentum */
-    double beta1, beta2; /* of adam, adamw, below 1; 0: 0.9 and 0.999 */
-    double eps;          /* 0: 1e-8 */
+    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of adam and adamw */
+    double eps;          /* of adam, adamw; 0: 1e-8 */
 } qn_optimizer;
 
 typedef enum qn_recompute_mode {
@@ -99,6 +101,64 @@ typedef struct qn_plan_params {
                   for because it takes host memory, qn_plan_info.parked_bytes. */
 } qn_plan_params;
 
+/* --- programs of several runs --- */
+
+/* What of a graph a run runs. */
+typedef enum qn_run_what {
+    QN_RUN_TRAIN,    /* forward, and backward from the losses */
+    QN_RUN_FORWARD,  /* forward alone, as in training (dropout) */
+    QN_RUN_BACKWARD, /* forward again, and backward from the gradients that cells hold of outputs;
+                        the random numbers are those of the forward run, by their key */
+    QN_RUN_EVALUATE, /* forward as in evaluation; no part of a cycle, but when it is called for:
+                        qn_trainer_evaluate_run */
+} qn_run_what;
+
+/* One run of a program. Zero means default. */
+typedef struct qn_run {
+    const char *name;      /* unique; for people and
+                              qn_trainer_evaluate_run. NULL: "run N", from 0 */
+    const qn_graph *graph; /* borrowed until the plan is made; the same pointer is the same graph.
+                              Graphs share parameters and running averages by name; a parameter
+                              starts as the first graph that has it says */
+    qn_run_what what;
+    bool whole;       /* once a cycle, over all its samples; else once for each micro-step */
+    bool alternative; /* to the run before: for each micro-step qn_cycle.choose takes one of them */
+} qn_run;
+
+typedef enum qn_cell_kind {
+    QN_CELL_SAMPLES, /* a row for each sample of the cycle; lives as long as the cycle. Written by
+                        runs for each micro-step, read by whole runs */
+    QN_CELL_RING,    /* the last `rows` rows; lives as long as the training and is saved. A run
+                        reads what stood there before its repetition, whose own rows come last;
+                        evaluations read it and add nothing */
+    QN_CELL_APPEND,  /* up to `rows` rows, one after another; lives as long as the trainer or until
+                        qn_trainer_clear_cell. Runs without a backward pass append first, and read
+                        their own rows too */
+} qn_cell_kind;
+
+/* A named array on the device that outlives a run. Outputs of its name (qn_output) are written to
+ * it, inputs of its name (qn_input; qn_cell_input for rings and appending) are what it holds. */
+typedef struct qn_cell {
+    const char *name;
+    qn_cell_kind kind;
+    int64_t rows;  /* of rings and appending; of samples 0 */
+    double first;  /* every element before it is written */
+    bool gradient; /* of samples: runs that read it give its gradient, from which runs of kind
+                      QN_RUN_BACKWARD go on */
+} qn_cell;
+
+enum { QN_MAX_RUNS = 8, QN_MAX_CELLS = 8 };
+
+/* A program: runs in the order in which a cycle takes them, then the update, unless no run has a
+ * backward pass. Runs that follow one another and are alternatives take turns micro-step by
+ * micro-step; every other run sees the whole cycle before the next begins. */
+typedef struct qn_run_list {
+    const qn_run *runs;
+    int n_runs; /* 1 to QN_MAX_RUNS */
+    const qn_cell *cells;
+    int n_cells; /* up to QN_MAX_CELLS */
+} qn_run_list;
+
 /* The facts of a plan for programs; qn_plan_text and qn_plan_json give all of it. */
 typedef struct qn_plan_info {
     int64_t budget_bytes;
@@ -115,6 +175,8 @@ typedef struct qn_plan_info {
     bool early_updates;                 /* parameters are updated as their gradients complete */
     int64_t parked_bytes;  /* of host memory that a trainer of this plan takes for parking */
     double parked_seconds; /* predicted for the transfers of one update of the largest batch */
+    double measured_share; /* of `seconds`, inputs and results aside: what tuning timed on the
+                              device at the very batch of its step; 1: all */
     int pools;
     uint64_t hash;
     const char *optimizer;
@@ -123,7 +185,9 @@ typedef struct qn_plan_info {
 /* A plan that the search found: no other needs fewer bytes and less time. */
 typedef struct qn_plan_point {
     int64_t bytes;  /* the least budget for it */
-    double seconds; /* predicted for one update of every batch size of the params together */
+    double seconds; /* predicted for one update of every batch size of the params together; at
+                       another micro-batch than the first that was tuned a tenth more, and more
+                       where timings varied: that one is left only for what is no noise */
     int64_t micro_batch;
     int recomputed_steps; /* of a micro-step */
     bool early_updates;   /* parameters are updated as their gradients complete */
@@ -138,6 +202,12 @@ typedef struct qn_plan_point {
  * host has no memory. QN_ERR_DEVICE: no kernel variant of some operator fits the device. */
 QN_API qn_status qn_plan_create(qn_plan **plan, const qn_graph *graph, const qn_facts *facts,
                                 const qn_plan_params *params, int64_t *smallest);
+/* The same for a program of several runs; qn_plan_create is that of one run of kind QN_RUN_TRAIN
+ * and, if the graph has outputs, one of kind QN_RUN_EVALUATE. The log of the first graph is taken.
+ * The peak is the largest over all runs. Moreover QN_ERR_ARGUMENT: a cell that nobody writes or
+ * reads, or in an order that cannot be; QN_ERR_SHAPE: graphs that differ in what they share. */
+QN_API qn_status qn_plan_create_runs(qn_plan **plan, const qn_run_list *list, const qn_facts *facts,
+                                     const qn_plan_params *params, int64_t *smallest);
 QN_API void qn_plan_destroy(qn_plan **plan);
 
 /* What was planned, and the params as given but for the budget, which is filled in; borrowed, valid
@@ -150,14 +220,15 @@ QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
  * itself is the last within its budget. */
 QN_API int qn_plan_frontier(const qn_plan *plan, qn_plan_point *points, int room);
 
-/* For people, and as JSON; freed by the caller with free(), as all texts here. NULL when out of
+/* For people, and as JSON; freed by the caller with qn_free, as all texts here. NULL when out of
  * memory. */
 QN_API char *qn_plan_text(const qn_plan *plan);
 QN_API char *qn_plan_json(const qn_plan *plan);
 /* One line per node, group, chosen kernel variant and its setting, as JSON: the variant table. */
 QN_API char *qn_plan_variants_json(const qn_plan *plan);
-/* Where the tensors of this name (of a node or parameter) live during the first micro-step and why,
- * for people; *text is freed by the caller with free(). QN_ERR_ARGUMENT: no tensor has the name. */
+/* Where the tensors of this name (of a node or parameter) live, for people: size, tag and address,
+ * which steps of each phase write and read them, and why they are kept or made again in between.
+ * *text is freed by the caller with qn_free. QN_ERR_ARGUMENT: no tensor has the name. */
 QN_API qn_status qn_plan_explain(const qn_plan *plan, const char *name, char **text);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);

@@ -39,11 +39,40 @@ QN_API void qn_trainer_close(qn_trainer **trainer);
 typedef qn_status (*qn_fetch_fn)(void *user, const char *input, int64_t first, int64_t count,
                                  void *rows);
 
+/* Neighbouring numbers of one of the arrays in which a cycle's gradient is summed. */
+typedef struct qn_reduce_slice {
+    int array; /* qn_trainer_arrays */
+    int64_t first, count;
+} qn_reduce_slice;
+
+/* How trainers that share a cycle ("members") add up what each has computed of it. The functions
+ * are called on the thread of the member; what they return but QN_OK ends its call. */
+typedef struct qn_reduce {
+    void *user;
+    /* Makes this member's sums those of all members. */
+    qn_status (*weights)(void *user, double *weights, int count);
+    /* This member's part of the slice is complete once what was enqueued so far has run: called in
+     * the last micro-step, for every number once, in an order that plans of equal steps share. */
+    qn_status (*begin)(void *user, qn_trainer *trainer, const qn_reduce_slice *slice);
+    /* Returns when every slice of this member holds the sum over all members. */
+    qn_status (*finish)(void *user, qn_trainer *trainer);
+} qn_reduce;
+
 typedef struct qn_cycle {
-    int64_t samples; /* the effective batch: one of the plan's */
+    int64_t samples; /* the effective batch: one of the plan's; of a member its share, which may be
+                        0 */
     double lr;       /* at least 0 */
     qn_fetch_fn fetch;
     void *user;
+    /* Of plans with runs that are alternatives (plan.h): which of them, from 0, the micro-step of
+     * `count` samples from `first` on takes. Asked more than once; the same samples give the same
+     * answer. NULL: always 0. */
+    int (*choose)(void *user, int64_t first, int64_t count);
+    int64_t first; /* of a member: what its first sample is in the whole cycle. Data is fetched, and
+                      random numbers are drawn, by the place in the whole cycle */
+    int64_t whole; /* of a member: samples of the whole cycle; 0: `samples` */
+    const qn_reduce *reduce; /* of a member; NULL: there are no others */
+    bool measure_noise; /* gives the micro_norm of qn_metrics; changes no number */
 } qn_cycle;
 
 enum { QN_METRICS_LOSSES = 8 };
@@ -59,6 +88,12 @@ typedef struct qn_metrics {
     double lr;
     bool skipped; /* the gradient was not finite, or nothing had weight: nothing changed, but for
                      early_updates of parameters whose own gradient was finite */
+    /* Of the first micro-step where qn_cycle.measure_noise asked for it and it was not all of
+     * qn_cycle.samples, else 0: its samples, and the norm of its share of the gradient, times
+     * samples / micro_samples. What qn_batch_adapt takes. Plans with cells or several passes give
+     * none. */
+    int64_t micro_samples;
+    double micro_norm;
 } qn_metrics;
 
 /* Runs one cycle: enqueues and returns. `previous` (may be NULL) receives the metrics of the update
@@ -68,6 +103,35 @@ QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_
 /* Waits for all that runs; `last` (may be NULL) receives the metrics of the last update, which are
  * given once. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);
+
+/* --- an update in four calls --- */
+
+/* What qn_trainer_step does, one call after the other, for members of one cycle. Gradient norm,
+ * test for finite numbers, loss scale and the skipping of weightless cycles are those of the whole
+ * cycle, since each member goes on from the sums of all. After a failure an update begins anew with
+ * qn_trainer_run. QN_ERR_ARGUMENT: out of turn, or a plan with early_updates where there are other
+ * members.
+ *
+ * The sums of the losses' weights over this member's samples. */
+QN_API qn_status qn_trainer_weigh(qn_trainer *trainer, const qn_cycle *cycle,
+                                  double weights[QN_METRICS_LOSSES]);
+/* Enqueues the runs of the cycle, given the weights of the whole cycle. */
+QN_API qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const double *weights);
+/* Begins what cycle->reduce was not told of yet and finishes; does nothing where there is none. */
+QN_API qn_status qn_trainer_reduce(qn_trainer *trainer, const qn_cycle *cycle);
+/* The update; `previous` as of qn_trainer_step. */
+QN_API qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle,
+                                   qn_metrics *previous);
+
+/* The arrays of f32 that members add up: gradients of parameters, what running averages gather,
+ * and, last, the numerators of the losses. Gives how many and, of the first `room`, the numbers in
+ * each; members of one model and one largest allocation have the same. 0 under early_updates. */
+QN_API int qn_trainer_arrays(const qn_trainer *trainer, int64_t *counts, int room);
+/* Reads or writes a slice; waits for what was enqueued before. */
+QN_API qn_status qn_trainer_read_slice(qn_trainer *trainer, const qn_reduce_slice *slice,
+                                       float *values);
+QN_API qn_status qn_trainer_write_slice(qn_trainer *trainer, const qn_reduce_slice *slice,
+                                        const float *values);
 
 /* Makes the plan again for another budget, between two cycles, and moves the training onto it:
  * state goes through the host, so that the buffers of the old plan and of the new one never stand
@@ -104,7 +168,8 @@ QN_API void qn_trainer_profile(qn_trainer *trainer, qn_profile_fn fn, void *user
 
 /* The micro-steps of a cycle without the update: leaves the gradient of the whole effective batch
  * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything.
- * QN_ERR_ARGUMENT under a plan with early_updates: it keeps no gradient. */
+ * QN_ERR_ARGUMENT under a plan with early_updates: it keeps no gradient. It is that of the loss as
+ * declared, whatever the storage type: a loss scale is divided out. */
 QN_API qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle);
 QN_API qn_status qn_trainer_read_gradient(qn_trainer *trainer, const char *parameter, float *values,
                                           int64_t count);
@@ -119,6 +184,16 @@ typedef qn_status (*qn_result_fn)(void *user, const char *name, int64_t first, i
  * filled up with repetitions, which are not given to `result` (may be NULL). Waits. */
 QN_API qn_status qn_trainer_evaluate(qn_trainer *trainer, int64_t samples, qn_fetch_fn fetch,
                                      qn_result_fn result, void *user);
+/* The same for the run of that name, of kind QN_RUN_EVALUATE, where a program has several. */
+QN_API qn_status qn_trainer_evaluate_run(qn_trainer *trainer, const char *run, int64_t samples,
+                                         qn_fetch_fn fetch, qn_result_fn result, void *user);
+
+/* Rows that were stored in a ring or cache (plan.h) since it was empty, those that a ring has
+ * forgotten included; -1: there is none of the name. A cycle that failed has stored none, but may
+ * have written over the oldest that a ring holds. */
+QN_API int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name);
+/* Empties a ring or cache: every element is again as the plan says that it begins. */
+QN_API qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name);
 
 /* Parameters ("conv1.weight") and state ("bn1.running_mean") by name, f32. Waits. QN_ERR_ARGUMENT
  * if the name is unknown or `count` is not its number of elements. */
@@ -184,13 +259,62 @@ QN_API const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *che
  * device has only another name. */
 QN_API qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                                     const qn_device *device, qn_plan **plan);
+/* The same for a program of several runs. */
+QN_API qn_status qn_checkpoint_plan_runs(const qn_checkpoint *checkpoint, const qn_run_list *list,
+                                         const qn_device *device, qn_plan **plan);
 /* Puts parameters, state, optimizer and counters into a trainer of the same graph and optimizer. A
  * checkpoint that does not fit is refused before anything is changed. */
 QN_API qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer);
 
-/* Parameters and state from a safetensors file, by name: every tensor of the trainer must be there
- * with its shape; what the trainer does not know is refused, save for PyTorch's counters
- * (num_batches_tracked) beside running averages. Nothing is changed then. */
+/* --- weights alone --- */
+
+/* What becomes of a tensor between a file and a trainer. */
+typedef enum qn_weights_fate {
+    QN_WEIGHTS_TAKEN,        /* loaded, or saved */
+    QN_WEIGHTS_LEFT_OUT,     /* `include` or `exclude` say so; or it is one of PyTorch's counters
+                                (num_batches_tracked) beside running averages */
+    QN_WEIGHTS_NOT_IN_FILE,  /* the trainer alone has it */
+    QN_WEIGHTS_NOT_IN_MODEL, /* the file alone has it */
+    QN_WEIGHTS_OTHER_SHAPE,  /* both have it, in two shapes */
+    QN_WEIGHTS_OTHER_TYPE,   /* both have it, in two types of elements: always refused */
+} qn_weights_fate;
+
+typedef struct qn_weights_record {
+    const char *name; /* borrowed for the call */
+    qn_weights_fate fate;
+    qn_shape model, file; /* its shape there; rank 0 where it is missing */
+} qn_weights_record;
+
+/* Told of every tensor of the trainer, in the order of qn_trainer_tensor, then of those that the
+ * file alone has. */
+typedef void (*qn_weights_fn)(void *user, const qn_weights_record *record);
+
+/* Patterns of names are separated by commas: `*` is any characters, dots included, or none, `?` is
+ * one, all else stands for itself. "encoder.*,head.bias". */
+typedef struct qn_weights_params {
+    const char *include;    /* patterns of the tensors to load or save; NULL or "": all */
+    const char *exclude;    /* but not these; NULL or "": none */
+    bool partial;           /* loading: a tensor that only one side has is no error; the trainer's
+                               keep their numbers */
+    bool skip_other_shapes; /* loading: nor is a shape that differs; the trainer's keep theirs */
+    qn_weights_fn fn;       /* NULL: nobody is told */
+    void *user;
+} qn_weights_params;
+
+/* Parameters and state from a safetensors file, by name; counters and optimizer stay as they are.
+ * `params` may be NULL: then every tensor of the trainer must be in the file with its shape, and
+ * none that the trainer does not know. QN_ERR_FORMAT: a tensor that was chosen does not fit;
+ * QN_ERR_ARGUMENT: a pattern matches no name of either side, or nothing is left to load. `fn` is
+ * told everything before anything is written, and of a file that is then refused too. A file that
+ * is refused or cannot be read to its end changes nothing. Where a checkpoint's checksums.txt lies
+ * beside the file and names it, its bytes are checked first. Waits. */
+QN_API qn_status qn_trainer_load_weights(qn_trainer *trainer, const char *path,
+                                         const qn_weights_params *params);
+/* Parameters and state to a safetensors file, which appears whole or not at all and replaces what
+ * had its name. `params` may be NULL: all of them. QN_ERR_ARGUMENT as above. Waits. */
+QN_API qn_status qn_trainer_save_weights(qn_trainer *trainer, const char *path,
+                                         const qn_weights_params *params);
+/* qn_trainer_load_weights without params. */
 QN_API qn_status qn_weights_load(qn_trainer *trainer, const char *path);
 
 #ifdef __cplusplus

@@ -15,37 +15,60 @@ extern "C" {
 
 /* --- tuning --- */
 
-/* One step of tuning is done; the text lives until the callback returns. */
+/* One step of tuning comes next; the text lives until the callback returns. */
 typedef struct qn_tune_progress {
-    int done, total;  /* tasks: launch groups with their shapes */
+    int done, total;  /* tasks, launch groups with their shapes: first those that the plan runs are
+                         timed, then those are searched that have a choice of variants */
     const char *task; /* the one that comes next; "" at the end */
+    int timed;        /* tasks so far */
+    double compile_seconds; /* so far: building kernels, and self-tests, which are mostly that */
+    double timing_seconds;  /* so far: all the rest */
 } qn_tune_progress;
 
 typedef void (*qn_tune_fn)(void *user, const qn_tune_progress *progress);
 
 typedef struct qn_tune_params {
     const char *known; /* what earlier tuning on this device gave; NULL or "": nothing */
-    double seconds;    /* about so long at most; what is left takes its default variant; 0: no
-                          limit */
+    double seconds;    /* of searching among variants about so long at most, and twice that for
+                          building them; what is left takes its default variant; 0: no limit;
+                          below 0: no search */
+    double measuring;  /* of timing what the plan runs, which comes first, about so long at most;
+                          building it does not count: a training builds it anyway; 0: no limit */
     bool all;          /* also the variants that are made for other kinds of devices, and tasks that
                           have only one variant on this kind */
     qn_tune_fn fn;     /* NULL: nobody looks on */
-    void *user;
+    bool (*stop)(void *user); /* asked between any two builds or runs: true ends tuning, with what
+                                 is known then, as if the time were over; NULL: nobody asks */
+    void *user;               /* of both */
 } qn_tune_params;
 
-/* Times the variants of every task of the plan that `known` does not have yet, those first that
- * take most of the time, and gives all that is known then through `tuning`, a text (JSON) for
- * qn_plan_params and qn_tuning_save; freed by the caller with free(). `*timed` (may be NULL) is the
- * number of tasks that were new, and one more if transfers were, which are timed for a plan that
- * may park; with 0 a plan of the same parameters is the same. A variant that computes wrong numbers
- * is reported once, as a warning in the device's log, and not used. Device memory is made and
- * released, within the plan's budget: a task that would need more while it is timed takes its
- * default variant. Thread-safety: Unsafe; uses the device. */
+/* Times what the plan runs and `known` does not have yet, then searches among the variants of every
+ * task whose others were not tried yet, each time those first that take most of the time. Gives all
+ * that is known then through `tuning`, a text (JSON) for qn_plan_params and qn_tuning_save; freed
+ * by the caller with qn_free. `*timed` (may be NULL) is the number of tasks that were timed, and
+ * one more if transfers were, which are timed for a plan that may park; with 0 a plan of the same
+ * parameters is the same. The outcome may lead to another plan, whose micro-batch nobody timed yet:
+ * plan and tune in turns until qn_plan_info.measured_share is near 1. What `variants` of the plan's
+ * parameters wishes for is not timed alone. A variant that computes wrong numbers is reported once,
+ * as a warning in the device's log, and not used. Device memory is made and released, within the
+ * plan's budget: a task that would need more while it is timed takes its default variant.
+ * Thread-safety: Unsafe; uses the device. */
 QN_API qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,
                          char **tuning, int *timed);
 
+/* Builds the kernels of a plan, launches none, and adds to what earlier tuning gave (`known`, may
+ * be NULL) the variants that this device cannot launch: their kernels do not build, or need more
+ * local memory or a smaller work-group than there is, as the driver says of what it built. For
+ * qn_trainer_open these are QN_ERR_BUILD; a plan made with `*tuning`, freed by the caller, takes
+ * others. `*refused` is their number; with 0 the plan can be run. Each is a warning in the device's
+ * log. QN_ERR_BUILD: the plan's params or `known` leave no other. Thread-safety: Unsafe; uses the
+ * device. */
+QN_API qn_status qn_tune_probe(qn_device *device, const qn_plan *plan, const char *known,
+                               char **tuning, int *refused);
+
 /* The tuning of this device, its driver and these kernels that is stored in the device's cache
- * folder; "" if there is none, or none that can be used. Freed by the caller. */
+ * folder; "" if there is none, or none that can be used. Freed by the caller with
+ * qn_free. */
 QN_API qn_status qn_tuning_load(qn_device *device, char **tuning);
 /* Replaces it in one step. QN_ERR_IO: it could not be written, or there is no cache; the old one is
  * still there. */
@@ -68,6 +91,7 @@ typedef struct qn_bench_record {
     const char *reason; /* "" if it was timed */
     bool chosen;        /* by the plan */
     double seconds;     /* of one run: a median */
+    double fastest;     /* of one run */
     double flops;       /* additions and multiplications */
     double bytes;       /* that must move: each operand once */
     int launches;

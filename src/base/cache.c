@@ -8,17 +8,20 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const uint64_t magic = UINT64_C(0x51554552434c4231); /* "QUERCLB1" */
-enum { VERSION = 1, NAME_BYTES = 64, PATH_BYTES = 4096 };
+enum { VERSION = 1, NAME_BYTES = 64, PATH_BYTES = 4096, ATTEMPTS = 100 };
+static const char temporary_start[] = "tmp.";
 static const uint64_t largest_binary = UINT64_C(1) << 28, largest_text = UINT64_C(1) << 24;
 
 struct header {
@@ -65,6 +68,44 @@ static const char *why_not(int folder)
     return info.st_mode & 022 ? "other users may write to it" : NULL;
 }
 
+/* tmp.PROCESS.ATTEMPT: the name of a file that is being written; ATTEMPT was a hexadecimal number
+ * once. */
+static bool is_temporary(const char *name)
+{
+    const char *process = name + strlen(temporary_start);
+    if (strncmp(name, temporary_start, strlen(temporary_start)) != 0)
+        return false;
+    const char *dot = process + strspn(process, "0123456789"), *attempt = dot + (*dot == '.');
+    const char *end = attempt + strspn(attempt, "0123456789abcdef");
+    return dot > process && attempt > dot && end > attempt && !*end;
+}
+
+/* Removes the file if no writer holds its lock: the lock ends with the process that took it. */
+static void remove_abandoned(int folder, const char *name)
+{
+    struct stat info;
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(file);
+}
+
+/* What writers that were killed left behind. */
+static void clean(int folder)
+{
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = again < 0 ? NULL : fdopendir(again);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));)
+        if (is_temporary(entry->d_name))
+            remove_abandoned(folder, entry->d_name);
+    if (entries)
+        closedir(entries);
+    else if (again >= 0)
+        close(again);
+}
+
 int qn_cache_open(const char *dir, const qn_log *log)
 {
     char path[PATH_BYTES];
@@ -74,8 +115,10 @@ int qn_cache_open(const char *dir, const qn_log *log)
     make_folders(dir);
     int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *why = why_not(folder);
-    if (!why)
+    if (!why) {
+        clean(folder);
         return folder;
+    }
     qn_log_write(log, QN_LOG_DEBUG, "%s: not used as a cache: %s", dir, why);
     qn_cache_close(folder);
     return -1;
@@ -177,13 +220,30 @@ bool qn_cache_load(int cache, const char *key, size_t length, struct qn_binary *
     return good;
 }
 
-/* Opens a file that does not exist yet, to be renamed once it is whole. `tag` tells threads of one
- * process apart. */
-static int open_temporary(int cache, const void *tag, char name[NAME_BYTES])
+/* Takes the lock that tells `clean` of a living writer. False: `clean` was there first, and the
+ * file is gone. A file system without locks is never cleaned. */
+static bool claim(int file)
 {
-    snprintf(name, NAME_BYTES, "tmp.%ld.%" PRIxPTR, (long)getpid(), (uintptr_t)tag);
-    unlinkat(cache, name, 0);
-    return openat(cache, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat info;
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(file, &info) == 0 && info.st_nlink > 0;
+}
+
+/* Opens a file that does not exist yet, to be renamed once it is whole. */
+static int open_temporary(int cache, char name[NAME_BYTES])
+{
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        snprintf(name, NAME_BYTES, "%s%ld.%d", temporary_start, (long)getpid(), attempt);
+        int file = openat(cache, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (file >= 0 && claim(file))
+            return file;
+        if (file >= 0)
+            close(file);
+        else if (errno != EEXIST)
+            break;
+    }
+    return -1;
 }
 
 /* Closes it and gives it its name, if all went well; otherwise removes it. */
@@ -204,7 +264,7 @@ void qn_cache_store(int cache, const char *key, size_t length, const struct qn_b
         return;
     char name[NAME_BYTES], temporary[NAME_BYTES];
     file_name(name, key, length);
-    int file = open_temporary(cache, binary->bytes, temporary);
+    int file = open_temporary(cache, temporary);
     if (file < 0)
         return;
     const struct header header = {magic, VERSION, length, binary->size,
@@ -235,7 +295,7 @@ bool qn_cache_store_text(int cache, const char *name, const char *text)
 {
     char temporary[NAME_BYTES];
     errno = ENOENT;
-    int file = cache < 0 ? -1 : open_temporary(cache, text, temporary);
+    int file = cache < 0 ? -1 : open_temporary(cache, temporary);
     return file >= 0 &&
            keep_temporary(cache, file, temporary, name, write_all(file, text, strlen(text)));
 }

@@ -13,8 +13,9 @@
 #include <stddef.h>
 
 /* A descriptor of the folder `dir` (NULL: QN_CACHE_DIR, else quern/ in the user's cache folder),
- * made with mode 0700 if it is not there. -1 if there is to be none ("") or if it cannot be used:
- * others may write to it, or it is not ours. */
+ * made with mode 0700 if it is not there; temporary files that no living writer holds are removed.
+ * -1 if there is to be none ("") or if it cannot be used: others may write to it, or it is not
+ * ours. */
 int qn_cache_open(const char *dir, const qn_log *log);
 void qn_cache_close(int cache);
 

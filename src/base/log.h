@@ -7,7 +7,9 @@
 
 #include <quern/log.h>
 
-/* Formats one line; does nothing when `log` is NULL, silent or less talkative than `level`. */
+/* Formats one line and escapes it, so that what comes from outside may stand in it as it is: for
+ * the log, unless that is NULL, silent or less talkative than `level`, and an error for
+ * qn_last_error in any case. */
 void qn_log_write(const struct qn_log *log, qn_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
+#include <quern/status.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -88,6 +89,11 @@ char *qn_text_take(struct qn_text *text)
         free(text->bytes);
     *text = (struct qn_text){0};
     return bytes;
+}
+
+void qn_free(void *text)
+{
+    free(text);
 }
 
 void qn_text_free(struct qn_text *text)

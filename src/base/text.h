@@ -23,7 +23,7 @@ void qn_text_add(struct qn_text *text, const char *format, ...)
 void qn_text_json(struct qn_text *text, const char *string);
 /* A number for JSON or SVG, with `digits` significant digits and a point, whatever the locale. */
 void qn_text_number(struct qn_text *text, int digits, double value);
-/* Gives the bytes to the caller, who frees them with free(); NULL if anything failed. */
+/* Gives the bytes to the caller, who frees them with free() or qn_free; NULL if anything failed. */
 char *qn_text_take(struct qn_text *text);
 void qn_text_free(struct qn_text *text);
 

@@ -4,6 +4,7 @@
 #include "base/shape.h"
 #include "check/number.h"
 #include "cl/device.h"
+#include "op/blas.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static int64_t place(struct qn_bed *bed, int part, int64_t bytes)
 
 static int64_t place_operands(struct qn_bed *bed)
 {
+    const struct qn_ref twin = QN_IN((uint8_t)bed->subject->twin);
     int64_t largest = 0;
     int part = 0;
     for (int s = 0; s < QN_SLOTS; s++) {
@@ -26,6 +28,11 @@ static int64_t place_operands(struct qn_bed *bed)
         if (!qn_present(operand))
             continue;
         int64_t bytes = bed->slot[s].bytes = qn_operand_bytes(operand);
+        if (bed->subject->twin && s == qn_slot_of(twin)) {
+            operand->buffer = bed->call.in[bed->subject->twin_of].buffer;
+            operand->offset = bed->call.in[bed->subject->twin_of].offset;
+            continue;
+        }
         operand->buffer = part++ % QN_BED_PARTS;
         operand->offset = place(bed, operand->buffer, bytes) / qn_dtype_size(operand->dtype);
         largest = bytes > largest ? bytes : largest;
@@ -89,7 +96,8 @@ static bool fill_slots(struct qn_bed *bed)
     return true;
 }
 
-/* What the costs say that CLBlast needs; a product that needs more is refused. */
+/* Bytes of CLBlast's temporary buffer for the products that the costs declare. The bed gives no
+ * more, so that emit fails for a product that needs more. */
 static int64_t blas_bytes(const struct qn_bed *bed)
 {
     int64_t most = 0;
@@ -97,7 +105,7 @@ static int64_t blas_bytes(const struct qn_bed *bed)
         const struct qn_cost cost = cost_of(bed, g);
         if (!cost.blas[0])
             continue;
-        int64_t bytes = qn_blas_temp_bytes(bed->device, cost.blas[0], cost.blas[1], cost.blas[2]);
+        int64_t bytes = qn_blas_bytes(bed->call.facts, cost.blas[0], cost.blas[1], cost.blas[2]);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -109,7 +117,7 @@ bool qn_bed_open(struct qn_bed *bed)
     bed->call.facts = bed->picks->facts;
     lay_out(bed);
     if (!fill_slots(bed))
-        return qn_verdict_fail(bed->verdict, "out of host memory");
+        return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the bed");
     const int64_t far = bed->subject->far;
     int64_t bytes[QN_BED_PARTS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,
                                        blas_bytes(bed)};
@@ -117,7 +125,7 @@ bool qn_bed_open(struct qn_bed *bed)
         far ? qn_slab_open_untouched(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2)
             : qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
     if (status != QN_OK)
-        return qn_verdict_fail(bed->verdict, "device memory: %s", qn_status_text(status));
+        return qn_verdict_stop(bed->verdict, status, "device memory");
     return true;
 }
 

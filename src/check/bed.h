@@ -41,8 +41,9 @@ struct qn_bed {
 bool qn_bed_open(struct qn_bed *bed);
 void qn_bed_close(struct qn_bed *bed);
 
-/* How the groups of one phase run. `group` is the one that runs otherwise than by default: with the
- * alternative of read `alternative`, or with write `in_place` in the place it may take. */
+/* How the groups of one phase run. By default reads take their first choice and writes lie apart;
+ * group `group` instead reads `or_` of its read `alternative`, or lets its write `in_place` share
+ * the bytes of the operand that it may write over. */
 struct qn_pass {
     unsigned phase;                   /* one enum qn_phase */
     float beta;                       /* of the first write to each gradient and gathered sum */
@@ -62,12 +63,13 @@ enum qn_use { QN_USE_NONE, QN_USE_READ = 1, QN_USE_WRITE = 2, QN_USE_ABSENT = 4 
 void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group,
                  unsigned use[QN_SLOTS]);
 
-/* The memory image: writes it for a group, and afterwards checks and takes the results. */
+/* The memory image: what device memory should hold. It is written before a group; afterwards memory
+ * is compared with it and the written operands are taken over. */
 void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS]);
 bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
                     const char *group);
 
-/* Bytes on either side of every operand that belong to nobody else. */
+/* Guard bytes on either side of every operand; no other operand lies in them. */
 enum { QN_GUARD = 2048 };
 
 /* Where the control block lies in its buffer, in bytes: not at the start, as in training; the rest

@@ -12,7 +12,7 @@ static struct qn_pass plain(unsigned phase, float beta)
     return (struct qn_pass){phase, beta, ALL_INPUTS, -1, -1, -1};
 }
 
-/* Puts what was being done in front of the first failure. */
+/* If the check failed, puts what was being done in front of the verdict's reason. */
 static bool note(struct qn_verdict *verdict, bool ok, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -90,7 +90,8 @@ static bool check_alternatives(struct qn_bed *bed, const struct qn_pass *base, i
     return true;
 }
 
-/* Sharing bytes asks for one type and size, and for a group that reads what it writes over. */
+/* Whether the write can share the bytes of the operand it may write over: both are there, of one
+ * type and size, and the group reads the one and writes the other in this pass. */
 static bool may_share(const struct qn_bed *bed, const struct qn_pass *pass, int group,
                       const struct qn_write *write)
 {
@@ -152,7 +153,8 @@ static bool gathers(const struct qn_bed *bed)
 
 static bool check_gathering(struct qn_bed *bed)
 {
-    static const float betas[] = {1, 0.5f, 0}; /* the update takes what the last one leaves */
+    static const float betas[] = {1, 0.5f, 0}; /* beta 0 last: check_update goes on with what it
+                                                * leaves */
     double *once[QN_MAX_STATE] = {0};
     for (int i = 0; i < QN_MAX_STATE; i++)
         if (there(bed, (struct qn_ref)QN_GATHER(i)) &&
@@ -194,7 +196,8 @@ static bool makes_several(const struct qn_bed *bed, int group)
     return gradients > 1;
 }
 
-/* Whether a group is launched in another way for one gradient alone. */
+/* Whether some group writes several gradients, so that its kernels differ where one gradient alone
+ * is wanted. */
 static bool any_makes_several(const struct qn_bed *bed)
 {
     for (int g = 0; g < QN_MAX_GROUPS && group_of(bed, g)->name; g++)
@@ -203,7 +206,7 @@ static bool any_makes_several(const struct qn_bed *bed)
     return false;
 }
 
-/* Each gradient alone, as when nobody wants the others. */
+/* Each gradient by itself, the others absent: it must have the same bits. */
 static bool check_single_gradients(struct qn_bed *bed)
 {
     if (bed->subject->brief && !any_makes_several(bed))

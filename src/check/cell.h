@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checks of one subject on one choice of variants.
+ * A cell is one subject on one choice of variants; its checks.
  */
 #ifndef QN_CHECK_CELL_H
 #define QN_CHECK_CELL_H
@@ -11,12 +11,13 @@
 void qn_cell_check(const struct qn_subject *subject, qn_device *device,
                    const struct qn_picks *picks, struct qn_verdict *verdict);
 
-/* What is expected of an operand after a pass (expect.c). */
+/* Whether the operands have the expected contents after a pass; false: the verdict says what
+ * differs (expect.c). */
 bool qn_expect_outputs(struct qn_bed *bed, double *const *want);
 bool qn_expect_state(struct qn_bed *bed);
 bool qn_expect_gradients(struct qn_bed *bed, float beta);
-/* After train passes: gathered sums are `once`, the values of a pass with beta 0, plus beta times
- * what was there. */
+/* After a train pass with `beta`: gather = once + beta * (gather before), where `once` is what a
+ * pass with beta 0 leaves. */
 bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once);
 bool qn_expect_finite(struct qn_bed *bed);
 bool qn_expect_control(struct qn_bed *bed, const struct qn_control *want);

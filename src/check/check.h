@@ -8,7 +8,8 @@
  * against what the operator's own file here says; forward (train and eval); every gradient against
  * central differences of the reference; beta 0 (never reads), 1 and 0.5; alternatives and in-place
  * writes (bit-identical); a second run (bit-identical); guard words around every operand (NaN
- * behind inputs, a number behind outputs); the cost figures.
+ * behind inputs, a number behind outputs); the cost figures. Every two inputs of one shape and type
+ * in some case are one tensor there once more.
  *
  * What a group is given: the operands that it declares, at odd places of two buffers. An operand
  * that it does not declare has its type and shape, but lies in NaN. The alternative that is not
@@ -95,6 +96,9 @@ struct qn_check_op {
     /* Additions and multiplications of a group, exactly; NULL: any number that is not far from
      * that of the elements. */
     double (*flops)(const struct qn_call *call, const char *group);
+    /* Bytes that a group moves, exactly, where these are a part of its operands; NULL: at least
+     * those of all of them, and not many times as many. */
+    double (*bytes)(const struct qn_call *call);
 };
 
 /* Runs the checks of one operator, which need not be in the list. */

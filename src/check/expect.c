@@ -24,7 +24,7 @@ double *qn_expect_values(struct qn_bed *bed, int slot)
     if (values)
         qn_number_decode(operand->dtype, bed->slot[slot].value, count, values);
     else
-        qn_verdict_fail(bed->verdict, "out of host memory");
+        qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
     return values;
 }
 
@@ -61,7 +61,8 @@ bool qn_expect_state(struct qn_bed *bed)
     return true;
 }
 
-/* A gradient cannot be better than the results of the forward pass that backward groups read. */
+/* The coarsest type among the gradient's own and those of what backward groups read of the forward
+ * pass (outputs, saved results, temporaries): a gradient is no more precise than that. */
 static qn_dtype precision_of(struct qn_bed *bed, int slot)
 {
     qn_dtype coarsest = operand_of(bed, slot)->dtype;
@@ -91,7 +92,7 @@ static bool expect_probes(struct qn_bed *bed, int input, const double *got, int6
     for (int p = 0; p < QN_PROBES; p++) {
         double dot = 0;
         for (int64_t i = 0; i < count; i++)
-            dot += got[i] * qn_subject_direction(bed->subject, input, p, i);
+            dot += got[i] * qn_truth_direction(bed->subject, input, p, i);
         snprintf(name, sizeof name, "gradient of in %d along direction %d", input, p);
         if (!qn_compare(bed->verdict, name, &dot, g->probe + p, 1,
                         qn_tolerance_of_direction(tolerance, count)))
@@ -100,7 +101,7 @@ static bool expect_probes(struct qn_bed *bed, int input, const double *got, int6
     return true;
 }
 
-/* Takes beta times the former contents off; what is left is the gradient itself. */
+/* Compares got - beta * (contents before), which must be the gradient. */
 static bool expect_gradient(struct qn_bed *bed, int input, float beta)
 {
     char name[32];
@@ -138,7 +139,7 @@ bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once)
             continue;
         double *want = qn_arena_new(&bed->arena, double, (size_t)count + 1);
         if (!want)
-            return qn_verdict_fail(bed->verdict, "out of host memory");
+            return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
         for (int64_t j = 0; j < count; j++)
             want[j] = once[i][j] + (double)beta * bed->subject->value[slot][j];
         if (!expect(bed, slot, want, operand_of(bed, slot)->dtype, true))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The image of the test bed's memory: what a group finds, and what it may have changed.
+ * The image of the test bed's memory: it is painted and written before a group runs, and compared
+ * with the memory afterwards.
  */
 #include "check/bed.h"
 
@@ -9,7 +10,8 @@
 /* 1.4 in f32 and bf16, 1.9 in f16: harmless to read and not likely to be written. */
 static const uint32_t NUMBER_WORD = UINT32_C(0x3fb53fb5);
 
-/* Words lie at multiples of four of the buffer, whatever bytes are painted. */
+/* Paints bytes first .. last - 1. Byte `at` of the buffer gets byte at % 4 of the word, wherever
+ * painting begins. */
 static void paint(uint8_t *image, int64_t first, int64_t last, uint32_t word)
 {
     uint8_t bytes[4];
@@ -88,7 +90,8 @@ static bool check_part(struct qn_bed *bed, const struct qn_call *call, const cha
     return blame(bed, call, group, part, at);
 }
 
-/* Lets the result stand for the image where the group may write. */
+/* Takes the operand's bytes over from the result into the image: the group may have written there.
+ */
 static void allow(struct qn_bed *bed, const struct qn_operand *operand, int64_t bytes)
 {
     int64_t at = start_of(operand);

@@ -15,8 +15,8 @@
 enum { CONTROL = QN_BED_PARTS, BLAS };
 enum { GUARD_BYTE = 0x7f }; /* around the control block */
 
-/* Operations on an element that an operator may have at most; bytes that it may move more often
- * than its operands have them. */
+/* Bounds of what a cost may say: operations for each element; bytes, as a multiple of all bytes of
+ * its operands. */
 static const double MOST_FLOPS = 64, MOST_MOVES = 4;
 
 static const struct qn_group *group_of(const struct qn_bed *bed, int group)
@@ -38,7 +38,8 @@ static bool phase_reads(const struct qn_bed *bed, unsigned phase, struct qn_ref 
     return false;
 }
 
-/* In evaluation nothing is kept for a backward pass or for the update. */
+/* Whether a pass has the operand: a gradient if it is in pass->wanted; in evaluation not what only
+ * a backward pass (SAVED) or the update (GATHER) would read. */
 static bool is_wanted(const struct qn_bed *bed, const struct qn_pass *pass, struct qn_ref ref)
 {
     if (ref.kind == QN_REF_DIN)
@@ -78,7 +79,7 @@ void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group
                 is_wanted(bed, pass, g->write[w].ref) ? QN_USE_WRITE : QN_USE_ABSENT;
 }
 
-/* The call as the group sees it. */
+/* The call of the group: operands that the pass lacks are absent, undeclared ones lie in NaN. */
 static void bind(const struct qn_bed *bed, const unsigned use[QN_SLOTS], struct qn_call *call)
 {
     *call = bed->call;
@@ -167,9 +168,12 @@ static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const uns
         return qn_verdict_fail(bed->verdict,
                                "%s: cost: %lld bytes of scratch, but %lld with all operands", group,
                                (long long)cost->scratch, (long long)bed->scratch_bytes);
-    if (!(cost->bytes >= load.bytes && cost->bytes <= most))
+    double least = load.bytes;
+    if (bed->subject->check->bytes)
+        least = most = bed->subject->check->bytes(call);
+    if (!(cost->bytes >= least && cost->bytes <= most))
         return qn_verdict_fail(bed->verdict, "%s: cost: %.0f bytes, wanted %.0f to %.0f", group,
-                               cost->bytes, load.bytes, most);
+                               cost->bytes, least, most);
     return check_flops(bed, call, group, cost->flops, load.elements);
 }
 
@@ -187,7 +191,8 @@ static void move_far(const struct qn_bed *bed, struct qn_operand *operand)
         operand->offset += bed->subject->far / qn_dtype_size(operand->dtype);
 }
 
-/* The call as the kernels get it: with the bytes before the operands that nobody touches. */
+/* The call with every operand's offset moved by subject->far bytes, which lie untouched before the
+ * operands. */
 static struct qn_call moved_far(const struct qn_bed *bed, const struct qn_call *call)
 {
     struct qn_call moved = *call;
@@ -261,8 +266,7 @@ static bool execute(struct qn_bed *bed, const char *name, const struct qn_varian
     if (status == QN_OK)
         status = read_memory(bed, &guarded);
     if (status != QN_OK)
-        return qn_verdict_fail(bed->verdict, "%s: %s (%s)", name, qn_status_name(status),
-                               qn_status_text(status));
+        return qn_verdict_stop(bed->verdict, status, name);
     if (!guarded)
         return qn_verdict_fail(bed->verdict, "%s: writes beside the control block", name);
     if (done.launches != cost->launches)
@@ -327,7 +331,8 @@ static void start(struct qn_bed *bed, const struct qn_pass *pass)
     }
 }
 
-/* A group that writes nothing that anybody wants is left out, as the planner does. */
+/* Whether the pass runs the group: it writes something that the pass wants, writes nothing at all,
+ * or has an effect besides its writes (`once`). The planner leaves out the others, too. */
 static bool is_needed(const struct qn_bed *bed, const struct qn_pass *pass, int group)
 {
     const struct qn_group *g = group_of(bed, group);

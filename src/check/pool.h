@@ -8,7 +8,8 @@
 #include "check/check.h"
 #include "op/pool.h"
 
-/* How many places the window has in the padded image, counted. */
+/* The outputs of a pooling: along each side as many elements as the window has places in the padded
+ * image, found by counting. */
 void qn_check_pool_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
 /* One operation for each element of each window. */
 double qn_check_pool_flops(const struct qn_call *call, const char *group);

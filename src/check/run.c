@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "check/cell.h"
+#include "check/number.h"
 #include "cl/device.h"
 #include "op/list.h"
 
@@ -39,6 +40,7 @@ struct run {
     struct qn_picks done[2 * QN_MAX_NAMES];
     int n_done;
     bool ran[QN_MAX_GROUPS][QN_MAX_VARIANTS]; /* of the running operator */
+    int twin, twin_of;                        /* of the running case: as in struct qn_subject */
 };
 
 static void report(struct run *run, const qn_check_record *record)
@@ -230,17 +232,22 @@ static uint64_t seed_of(const struct run *run, const char *op, const char *item)
 static void check_storage(struct run *run, const struct qn_check_op *check,
                           const struct qn_check_case *item, qn_dtype storage, bool parameters)
 {
-    char text[8];
+    char text[8], name[96];
     struct qn_verdict verdict = {0};
     struct qn_subject subject = {.check = check,
                                  .item = item,
                                  .storage = storage,
                                  .store_parameters = parameters,
                                  .brief = run->params.small,
+                                 .twin = run->twin,
+                                 .twin_of = run->twin_of,
                                  .far = run->params.far,
                                  .seed = seed_of(run, check->op->name, item->name)};
     snprintf(text, sizeof text, "%s%s", qn_dtype_name(storage), parameters ? "+" : "");
-    qn_check_record record = {check->op->name, item->name, text, "shape", 0, ""};
+    snprintf(name, sizeof name, "%s", item->name);
+    if (run->twin)
+        snprintf(name, sizeof name, "%s, in %d as in %d", item->name, run->twin, run->twin_of);
+    qn_check_record record = {check->op->name, name, text, "shape", 0, ""};
     bool ok = qn_subject_open(&subject, &verdict);
     if (ok && check->reference)
         check_variants(run, &subject, record);
@@ -299,6 +306,37 @@ static void check_coverage(struct run *run, const struct qn_op *op)
                                                "never ran in any case"});
 }
 
+/* Whether two inputs of a case may be one tensor. */
+static bool may_be_twins(const struct qn_check_case *item, int a, int b)
+{
+    const struct qn_check_input *x = &item->in[a], *y = &item->in[b];
+    const bool integers = x->role == QN_ROLE_FIXED && !qn_number_is_float(x->dtype);
+    return !integers && x->rank >= 0 && x->rank == y->rank && x->role == y->role &&
+           x->dtype == y->dtype && memcmp(x->dim, y->dim, (size_t)x->rank * sizeof *x->dim) == 0;
+}
+
+/* The first case, a small one if there is any, in which they may. */
+static const struct qn_check_case *case_of_twins(const struct qn_check_op *check, int a, int b)
+{
+    const struct qn_check_case *found = NULL;
+    for (const struct qn_check_case *c = check->cases; c->name; c++)
+        if (may_be_twins(c, a, b) && (!found || (c->small && !found->small)))
+            found = c;
+    return found;
+}
+
+/* One tensor in two places of the operator, for every two that it fits. */
+static void check_twins(struct run *run, const struct qn_check_op *check)
+{
+    for (run->twin = 1; run->twin < check->op->n_in; run->twin++)
+        for (run->twin_of = 0; run->twin_of < run->twin && !is_over(run); run->twin_of++) {
+            const struct qn_check_case *c = case_of_twins(check, run->twin_of, run->twin);
+            if (c && (c->small || !run->params.small) && matches(run, check->op->name, c->name))
+                check_case(run, check, c, !run->params.small);
+        }
+    run->twin = 0;
+}
+
 static void check_op(struct run *run, const struct qn_check_op *check)
 {
     const char *name = check->op->name;
@@ -314,6 +352,8 @@ static void check_op(struct run *run, const struct qn_check_op *check)
         if (run->params.far)
             break;
     }
+    if (!run->params.far)
+        check_twins(run, check);
     if (run->params.all_variants && run->summary.passed + run->summary.failed > before)
         check_coverage(run, check->op);
 }

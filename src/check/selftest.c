@@ -26,6 +26,7 @@ struct trial {
     const struct qn_check_op *check;
     const struct qn_self_test_of *what;
     int passed, wanted;
+    qn_status status;
 };
 
 /* Runs one case if it uses the variant. False: the verdict says what is wrong. */
@@ -43,6 +44,7 @@ static bool try_case(struct trial *trial, const struct qn_check_case *item,
         trial->passed += !verdict->failed;
     }
     qn_subject_close(&subject);
+    trial->status = verdict->status;
     return !verdict->failed;
 }
 
@@ -59,16 +61,17 @@ static bool try_cases(struct trial *trial, bool small, char reason[QN_SELF_TEST_
     return true;
 }
 
-bool qn_self_test(qn_device *device, const struct qn_self_test_of *what, bool all,
-                  char reason[QN_SELF_TEST_TEXT])
+qn_status qn_self_test(qn_device *device, const struct qn_self_test_of *what, bool all,
+                       char reason[QN_SELF_TEST_TEXT])
 {
-    struct trial trial = {device, check_of(what->op), what, 0, all ? INT_MAX : CASES};
+    struct trial trial = {device, check_of(what->op), what, 0, all ? INT_MAX : CASES, QN_OK};
     *reason = 0;
     if (!trial.check)
         snprintf(reason, QN_SELF_TEST_TEXT, "the operator has no reference");
-    /* Small cases first: they are quick and have the edges in them. */
+    /* Cases marked as small come first: they are quick, and their sizes are those at which edges
+     * are wrong. */
     else if (try_cases(&trial, true, reason) && (all || !trial.passed) &&
              try_cases(&trial, false, reason) && !trial.passed)
         snprintf(reason, QN_SELF_TEST_TEXT, "no case uses it on this device");
-    return !*reason;
+    return trial.status;
 }

@@ -18,9 +18,11 @@ struct qn_self_test_of {
     qn_dtype storage;
 };
 
-/* Runs the first few cases that use the variant, or with `all` every one. False: `reason` says in
- * one line what is wrong. A variant that no case can use there has not passed. */
-bool qn_self_test(qn_device *device, const struct qn_self_test_of *what, bool all,
-                  char reason[QN_SELF_TEST_TEXT]);
+/* Runs the first few cases that use the variant, or with `all` every one. QN_OK: it passed, or
+ * `reason` says in one line what is wrong. A variant that no case can use there has not passed.
+ * QN_ERR_BUILD: its kernels cannot be launched there. Other statuses: the device or its memory
+ * failed, which tells nothing of the variant. With these `reason` says where. */
+qn_status qn_self_test(qn_device *device, const struct qn_self_test_of *what, bool all,
+                       char reason[QN_SELF_TEST_TEXT]);
 
 #endif

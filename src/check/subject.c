@@ -1,47 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/subject.h"
 
-#include "base/random.h"
 #include "base/shape.h"
 #include "check/number.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static const struct {
-    int first;
-    const char *name;
-} kinds[QN_REF_KINDS + 1] = {
-    [QN_REF_IN] = {0, "in"},
-    [QN_REF_OUT] = {QN_MAX_IN, "out"},
-    [QN_REF_DIN] = {QN_MAX_IN + QN_MAX_OUT, "gradient of in"},
-    [QN_REF_DOUT] = {2 * QN_MAX_IN + QN_MAX_OUT, "gradient of out"},
-    [QN_REF_SAVED] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT, "saved"},
-    [QN_REF_TEMP] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED, "temp"},
-    [QN_REF_STATE] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP, "state"},
-    [QN_REF_GATHER] = {QN_SLOTS - QN_MAX_STATE, "gather"},
-    [QN_REF_KINDS] = {QN_SLOTS, NULL},
-};
-
-int qn_slot_of(struct qn_ref ref)
-{
-    return kinds[ref.kind].first + ref.index;
-}
-
-struct qn_ref qn_slot_ref(int slot)
-{
-    int kind = QN_REF_IN;
-    while (slot >= kinds[kind + 1].first)
-        kind++;
-    return (struct qn_ref){(uint8_t)kind, (uint8_t)(slot - kinds[kind].first)};
-}
-
-const char *qn_slot_name(int slot, char text[32])
-{
-    struct qn_ref ref = qn_slot_ref(slot);
-    snprintf(text, 32, "%s %d", kinds[ref.kind].name, ref.index);
-    return text;
-}
 
 bool qn_subject_has(const struct qn_subject *subject, unsigned phase)
 {
@@ -147,13 +110,23 @@ static bool add_gradients(struct qn_subject *s, struct qn_verdict *verdict)
     return true;
 }
 
+/* How one tensor in two places is filled: away from the kinks of sums and products, too. */
+static const struct qn_check_input kinkless = {.fill = QN_FILL_KINKLESS};
+
+static bool is_twin(const struct qn_subject *s, struct qn_ref ref)
+{
+    return s->twin && ref.kind == QN_REF_IN && (ref.index == s->twin || ref.index == s->twin_of);
+}
+
 static bool fill_slot(struct qn_subject *s, int slot)
 {
     static const struct qn_check_input normal = {.fill = QN_FILL_NORMAL},
                                        positive = {.fill = QN_FILL_POSITIVE};
     struct qn_ref ref = qn_slot_ref(slot);
     const struct qn_operand *operand = qn_call_operand(&s->call, ref);
-    const struct qn_check_input *how = ref.kind == QN_REF_IN       ? &s->item->in[ref.index]
+    const bool twin = is_twin(s, ref);
+    const struct qn_check_input *how = twin                        ? &kinkless
+                                       : ref.kind == QN_REF_IN     ? &s->item->in[ref.index]
                                        : ref.kind == QN_REF_DOUT   ? &normal
                                        : ref.kind == QN_REF_DIN    ? &normal
                                        : ref.kind == QN_REF_STATE  ? &positive
@@ -165,7 +138,8 @@ static bool fill_slot(struct qn_subject *s, int slot)
     s->value[slot] = qn_arena_new(&s->arena, double, (size_t)count + 1);
     if (!s->value[slot])
         return false;
-    qn_number_fill(s->value[slot], count, how, operand->dtype, s->seed, (uint64_t)slot);
+    qn_number_fill(s->value[slot], count, how, operand->dtype, s->seed,
+                   (uint64_t)(twin ? s->twin_of : slot));
     return true;
 }
 
@@ -222,17 +196,11 @@ bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
     if (!s->check->reference)
         return true;
     if (!fill(s) || !qn_truth_find(s))
-        return qn_verdict_fail(verdict, "out of host memory");
+        return qn_verdict_stop(verdict, QN_ERR_MEMORY, "the reference");
     return true;
 }
 
 void qn_subject_close(struct qn_subject *subject)
 {
     qn_arena_free(&subject->arena);
-}
-
-double qn_subject_direction(const struct qn_subject *s, int input, int probe, int64_t i)
-{
-    uint64_t stream = (uint64_t)(QN_SLOTS + input * QN_PROBES + probe);
-    return qn_random_normal(s->seed, stream, (uint64_t)i);
 }

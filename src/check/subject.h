@@ -8,14 +8,8 @@
 
 #include "base/arena.h"
 #include "check/check.h"
+#include "check/slot.h"
 #include "check/verdict.h"
-
-/* Every operand of a call has a slot: a number from 0 to QN_SLOTS - 1. */
-enum { QN_SLOTS = 2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP + 2 * QN_MAX_STATE };
-int qn_slot_of(struct qn_ref ref);
-struct qn_ref qn_slot_ref(int slot);
-/* "in 0", "gradient of out 1", into `text`. Gives `text`. */
-const char *qn_slot_name(int slot, char text[32]);
 
 /* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
  * derivative along random directions and some single elements. */
@@ -44,6 +38,7 @@ struct qn_subject {
     qn_dtype storage;
     bool store_parameters; /* parameters are in the storage type too */
     bool brief;            /* no pass that launches only what another one did */
+    int twin, twin_of;     /* input `twin` is the same tensor as an input before it; 0: none is */
     uint64_t seed;
     int64_t far;             /* bytes before its operands in device memory */
     struct qn_call call;     /* types and shapes; not there: neither needed nor wanted */
@@ -54,8 +49,8 @@ struct qn_subject {
     struct qn_arena arena;
 };
 
-/* Fills in everything from the first seven fields. False: the verdict says why; the subject must be
- * closed in either case. */
+/* Fills in everything from the fields before `call`. False: the verdict says why; the subject must
+ * be closed in either case. */
 bool qn_subject_open(struct qn_subject *subject, struct qn_verdict *verdict);
 void qn_subject_close(struct qn_subject *subject);
 
@@ -67,10 +62,10 @@ qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *
                             qn_dtype storage, bool store_parameters, struct qn_call *call,
                             char reason[160]);
 
-/* Component `i` of random direction `probe` of an input. */
-double qn_subject_direction(const struct qn_subject *subject, int input, int probe, int64_t i);
-
 /* Fills in subject->truth. Gives false when memory ran out. */
 bool qn_truth_find(struct qn_subject *subject);
+
+/* Component `i` of random direction `probe` of an input. */
+double qn_truth_direction(const struct qn_subject *subject, int input, int probe, int64_t i);
 
 #endif

@@ -12,7 +12,8 @@
 /* The largest error allowed in an operand whose elements went through `dtype` and whose largest
  * magnitude is `scale`; `gradient`: it is a gradient or a new state, not an output. */
 double qn_tolerance(const char *op, qn_dtype dtype, double scale, bool gradient);
-/* The same for the derivative along a normal random direction: `count` independent errors. */
+/* The tolerance of a derivative along a random direction: `count` independent errors of `tolerance`
+ * add up to sqrt(count) times as much. */
 double qn_tolerance_of_direction(double tolerance, int64_t count);
 
 #endif

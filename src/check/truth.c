@@ -56,7 +56,13 @@ static void evaluate(const struct qn_subject *s, struct evaluation *e, bool eval
     s->check->reference(&r);
 }
 
-/* Two evaluations beside each other, and one input that moves. */
+double qn_truth_direction(const struct qn_subject *s, int input, int probe, int64_t i)
+{
+    uint64_t stream = (uint64_t)(QN_SLOTS + input * QN_PROBES + probe);
+    return qn_random_normal(s->seed, stream, (uint64_t)i);
+}
+
+/* Central differences: two evaluations of the reference, with one input moved up and down. */
 struct difference {
     struct qn_subject *subject;
     struct evaluation plus, minus;
@@ -83,7 +89,8 @@ static bool open_difference(struct difference *d, struct qn_subject *s, int inpu
     return true;
 }
 
-/* What the losses in the control block weigh: their seeds, as the kernels see them. */
+/* The difference of the losses in the control block, each times its seed, which is the gradient
+ * that its backward pass begins with. */
 static double loss_difference(const struct difference *d)
 {
     const struct qn_control *plus = &d->plus.control, *minus = &d->minus.control;
@@ -123,7 +130,7 @@ static double slope_along(struct difference *d, int probe)
 {
     double *plus = d->plus.in[d->input], *minus = d->minus.in[d->input];
     for (int64_t i = 0; i < d->count; i++) {
-        double move = d->step * qn_subject_direction(d->subject, d->input, probe, i);
+        double move = d->step * qn_truth_direction(d->subject, d->input, probe, i);
         plus[i] = d->base[i] + move;
         minus[i] = d->base[i] - move;
     }

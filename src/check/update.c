@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/update.h"
 
+#include <math.h>
+
 const double qn_check_one_chunk[4] = {0, 37, 1, 0};
 const double qn_check_neighbours[12] = {0, 304, 0, 0, 304, 4096, 1, 0, 4400, 37, 2, 0};
 const double qn_check_one_element[4] = {0, 1, 1, 0};
@@ -14,6 +16,29 @@ const struct qn_control qn_check_first_update = {.lr = 0.125f,
                                                  .bias2 = 0.001f};
 const struct qn_control qn_check_skipped_update = {
     .lr = 0.125f, .weight_decay = 0.0625f, .loss_scale = 1, .skip = 1};
+
+static const struct qn_optimizer_attr usual = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+static const struct qn_optimizer_attr unusual = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.125};
+
+const struct qn_check_case qn_check_adam_cases[] = {
+    {"one chunk", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual, .small = true},
+    {"neighbours", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &usual},
+    {"other betas", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &unusual},
+    {"first update", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &usual,
+     .control = &qn_check_first_update},
+    {"skipped update", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual,
+     .control = &qn_check_skipped_update, .small = true},
+    {"one element", QN_CHECK_BLOCK(1, 1, qn_check_one_element), &usual},
+    {0},
+};
+
+const struct qn_check_case qn_check_update_refused[] = {
+    {"gradients of another size",
+     {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(9), QN_CHECK_TABLE(1, qn_check_one_element)},
+     &usual},
+    {"no table", {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(4)}, &usual},
+    {0},
+};
 
 static void update_element(struct qn_check_element *e, int64_t i,
                            void (*step)(struct qn_check_element *))
@@ -46,4 +71,14 @@ void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_
         for (int64_t i = 0; i < (int64_t)row[1]; i++)
             update_element(&e, (int64_t)row[0] + i, step);
     }
+}
+
+void qn_check_adam_step(struct qn_check_element *e)
+{
+    const struct qn_optimizer_attr *attr = e->r->call->attr;
+    const struct qn_control *control = e->r->control;
+    e->state[0] = attr->beta1 * e->state[0] + (1 - attr->beta1) * e->g;
+    e->state[1] = attr->beta2 * e->state[1] + (1 - attr->beta2) * e->g * e->g;
+    const double root = sqrt(e->state[1]) / sqrt((double)control->bias2) + attr->eps;
+    e->p -= (double)control->lr / (double)control->bias1 * e->state[0] / root;
 }

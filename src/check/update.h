@@ -16,7 +16,8 @@ struct qn_check_element {
     double state[QN_MAX_STATE];
 };
 
-/* Applies `step` to every element of every chunk; an update that is skipped changes nothing. */
+/* Applies `step` to every element of every chunk; an update that is skipped changes nothing. Slots
+ * have one element for each of the parameters'. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
 
 /* The new parameters: f32, like the old ones. */
@@ -42,6 +43,13 @@ extern const double
     qn_check_neighbours[12]; /* 4437: full chunks side by side, decay in the second */
 extern const double qn_check_one_element[4];
 
+/* What no optimizer accepts. */
+extern const struct qn_check_case qn_check_update_refused[];
+
 extern const struct qn_control qn_check_first_update, qn_check_skipped_update;
+
+/* Of adam and adamw: their cases, and the step once weight decay is done. */
+extern const struct qn_check_case qn_check_adam_cases[];
+void qn_check_adam_step(struct qn_check_element *e);
 
 #endif

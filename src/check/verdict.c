@@ -18,6 +18,14 @@ bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     return false;
 }
 
+bool qn_verdict_stop(struct qn_verdict *verdict, qn_status status, const char *what)
+{
+    if (!verdict->failed)
+        verdict->status = status;
+    return qn_verdict_fail(verdict, "%s: %s (%s)", what, qn_status_name(status),
+                           qn_status_text(status));
+}
+
 static bool agree(double got, double want, double tolerance)
 {
     return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= tolerance;

@@ -5,20 +5,24 @@
 #ifndef QN_CHECK_VERDICT_H
 #define QN_CHECK_VERDICT_H
 
+#include <quern/status.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct qn_verdict {
     bool failed;
+    qn_status status; /* not QN_OK: the check could not be made, since this call failed */
     char text[256];
 };
 
 /* Notes the first failure; later ones are dropped. Gives false, so that a check can return it. */
 bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same for a check that could not be made. */
+bool qn_verdict_stop(struct qn_verdict *verdict, qn_status status, const char *what);
 
-/* Compares element by element: |got - want| <= tolerance; an infinity agrees with itself alone, NaN
- * with NaN. `what` names the operand. */
+/* Compares element by element: |got - want| <= tolerance; an infinity equals the same infinity, NaN
+ * equals NaN. `what` names the operand. */
 bool qn_compare(struct qn_verdict *verdict, const char *what, const double *got, const double *want,
                 int64_t count, double tolerance);
 bool qn_compare_finite(struct qn_verdict *verdict, const char *what, const double *got,

@@ -4,15 +4,15 @@
  */
 #include "cl/launch.h"
 
+#include "base/random.h"
 #include "base/shape.h"
+#include "op/blas.h"
 #include "op/op.h"
 
 #include <clblast_c.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
-
-/* So much temporary memory is asked for at least: making CLBlast ready needs one element. */
-enum { LEAST_BYTES = 512 };
 
 /* Two threads that use a routine for the first time at once make CLBlast 1.5.3 throw: its caches
  * are filled, used and emptied under this lock. */
@@ -45,13 +45,13 @@ static CLBlastStatusCode product(struct qn_device *device, const struct qn_site_
         event, temporary);
 }
 
-/* The largest over the transpositions. Matrices of `gemm` at offsets that are not zero and not
- * aligned, for which CLBlast copies most. */
-int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k)
+/* --- the temporary buffer --- */
+
+/* The largest over the transpositions. Matrices at offsets that are not zero and not aligned, for
+ * which CLBlast copies most. */
+int64_t qn_blas_ask(struct qn_device *device, int64_t m, int64_t n, int64_t k)
 {
-    if (!device->facts.blas || m <= 0 || n <= 0 || k <= 0)
-        return -1;
-    size_t most = LEAST_BYTES;
+    size_t most = 0;
     pthread_mutex_lock(&cache_lock);
     CLBlastStatusCode code = CLBlastSuccess;
     for (int i = 0; i < 4 && code == CLBlastSuccess; i++) {
@@ -66,6 +66,59 @@ int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k)
     pthread_mutex_unlock(&cache_lock);
     return code == CLBlastSuccess ? (int64_t)most : -1;
 }
+
+/* The largest size of dimension `which` that takes no more bytes than the size 1, below `end`. */
+static int64_t last_of_first(struct qn_device *device, int which, int64_t others, int64_t end)
+{
+    int64_t size[3] = {others, others, others}, low = 1, high = end;
+    size[which] = 1;
+    const int64_t first = qn_blas_ask(device, size[0], size[1], size[2]);
+    while (high - low > 1) {
+        size[which] = low + (high - low) / 2;
+        if (qn_blas_ask(device, size[0], size[1], size[2]) == first)
+            low = size[which];
+        else
+            high = size[which];
+    }
+    return low;
+}
+
+/* Products of all kinds of sizes, around the one from which on CLBlast copies. */
+static bool follows_the_rule(struct qn_device *device)
+{
+    const struct qn_facts *facts = &device->facts;
+    for (uint64_t i = 0; i < 16; i++) {
+        int64_t size[3];
+        for (uint64_t d = 0; d < 3; d++)
+            size[d] = 1 + (int64_t)(qn_random_bits(i, d, 0) % (uint64_t)(3 * facts->blas_side));
+        const int64_t ruled = qn_blas_bytes(facts, size[0], size[1], size[2]);
+        const int64_t asked = qn_blas_ask(device, size[0], size[1], size[2]);
+        if (asked < 0 || asked > ruled || (asked < ruled && ruled > QN_BLAS_LEAST))
+            return false;
+    }
+    return true;
+}
+
+/* Of n = k = 1 and of matrices that are surely copied. */
+enum { LONGEST = 1 << 20, LARGEST_TILE = 1 << 16 };
+
+void qn_blas_measure(struct qn_device *device)
+{
+    struct qn_facts *facts = &device->facts;
+    const int64_t most = (int64_t)LONGEST * LONGEST;
+    facts->blas_side = 1;
+    if (!qn_blas_ask(device, 1, 1, 1))
+        facts->blas_side = (int)lround(cbrt((double)last_of_first(device, 0, 1, most) + 1));
+    facts->blas_rows = (int)last_of_first(device, 0, LONGEST, LARGEST_TILE + 1);
+    facts->blas_columns = (int)last_of_first(device, 1, LONGEST, LARGEST_TILE + 1);
+    facts->blas_terms = (int)last_of_first(device, 2, LONGEST, LARGEST_TILE + 1);
+    facts->blas = follows_the_rule(device);
+    if (!facts->blas)
+        qn_log_write(&device->log, QN_LOG_INFO,
+                     "CLBlast is not used: its temporary buffer follows no known rule");
+}
+
+/* --- multiplying --- */
 
 /* CLBlast builds its kernels when a routine is first used: done now, by a product of one element in
  * the temporary buffer, so that no step waits for it. Under the lock. */
@@ -110,8 +163,9 @@ static qn_status check_gemm(const struct qn_recording *recording, const struct q
             return qn_fail(&device->log, QN_ERR_ARGUMENT, "%s: CLBlast multiplies f32 only", tag);
         QN_TRY(qn_check_operand(recording, operands[i], counts[i], tag));
     }
-    int64_t size = qn_blas_temp_bytes(recording->slab->device, gemm->m, gemm->n, gemm->k);
-    if (size < 0 || !qn_slab_has(recording->slab, recording->blas_buffer, 0, size))
+    const int64_t size = qn_blas_bytes(&device->facts, gemm->m, gemm->n, gemm->k);
+    if (!device->facts.blas || size < 0 ||
+        !qn_slab_has(recording->slab, recording->blas_buffer, 0, size))
         return qn_fail(&device->log, QN_ERR_ARGUMENT,
                        "%s: CLBlast's temporary buffer is missing or below %" PRId64 " bytes", tag,
                        size);

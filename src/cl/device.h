@@ -24,9 +24,4 @@ uint64_t qn_device_kernels(const qn_device *device);
 char *qn_device_load_text(qn_device *device, const char *name);
 qn_status qn_device_store_text(qn_device *device, const char *name, const char *text);
 
-/* Bytes of the temporary buffer that CLBlast needs at most for an m x n x k product in any
- * transposition, at non-zero offsets (so that it does not depend on placement); -1 without
- * CLBlast. */
-int64_t qn_blas_temp_bytes(qn_device *device, int64_t m, int64_t n, int64_t k);
-
 #endif

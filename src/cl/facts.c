@@ -22,6 +22,10 @@ void qn_facts_default(qn_facts *facts, bool cpu)
         .max_alloc_bytes = largest_buffer,
         .alignment = TENSOR_ALIGNMENT,
         .blas = true,
+        .blas_rows = 32,
+        .blas_columns = 32,
+        .blas_terms = 32,
+        .blas_side = 896,
         .flops = cpu ? 1e11 : 2e12,
         .bytes_per_second = cpu ? 2e10 : 2e11,
         .launch_seconds = cpu ? 5e-6 : 1e-5,
@@ -62,11 +66,6 @@ static double estimate_flops(cl_device_id id, const struct qn_facts *facts)
     return 2 * clock * facts->compute_units * (facts->cpu ? facts->vector_width : 64);
 }
 
-static int64_t blas_temp_bytes(void *device, int64_t m, int64_t n, int64_t k)
-{
-    return qn_blas_temp_bytes(device, m, n, k);
-}
-
 void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes)
 {
     cl_device_id id = device->found.id;
@@ -80,8 +79,6 @@ void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes)
     facts->max_alloc_bytes = cap_of_buffer(info->max_alloc_bytes, max_alloc_bytes);
     facts->global_bytes = info->global_bytes;
     facts->compute_units = info->compute_units;
-    facts->blas_temp_bytes = blas_temp_bytes;
-    facts->blas_device = device;
 
     size_t group = 0;
     cl_ulong local = 0;

@@ -116,6 +116,8 @@ static void set_range(const struct qn_launch *launch, struct qn_site *site)
     }
 }
 
+/* What the driver says of the kernel as it was built; it may count more than the source declares.
+ */
 static qn_status check_group(const struct binding *binding, const struct qn_site *site)
 {
     const struct qn_device *device = binding->device;
@@ -135,7 +137,7 @@ static qn_status check_group(const struct binding *binding, const struct qn_site
         if (local[i] > device->max_items[i])
             most = 0;
     if (local[0] * local[1] * local[2] > most)
-        return qn_fail(&device->log, QN_ERR_DEVICE,
+        return qn_fail(&device->log, QN_ERR_BUILD,
                        "%s: kernel %s of %s: a work-group of %zu x %zu x %zu is more than the "
                        "device runs of it (%zu in all, %zu x %zu x %zu)",
                        binding->tag, site->name, binding->launch->program, local[0], local[1],
@@ -144,7 +146,7 @@ static qn_status check_group(const struct binding *binding, const struct qn_site
     if (fixed[0] && (fixed[0] != local[0] || fixed[1] != local[1] || fixed[2] != local[2]))
         return wrong(binding, QN_ERR_INTERNAL, "the work-group is not the one the kernel requires");
     if ((int64_t)used > device->facts.local_bytes)
-        return qn_fail(&device->log, QN_ERR_DEVICE,
+        return qn_fail(&device->log, QN_ERR_BUILD,
                        "%s: kernel %s of %s: %" PRIu64 " bytes of local memory, the device has "
                        "%" PRId64,
                        binding->tag, site->name, binding->launch->program, (uint64_t)used,

@@ -77,6 +77,12 @@ qn_status qn_program_get(struct qn_device *device, const char *stem, const char 
                          cl_program *program);
 void qn_programs_release(struct qn_device *device);
 
+/* Bytes of CLBlast's temporary buffer for an m x n x k product in any transposition, at offsets
+ * that are not 0, as CLBlast itself says; -1: it does not. */
+int64_t qn_blas_ask(struct qn_device *device, int64_t m, int64_t n, int64_t k);
+/* Finds the facts that the bytes follow from. Where CLBlast follows no rule of qn_blas_bytes, it
+ * may not be used. */
+void qn_blas_measure(struct qn_device *device);
 /* Empties CLBlast's caches, which hold on to contexts, if the device used it. */
 void qn_blas_release(struct qn_device *device);
 /* A new kernel object. */

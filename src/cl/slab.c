@@ -9,12 +9,6 @@
 
 enum { FILL_GROUP = 64, FILL_GROUP_WORDS = 2048, HUGE_PAGE = 2 << 20 };
 
-bool qn_slab_has(const struct qn_slab *slab, int buffer, int64_t offset, int64_t size)
-{
-    return buffer >= 0 && buffer < slab->count && slab->buffer[buffer] && offset >= 0 &&
-           size >= 0 && size <= slab->bytes[buffer] && offset <= slab->bytes[buffer] - size;
-}
-
 static int64_t sum(const int64_t *bytes, int count)
 {
     int64_t total = 0;

@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+bool qn_slab_has(const struct qn_slab *slab, int buffer, int64_t offset, int64_t size)
+{
+    return buffer >= 0 && buffer < slab->count && slab->buffer[buffer] && offset >= 0 &&
+           size >= 0 && size <= slab->bytes[buffer] && offset <= slab->bytes[buffer] - size;
+}
+
 static qn_status begin(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
                        int64_t size, struct qn_transfer *transfer)
 {

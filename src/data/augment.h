@@ -9,16 +9,12 @@
 
 #include "data/resample.h"
 
+#include <quern/data.h>
+
 /* As in qn_image_params. */
 struct qn_fit {
     int channels, size[2], crop[2];
     bool random_crop, flip;
-};
-
-/* What the random numbers are drawn from. */
-struct qn_draw {
-    uint64_t seed;
-    int64_t epoch, sample;
 };
 
 /* What becomes of an image of this height and width. False: it is smaller than the crop. */

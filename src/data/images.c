@@ -3,15 +3,29 @@
  * Datasets of image files.
  */
 #include "base/log.h"
-#include "data/dataset.h"
+#include "data/augment.h"
+#include "data/image_folder.h"
+#include "data/source.h"
 #include "io/path.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SIDE = 1 << 20, MOST_CLASSES = 256 };
 
 static const struct qn_draw no_draw = {0};
+
+enum column { IMAGES, LABELS, COLUMNS };
+
+/* A folder, and what its images become. */
+struct image_set {
+    struct qn_dataset base;
+    struct qn_image_folder folder;
+    struct qn_fit fit;
+    int size[2];     /* of every image in the end */
+    int64_t classes; /* of masks */
+};
 
 /* Largest size of its axes together: the products stay countable. */
 static bool is_pair(const int pair[2], bool may_be_one)
@@ -35,98 +49,87 @@ static qn_status check_params(const qn_image_params *params)
 
 /* --- opening --- */
 
-static bool fit_item(const struct qn_dataset *dataset, const struct qn_image_item *item,
+static bool fit_item(const struct image_set *set, const struct qn_image_item *item,
                      const struct qn_draw *draw, struct qn_window *window)
 {
     const int size[2] = {item->facts.height, item->facts.width};
-    return qn_augment(window, &dataset->fit, size, draw);
+    return qn_augment(window, &set->fit, size, draw);
 }
 
-static qn_status check_item(const struct qn_dataset *dataset, const struct qn_image_item *item,
+static qn_status check_item(const struct image_set *set, const struct qn_image_item *item,
                             const struct qn_log *log)
 {
-    const struct qn_dataset_facts *facts = &dataset->facts;
     struct qn_window window;
-    if (!fit_item(dataset, item, &no_draw, &window))
+    if (!fit_item(set, item, &no_draw, &window))
         return qn_fail(log, QN_ERR_FORMAT,
                        "%s: is %d high and %d wide, less than the crop of %d,%d", item->path,
-                       window.full[0], window.full[1], dataset->fit.crop[0], dataset->fit.crop[1]);
-    if (window.size[0] != facts->height || window.size[1] != facts->width)
+                       window.full[0], window.full[1], set->fit.crop[0], set->fit.crop[1]);
+    if (window.size[0] != set->size[0] || window.size[1] != set->size[1])
         return qn_fail(log, QN_ERR_FORMAT,
                        "%s: is %d high and %d wide, but %s %d high and %d wide: set data.size or "
                        "data.crop",
-                       item->path, window.size[0], window.size[1], dataset->folder.items[0].path,
-                       facts->height, facts->width);
-    return QN_OK;
-}
-
-static qn_status check_items(const struct qn_dataset *dataset, const struct qn_log *log)
-{
-    for (int64_t i = 0; i < dataset->folder.count; i++)
-        QN_TRY(check_item(dataset, &dataset->folder.items[i], log));
+                       item->path, window.size[0], window.size[1], set->folder.items[0].path,
+                       set->size[0], set->size[1]);
     return QN_OK;
 }
 
 /* All images are as the first. */
-static void describe(struct qn_dataset *dataset, const qn_image_params *params)
+static qn_status check_items(struct image_set *set, const qn_image_params *params)
 {
-    const struct qn_image_folder *folder = &dataset->folder;
-    struct qn_dataset_facts *facts = &dataset->facts;
     struct qn_window first;
-    fit_item(dataset, &folder->items[0], &no_draw, &first);
-    facts->count = folder->count;
-    facts->channels = dataset->fit.channels;
-    facts->height = first.size[0];
-    facts->width = first.size[1];
-    facts->image_bytes = (int64_t)facts->channels * facts->height * facts->width;
-    facts->label_bytes =
-        params->mask ? (int64_t)facts->height * facts->width : (int64_t)sizeof *facts->labels;
-    facts->classes = params->mask ? params->classes : folder->n_classes;
-    facts->class_names = folder->classes;
-}
-
-static qn_status list_labels(struct qn_dataset *dataset, const qn_image_params *params)
-{
-    struct qn_image_folder *folder = &dataset->folder;
-    int32_t *labels = qn_arena_new(&folder->arena, int32_t, (size_t)folder->count);
-    if (!labels)
-        return qn_fail_memory(&params->log, params->path);
-    for (int64_t i = 0; i < folder->count; i++)
-        labels[i] = folder->items[i].label;
-    dataset->facts.labels = labels;
+    fit_item(set, &set->folder.items[0], &no_draw, &first);
+    set->size[0] = first.size[0];
+    set->size[1] = first.size[1];
+    for (int64_t i = 0; i < set->folder.count; i++)
+        QN_TRY(check_item(set, &set->folder.items[i], &params->log));
+    if ((int64_t)set->fit.channels * set->size[0] * set->size[1] > INT_MAX)
+        return qn_fail(&params->log, QN_ERR_FORMAT, "%s: images are too large", params->path);
     return QN_OK;
 }
 
-static qn_status open_folder(struct qn_dataset *dataset, const qn_image_params *params)
+/* One number for each image of a folder of classes; NULL: out of memory. */
+static const int32_t *list_labels(struct qn_image_folder *folder)
 {
-    dataset->fit = (struct qn_fit){.channels = params->channels ? params->channels : 3,
-                                   .size = {params->size[0], params->size[1]},
-                                   .crop = {params->crop[0], params->crop[1]},
-                                   .random_crop = params->random_crop,
-                                   .flip = params->flip};
-    QN_TRY(qn_image_folder_read(&dataset->folder, params->path, params->mask, &params->log));
-    describe(dataset, params);
-    QN_TRY(check_items(dataset, &params->log));
-    if (dataset->facts.image_bytes > INT_MAX)
-        return qn_fail(&params->log, QN_ERR_FORMAT, "%s: images are too large", params->path);
-    return params->mask ? QN_OK : list_labels(dataset, params);
+    int32_t *labels = qn_arena_new(&folder->arena, int32_t, (size_t)folder->count);
+    for (int64_t i = 0; labels && i < folder->count; i++)
+        labels[i] = folder->items[i].label;
+    return labels;
 }
 
-qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params)
+static qn_status describe(struct image_set *set, const qn_image_params *params)
 {
-    const struct qn_log *log = params ? &params->log : NULL;
-    QN_REQUIRE(log, dataset && params);
-    QN_TRY(check_params(params));
-    *dataset = NULL;
-    struct qn_dataset *made = calloc(1, sizeof *made);
-    if (!made)
-        return qn_fail(log, QN_ERR_MEMORY, "dataset: out of memory");
-    qn_status status = open_folder(made, params);
-    if (status == QN_OK)
-        *dataset = made;
-    else
-        qn_dataset_close(&made);
-    return status;
+    struct qn_column columns[COLUMNS] = {
+        [IMAGES] = {.name = "images",
+                    .dtype = QN_U8,
+                    .shape = {3, {set->fit.channels, set->size[0], set->size[1]}}},
+        [LABELS] = {.name = "labels"},
+    };
+    struct qn_column *labels = &columns[LABELS];
+    labels->dtype = params->mask ? QN_U8 : QN_I32;
+    labels->classes = params->mask ? params->classes : set->folder.n_classes;
+    if (params->mask) {
+        labels->shape = (qn_shape){2, {set->size[0], set->size[1]}};
+    } else {
+        labels->class_names = set->folder.classes;
+        labels->data = list_labels(&set->folder);
+        if (!labels->data)
+            return qn_fail_memory(&params->log, params->path);
+    }
+    const qn_dataset_facts facts = {set->folder.count, COLUMNS, columns};
+    return qn_dataset_set(&set->base, &facts, &params->log);
+}
+
+static qn_status open_folder(struct image_set *set, const qn_image_params *params)
+{
+    set->classes = params->classes;
+    set->fit = (struct qn_fit){.channels = params->channels ? params->channels : 3,
+                               .size = {params->size[0], params->size[1]},
+                               .crop = {params->crop[0], params->crop[1]},
+                               .random_crop = params->random_crop,
+                               .flip = params->flip};
+    QN_TRY(qn_image_folder_read(&set->folder, params->path, params->mask, &params->log));
+    QN_TRY(check_items(set, params));
+    return describe(set, params);
 }
 
 /* --- samples --- */
@@ -159,30 +162,69 @@ static qn_status check_classes(const struct qn_picture *picture, const char *pat
     return QN_OK;
 }
 
-static qn_status read_mask(const struct qn_dataset *dataset, const struct qn_image_item *item,
+static qn_status read_mask(const struct image_set *set, const struct qn_image_item *item,
                            const struct qn_window *window, struct qn_rooms *rooms, void *mask,
                            const struct qn_log *log)
 {
     struct qn_picture picture;
     QN_TRY(decode(&picture, item->mask, &item->mask_facts, QN_IMAGE_INDEX, rooms, log));
-    QN_TRY(check_classes(&picture, item->mask, dataset->facts.classes, log));
+    QN_TRY(check_classes(&picture, item->mask, set->classes, log));
     qn_resample_nearest(mask, &picture, window);
     return QN_OK;
 }
 
-qn_status qn_images_read(const struct qn_dataset *dataset, const struct qn_draw *draw,
-                         struct qn_rooms *rooms, void *image, void *label, const struct qn_log *log)
+static qn_status read_sample(const struct image_set *set, const struct qn_draw *draw,
+                             struct qn_rooms *rooms, void *image, void *label,
+                             const struct qn_log *log)
 {
-    const struct qn_image_item *item = &dataset->folder.items[draw->sample];
+    const struct qn_image_item *item = &set->folder.items[draw->sample];
     struct qn_picture picture;
     struct qn_window window;
-    fit_item(dataset, item, draw, &window);
-    QN_TRY(decode(&picture, item->path, &item->facts, (enum qn_image_form)dataset->fit.channels,
-                  rooms, log));
+    fit_item(set, item, draw, &window);
+    QN_TRY(decode(&picture, item->path, &item->facts, (enum qn_image_form)set->fit.channels, rooms,
+                  log));
     if (qn_resample(image, &picture, &window, &rooms->passes) != QN_OK)
         return qn_fail_memory(log, item->path);
     if (item->mask)
-        return read_mask(dataset, item, &window, rooms, label, log);
-    *(int32_t *)label = item->label;
+        return read_mask(set, item, &window, rooms, label, log);
+    memcpy(label, &item->label, sizeof item->label);
     return QN_OK;
+}
+
+static qn_status read_samples(const struct qn_dataset *dataset, const struct qn_draw *draws,
+                              int64_t count, void *const *rows, struct qn_rooms *rooms,
+                              const struct qn_log *log)
+{
+    const struct qn_column *columns = dataset->facts.columns;
+    char *image = rows[IMAGES], *label = rows[LABELS];
+    for (int64_t i = 0; i < count; i++) {
+        QN_TRY(read_sample((const struct image_set *)dataset, &draws[i], rooms, image, label, log));
+        image += qn_column_bytes(&columns[IMAGES]);
+        label += qn_column_bytes(&columns[LABELS]);
+    }
+    return QN_OK;
+}
+
+static uint32_t checksum(const struct qn_dataset *dataset)
+{
+    return qn_image_folder_checksum(&((const struct image_set *)dataset)->folder);
+}
+
+static void free_folder(struct qn_dataset *dataset)
+{
+    qn_image_folder_free(&((struct image_set *)dataset)->folder);
+}
+
+static const struct qn_source source = {read_samples, checksum, free_folder};
+
+qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params)
+{
+    const struct qn_log *log = params ? &params->log : NULL;
+    QN_REQUIRE(log, dataset && params);
+    QN_TRY(check_params(params));
+    *dataset = NULL;
+    struct image_set *made = qn_dataset_new(&source, sizeof *made, log);
+    if (!made)
+        return QN_ERR_MEMORY;
+    return qn_dataset_give(dataset, &made->base, open_folder(made, params));
 }

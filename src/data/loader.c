@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 #include "base/shape.h"
-#include "data/dataset.h"
 #include "data/order.h"
+#include "data/source.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +13,10 @@
 
 enum { LEAST_CYCLES = 2, MOST_CYCLES = 64 };
 
+/* Samples that are read at once; between two such parts the worker looks whether they are still
+ * wanted. */
+enum { PART = 16 };
+
 /* A slot belongs to the worker while it is being filled and to the caller while it is held. */
 enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD };
 
@@ -20,7 +24,8 @@ enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD };
 struct slot {
     enum slot_state state;
     struct qn_batch batch;
-    uint8_t *images, *labels;
+    uint8_t *rows[QN_MAX_COLUMNS];
+    struct qn_column columns[QN_MAX_COLUMNS]; /* the dataset's, whose data are the rows */
     qn_status status;
     char reason[1024];
 };
@@ -36,16 +41,17 @@ struct qn_loader {
     int64_t max_samples;
     int cycles;
     struct slot *slots;
-    uint8_t *images, *labels;
+    uint8_t *memory[QN_MAX_COLUMNS]; /* (cycles, max_samples) rows of each column */
     pthread_t thread;
     bool running;
     atomic_bool cancel; /* what is being gathered is not wanted any more */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool closing;
-    int64_t position; /* of the next cycle that the caller takes */
-    int64_t ahead;    /* of the next cycle that the worker fills */
-    int64_t samples;  /* of the cycles that the worker fills */
+    struct slot *held; /* the caller's; NULL: none */
+    int64_t position;  /* of the next cycle that the caller takes */
+    int64_t ahead;     /* of the next cycle that the worker fills */
+    int64_t samples;   /* of the cycles that the worker fills */
 };
 
 static struct slot *slot_in_state(struct qn_loader *loader, enum slot_state state)
@@ -64,12 +70,10 @@ static struct slot *claim(struct qn_loader *loader)
     if (!slot || next < 0)
         return NULL;
     slot->state = SLOT_FILLING;
-    bool masks = !loader->data->labels;
     slot->batch = (struct qn_batch){.position = loader->ahead,
                                     .samples = loader->samples,
-                                    .images = slot->images,
-                                    .labels = masks ? NULL : (const int32_t *)slot->labels,
-                                    .masks = masks ? slot->labels : NULL};
+                                    .n_columns = loader->data->n_columns,
+                                    .columns = slot->columns};
     loader->ahead = next;
     atomic_store(&loader->cancel, false);
     return slot;
@@ -83,22 +87,33 @@ static void keep_reason(void *user, qn_log_level level, const char *text)
     snprintf(slot->reason, sizeof slot->reason, "%s", text);
 }
 
+/* Reads samples first .. first + count - 1 of a slot, at most PART. */
+static qn_status read_part(struct qn_loader *loader, struct slot *slot, int64_t first,
+                           int64_t count)
+{
+    const struct qn_log log = {keep_reason, slot, QN_LOG_ERROR};
+    struct qn_draw draws[PART];
+    void *rows[QN_MAX_COLUMNS];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t position = slot->batch.position + first + i;
+        draws[i] = (struct qn_draw){.seed = loader->seed,
+                                    .epoch = position / loader->data->count,
+                                    .sample = qn_order_at(&loader->order, position)};
+    }
+    for (int c = 0; c < loader->data->n_columns; c++) {
+        const struct qn_column *column = &slot->columns[c];
+        rows[c] = slot->rows[c] + first * qn_column_bytes(column);
+    }
+    return loader->dataset->source->read(loader->dataset, draws, count, rows, &loader->rooms, &log);
+}
+
 static void gather(struct qn_loader *loader, struct slot *slot)
 {
-    const struct qn_dataset_facts *data = loader->data;
-    const struct qn_log log = {keep_reason, slot, QN_LOG_ERROR};
-    struct qn_draw draw = {.seed = loader->seed};
+    const int64_t samples = slot->batch.samples;
     slot->status = QN_OK;
-    for (int64_t i = 0; i < slot->batch.samples && !atomic_load(&loader->cancel); i++) {
-        int64_t position = slot->batch.position + i;
-        draw.epoch = position / data->count;
-        draw.sample = qn_order_at(&loader->order, position);
-        slot->status = qn_dataset_read(loader->dataset, &draw, &loader->rooms,
-                                       slot->images + i * data->image_bytes,
-                                       slot->labels + i * data->label_bytes, &log);
-        if (slot->status != QN_OK)
-            return;
-    }
+    for (int64_t i = 0; slot->status == QN_OK && i < samples && !atomic_load(&loader->cancel);
+         i += PART)
+        slot->status = read_part(loader, slot, i, samples - i < PART ? samples - i : PART);
 }
 
 static void *work(void *user)
@@ -121,24 +136,37 @@ static void *work(void *user)
     return NULL;
 }
 
+static qn_status no_memory(const struct qn_loader *loader)
+{
+    return qn_fail(&loader->log, QN_ERR_MEMORY, "loader: no memory for %d cycles of %lld samples",
+                   loader->cycles, (long long)loader->max_samples);
+}
+
+/* One column of all slots. */
+static qn_status make_column(struct qn_loader *loader, int c)
+{
+    const struct qn_column *column = &loader->data->columns[c];
+    int64_t bytes = qn_mul(loader->max_samples, qn_column_bytes(column));
+    int64_t all = qn_mul(loader->cycles, bytes);
+    loader->memory[c] = all >= 0 ? malloc((size_t)all) : NULL;
+    if (!loader->memory[c])
+        return no_memory(loader);
+    for (int i = 0; i < loader->cycles; i++) {
+        struct slot *slot = &loader->slots[i];
+        slot->rows[c] = loader->memory[c] + i * bytes;
+        slot->columns[c] = *column;
+        slot->columns[c].data = slot->rows[c];
+    }
+    return QN_OK;
+}
+
 static qn_status make_memory(struct qn_loader *loader)
 {
-    int64_t samples = qn_mul(loader->cycles, loader->max_samples);
-    int64_t image_bytes = qn_mul(samples, loader->data->image_bytes);
-    int64_t label_bytes = qn_mul(samples, loader->data->label_bytes);
-    bool countable = image_bytes >= 0 && label_bytes >= 0;
-    loader->images = countable ? malloc((size_t)image_bytes) : NULL;
-    loader->labels = countable ? malloc((size_t)label_bytes) : NULL;
     loader->slots = calloc((size_t)loader->cycles, sizeof *loader->slots);
-    if (!loader->images || !loader->labels || !loader->slots)
-        return qn_fail(&loader->log, QN_ERR_MEMORY,
-                       "loader: no memory for %d cycles of %lld samples", loader->cycles,
-                       (long long)loader->max_samples);
-    for (int i = 0; i < loader->cycles; i++) {
-        int64_t first = i * loader->max_samples;
-        loader->slots[i].images = loader->images + first * loader->data->image_bytes;
-        loader->slots[i].labels = loader->labels + first * loader->data->label_bytes;
-    }
+    if (!loader->slots)
+        return no_memory(loader);
+    for (int c = 0; c < loader->data->n_columns; c++)
+        QN_TRY(make_column(loader, c));
     return QN_OK;
 }
 
@@ -224,9 +252,10 @@ static struct slot *wanted(struct qn_loader *loader)
 /* A slot that could not be filled stays: asked for again, it says the same. */
 static qn_status take(struct qn_loader *loader, int64_t samples, struct qn_batch *batch)
 {
-    struct slot *slot = slot_in_state(loader, SLOT_HELD);
-    if (slot)
-        slot->state = SLOT_FREE;
+    struct slot *slot;
+    if (loader->held)
+        loader->held->state = SLOT_FREE;
+    loader->held = NULL;
     if (samples != loader->samples)
         restart(loader, samples);
     pthread_cond_broadcast(&loader->changed);
@@ -235,6 +264,7 @@ static qn_status take(struct qn_loader *loader, int64_t samples, struct qn_batch
     if (slot->status != QN_OK)
         return qn_fail(&loader->log, slot->status, "%s", slot->reason);
     slot->state = SLOT_HELD;
+    loader->held = slot;
     loader->position += samples;
     *batch = slot->batch;
     return QN_OK;
@@ -254,6 +284,23 @@ qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch)
 int64_t qn_loader_position(const qn_loader *loader)
 {
     return loader ? loader->position : 0;
+}
+
+const qn_batch *qn_loader_batch(const qn_loader *loader)
+{
+    return loader && loader->held ? &loader->held->batch : NULL;
+}
+
+qn_status qn_loader_fetch(void *loader, const char *input, int64_t first, int64_t count, void *rows)
+{
+    struct qn_loader *from = loader;
+    qn_batch batch;
+    QN_REQUIRE(NULL, from);
+    if (first == from->position)
+        QN_TRY(qn_loader_next(from, count, &batch));
+    QN_REQUIRE(&from->log, from->held);
+    batch = from->held->batch;
+    return qn_batch_fetch(&batch, input, first - batch.position, count, rows);
 }
 
 static void stop_thread(struct qn_loader *loader)
@@ -277,8 +324,8 @@ void qn_loader_close(qn_loader **loader)
     pthread_cond_destroy(&(*loader)->changed);
     qn_order_free(&(*loader)->order);
     qn_rooms_free(&(*loader)->rooms);
-    free((*loader)->images);
-    free((*loader)->labels);
+    for (int c = 0; c < QN_MAX_COLUMNS; c++)
+        free((*loader)->memory[c]);
     free((*loader)->slots);
     free(*loader);
     *loader = NULL;

@@ -9,24 +9,6 @@
 /* Weights are multiples of 2^-22: with 8 bits of a pixel they fit 32. */
 enum { WEIGHT_BITS = 22 };
 
-void *qn_room_take(struct qn_room *room, int64_t size)
-{
-    if (size < 0 || (uint64_t)size > SIZE_MAX)
-        return NULL;
-    if (room->bytes && room->size >= (size_t)size)
-        return room->bytes;
-    qn_room_free(room);
-    room->bytes = malloc((size_t)size);
-    room->size = room->bytes ? (size_t)size : 0;
-    return room->bytes;
-}
-
-void qn_room_free(struct qn_room *room)
-{
-    free(room->bytes);
-    *room = (struct qn_room){0};
-}
-
 /* What each pixel of the result takes along one axis: `count[i]` pixels from `first[i]` on, with
  * the weights from `weight[i * most]` on. */
 struct taps {

@@ -6,19 +6,11 @@
 #ifndef QN_DATA_RESAMPLE_H
 #define QN_DATA_RESAMPLE_H
 
+#include "data/room.h"
+
 #include <quern/log.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-/* Memory that grows to what is needed and stays. A zeroed struct is none. */
-struct qn_room {
-    void *bytes;
-    size_t size;
-};
-/* At least `size` bytes, whose contents are lost when they move; NULL: out of memory. */
-void *qn_room_take(struct qn_room *room, int64_t size);
-void qn_room_free(struct qn_room *room);
 
 /* Pairs are height and width. */
 struct qn_window {

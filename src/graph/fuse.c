@@ -115,6 +115,7 @@ static bool assemble(const struct fusion *f, const struct chain *c, struct qn_ch
         const struct qn_node *step = node_at(f, c, k);
         struct qn_chain_link *link = &attr->step[k];
         link_of(f->graph, step, link);
+        node->recompute = node->recompute || step->recompute;
         link->a = value_of(f, c, step->in[0], node->in);
         link->b = qn_chain_is_binary(link->op) ? value_of(f, c, step->in[1], node->in) : 0;
         if (link->a < 0 || link->b < 0)
@@ -234,17 +235,6 @@ static bool fuse_at(struct fusion *f, int n)
     node.attr = qn_arena_copy(&f->graph->arena, &attr, sizeof attr);
     f->graph->nodes[n] = node;
     return node.attr;
-}
-
-int *qn_graph_uses(const qn_graph *graph)
-{
-    int *uses = calloc((size_t)graph->n_tensors + 1, sizeof *uses);
-    for (int n = 0; uses && n < graph->n_nodes; n++)
-        for (int i = 0; i < QN_MAX_IN; i++)
-            uses[graph->nodes[n].in[i]]++;
-    for (int i = 0; uses && i < graph->n_outputs; i++)
-        uses[graph->outputs[i].tensor]++;
-    return uses;
 }
 
 bool qn_graph_fuse_chains(qn_graph *graph)

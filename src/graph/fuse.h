@@ -7,10 +7,6 @@
 
 #include "graph/graph.h"
 
-/* By tensor how often it is an operand or an output of the graph, for free(); NULL when out of
- * memory. */
-int *qn_graph_uses(const qn_graph *graph);
-
 /* A batch norm and the ReLU that alone reads it. False when out of memory. */
 bool qn_graph_fuse_norms(qn_graph *graph);
 

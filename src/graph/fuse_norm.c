@@ -15,7 +15,8 @@ static bool is(const struct qn_node *node, const char *op)
 }
 
 /* The norm stays in its place and keeps its name, which is that of its running averages. It gives
- * what the ReLU gave, and the ReLU what the norm gave: nobody reads that. */
+ * what the ReLU gave, and the ReLU what the norm gave: nobody reads that. A ReLU that was joined
+ * before reads the norm's result as it did, so that nodes still follow what they read. */
 static bool join(qn_graph *graph, uint32_t norm, uint32_t relu)
 {
     struct qn_node *stays = &graph->nodes[norm], *leaves = &graph->nodes[relu];
@@ -23,8 +24,11 @@ static bool join(qn_graph *graph, uint32_t norm, uint32_t relu)
     const uint32_t between = stays->out, result = leaves->out;
     attr.relu = 1;
     stays->attr = qn_arena_copy(&graph->arena, &attr, sizeof attr);
-    stays->recompute = leaves->recompute;
-    stays->out = leaves->in[0] = result;
+    stays->recompute = stays->recompute || leaves->recompute;
+    for (uint32_t n = norm + 1; n <= relu; n++)
+        if (graph->nodes[n].in[0] == between)
+            graph->nodes[n].in[0] = result;
+    stays->out = result;
     leaves->out = between;
     graph->tensors[result].node = norm;
     graph->tensors[between].node = relu;

@@ -25,6 +25,7 @@ qn_status qn_graph_create(qn_graph **out, const qn_graph_params *params)
         return qn_fail(&params->log, QN_ERR_MEMORY, "graph: out of host memory");
     graph->log = params->log;
     graph->storage = storage;
+    graph->couples = params->couples;
     graph->n_tensors = 0;
     *out = graph;
     return QN_OK;
@@ -43,7 +44,8 @@ void qn_graph_destroy(qn_graph **graph)
 
 qn_status qn_graph_status(const qn_graph *graph)
 {
-    return graph ? graph->status : QN_ERR_ARGUMENT;
+    QN_REQUIRE(NULL, graph);
+    return graph->status;
 }
 
 const char *qn_graph_error(const qn_graph *graph)
@@ -66,8 +68,7 @@ qn_tensor qn_graph_fail(qn_graph *graph, qn_status status, const char *format, .
 
 qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
 {
-    if (!graph)
-        return QN_ERR_ARGUMENT;
+    QN_REQUIRE(NULL, graph);
     char line[sizeof graph->error];
     va_list args;
     va_start(args, format);
@@ -224,6 +225,20 @@ qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, 
     return add_leaf(graph, &node, name, rank, dim);
 }
 
+qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
+                        const int64_t *dim)
+{
+    if (graph && (rank < 1 || rank > QN_MAX_DIMS || !dim || !all_positive(rank, dim)))
+        return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: sizes of a cell's input are positive",
+                             name ? name : "cell");
+    if (graph && qn_dtype_size(dtype) == 0)
+        return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such type", name ? name : "cell");
+    if (!short_name(graph, name))
+        return (qn_tensor){0};
+    struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}, .cell = true};
+    return add_leaf(graph, &node, name, rank, dim);
+}
+
 static bool usable_init(const qn_init *init)
 {
     return (int)init->kind >= 0 && init->kind <= QN_INIT_NORMAL && isfinite(init->a) &&
@@ -299,13 +314,53 @@ static bool inputs_usable(qn_graph *graph, const struct qn_op *op, const qn_tens
             return false;
         }
     }
-    const struct qn_shape *first = &graph->tensors[in[0].id].symbolic.shape;
-    if (op->samples && (first->rank < 1 || first->dim[0] >= 0)) {
-        qn_graph_fail(graph, QN_ERR_SHAPE, "%s: %s has no batch in dimension 0", op->name,
-                      node_of(graph, in[0])->name);
-        return false;
-    }
     return true;
+}
+
+static bool holds_batch(const struct qn_operand *symbolic)
+{
+    return symbolic->shape.rank > 0 && symbolic->shape.dim[0] < 0;
+}
+
+static bool batch_allowed(qn_graph *graph, const struct qn_node *node)
+{
+    char text[96];
+    for (int i = 0; i < node->op->n_in; i++) {
+        const struct qn_tensor_entry *in = &graph->tensors[node->in[i]];
+        const enum qn_batch_rule rule = node->op->batch[i];
+        const char *name = graph->nodes[in->node].name;
+        if (holds_batch(&in->symbolic) && rule == QN_BATCH_NEVER && !graph->couples)
+            qn_graph_fail(graph, QN_ERR_SHAPE,
+                          "%s: %s %s has the batch in it, but input %d is one for all samples",
+                          node->name, name, qn_shape_text(&in->symbolic.shape, text, sizeof text),
+                          i);
+        else if (!holds_batch(&in->symbolic) && rule == QN_BATCH_MUST)
+            qn_graph_fail(graph, QN_ERR_SHAPE, "%s: %s has no batch in dimension 0", node->op->name,
+                          name);
+    }
+    return graph->status == QN_OK;
+}
+
+/* Whether an output holds the batch where its inputs do: in dimension 0 alone. */
+static bool batch_kept(qn_graph *graph, const struct qn_node *node, const struct qn_operand *output)
+{
+    char from[96], to[96];
+    const struct qn_tensor_entry *in = NULL;
+    for (int i = 0; i < node->op->n_in; i++)
+        if (holds_batch(&graph->tensors[node->in[i]].symbolic))
+            in = &graph->tensors[node->in[i]];
+    if (!in || graph->couples)
+        return true;
+    bool kept = holds_batch(output);
+    for (int d = 1; d < output->shape.rank; d++)
+        kept = kept && output->shape.dim[d] >= 0;
+    if (!kept)
+        qn_graph_fail(graph, QN_ERR_SHAPE,
+                      "%s: %s %s has the batch in it, but the result %s not in dimension 0 alone",
+                      node->name, graph->nodes[in->node].name,
+                      qn_shape_text(&in->symbolic.shape, from, sizeof from),
+                      qn_shape_text(&output->shape, to, sizeof to));
+    return kept;
 }
 
 /* The operand whose sizes are `one` at batch 1 and `two` at batch 2, as multiples of the batch. */
@@ -336,12 +391,15 @@ static bool infer_outputs(qn_graph *graph, const struct qn_node *node, struct qn
         qn_graph_fail(graph, status, "%s: %s", node->name, failed->reason);
         return false;
     }
-    for (int i = 0; i < node->op->n_out; i++)
+    for (int i = 0; i < node->op->n_out; i++) {
         if (!make_symbolic(&one.out[i], &two.out[i], &outputs[i])) {
             qn_graph_fail(graph, QN_ERR_SHAPE, "%s: its shape is no multiple of the batch",
                           node->name);
             return false;
         }
+        if (!batch_kept(graph, node, &outputs[i]))
+            return false;
+    }
     return true;
 }
 
@@ -359,12 +417,25 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
     struct qn_operand outputs[QN_MAX_OUT] = {0};
     if (!node.name || !node.attr)
         return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
-    if (!infer_outputs(graph, &node, outputs))
+    if (!batch_allowed(graph, &node) || !infer_outputs(graph, &node, outputs))
         return (qn_tensor){0};
     struct qn_node *added = append_node(graph, &node, outputs, op->n_out);
     if (!added)
         return qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
     return (qn_tensor){added->out};
+}
+
+void qn_op_warn(qn_graph *graph, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    if (!graph || graph->status != QN_OK || graph->warned)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    graph->warned = true;
+    qn_log_write(&graph->log, QN_LOG_WARNING, "%s", line);
 }
 
 /* --- marks --- */
@@ -505,7 +576,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     }
     graph->nodes[node].name = own;
     graph->losses[graph->n_losses++] =
-        (struct qn_graph_loss){node, qn_graph_root(graph, rows.id), params->reduction,
+        (struct qn_graph_loss){node, attr.slot, qn_graph_root(graph, rows.id), params->reduction,
                                params->coefficient == 0 ? 1 : params->coefficient};
 }
 
@@ -517,4 +588,26 @@ qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor)
 qn_dtype qn_dtype_of(const qn_graph *graph, qn_tensor tensor)
 {
     return graph && known(graph, tensor) ? graph->tensors[tensor.id].symbolic.dtype : QN_DTYPE_NONE;
+}
+
+const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *tensor)
+{
+    for (int n = 0; graph && index >= 0 && n < graph->n_nodes; n++) {
+        const struct qn_node *node = &graph->nodes[n];
+        if (node->kind != QN_NODE_INPUT || index--)
+            continue;
+        if (tensor)
+            *tensor = (qn_tensor){node->out};
+        return node->name;
+    }
+    return NULL;
+}
+
+const char *qn_graph_output(const qn_graph *graph, int index, qn_tensor *tensor)
+{
+    if (!graph || index < 0 || index >= graph->n_outputs)
+        return NULL;
+    if (tensor)
+        *tensor = (qn_tensor){graph->outputs[index].tensor};
+    return graph->outputs[index].name;
 }

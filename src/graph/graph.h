@@ -25,10 +25,12 @@ struct qn_node {
     struct qn_init init;
     const float *values; /* of a constant */
     bool frozen, no_decay;
+    bool cell; /* an input that only a cell fills */
 };
 
 struct qn_graph_loss {
-    uint32_t node; /* of the operator `loss`; its slot is its place in the list */
+    uint32_t node; /* of the operator `loss` */
+    int slot;      /* its place in the control block: in the list, or among those of a plan */
     uint32_t rows; /* tensor of the numerators, before views */
     enum qn_reduction reduction;
     double coefficient;
@@ -44,6 +46,7 @@ enum { QN_GRAPH_MAX_OUTPUTS = 16, QN_GRAPH_MAX_NAME = 100 };
 struct qn_graph {
     struct qn_log log;
     qn_dtype storage;
+    bool couples; /* as in qn_graph_params */
     struct qn_arena arena; /* names, attributes, constants */
     struct qn_node *nodes;
     int n_nodes, node_capacity;
@@ -57,7 +60,8 @@ struct qn_graph {
     int n_losses;
     struct qn_graph_output outputs[QN_GRAPH_MAX_OUTPUTS];
     int n_outputs;
-    bool fused; /* qn_graph_fuse was here */
+    bool fused;  /* qn_graph_fuse was here */
+    bool warned; /* qn_op_warn was */
     qn_status status;
     char error[256];
 };
@@ -67,7 +71,8 @@ qn_graph *qn_graph_clone(const qn_graph *graph);
 
 /* Makes one node of a batch norm and the ReLU that alone reads it, and of chains of elementwise
  * operators, where that keeps no more memory: the batch norm stays, the last of a chain becomes the
- * operator `chain`, the others stay as nodes that nobody reads. Numbers, names and results remain.
+ * operator `chain`, the others stay as nodes that nobody reads. Numbers, names and results remain;
+ * a node that is chosen for recomputation passes that on to the one that does its work.
  * Once is enough: a second call changes nothing. False when out of memory. */
 bool qn_graph_fuse(qn_graph *graph);
 
@@ -91,15 +96,24 @@ void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_o
 /* Samples that the micro-batch must be a multiple of: least common multiple over all operators; -1
  * when it does not fit. */
 int64_t qn_graph_batch_group(const qn_graph *graph);
+/* The least common multiple of two numbers above 0; -1 when it does not fit. */
+int64_t qn_common_multiple(int64_t a, int64_t b);
 
 /* The tensor that `tensor` is a view of, through any chain of views. */
 uint32_t qn_graph_root(const qn_graph *graph, uint32_t tensor);
 
+/* By tensor how often it is an operand or an output of the graph, for free(); NULL when out of
+ * memory. */
+int *qn_graph_uses(const qn_graph *graph);
+
 /* Which nodes a training micro-step or an evaluation needs: sets used[node]. */
 void qn_graph_mark_training(const qn_graph *graph, bool *used);
 void qn_graph_mark_evaluation(const qn_graph *graph, bool *used);
+/* Sets used[node] for all that the nodes already set are computed from. */
+void qn_graph_mark_ancestors(const qn_graph *graph, bool *used);
 
-/* Sets wanted[tensor] for each tensor whose gradient a training step needs. */
-void qn_graph_mark_gradients(const qn_graph *graph, bool *wanted);
+/* Sets wanted[tensor] for each tensor whose gradient a training step needs: those computed from a
+ * leaf n with gradient[n] >= 0. */
+void qn_graph_mark_gradients(const qn_graph *graph, const int *gradient, bool *wanted);
 
 #endif

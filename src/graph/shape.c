@@ -75,14 +75,15 @@ qn_status qn_graph_shapes(const qn_graph *graph, int64_t batch, struct qn_arena 
     return QN_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
+int64_t qn_common_multiple(int64_t a, int64_t b)
 {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
+    int64_t x = a, y = b;
+    while (y) {
+        const int64_t rest = x % y;
+        x = y;
+        y = rest;
     }
-    return a;
+    return qn_mul(a / x, b);
 }
 
 int64_t qn_graph_batch_group(const qn_graph *graph)
@@ -92,8 +93,7 @@ int64_t qn_graph_batch_group(const qn_graph *graph)
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind != QN_NODE_OPERATOR || !node->op->batch_group)
             continue;
-        int64_t own = node->op->batch_group(node->attr);
-        group = qn_mul(group / gcd(group, own), own);
+        group = qn_common_multiple(group, node->op->batch_group(node->attr));
     }
     return group;
 }

@@ -88,6 +88,13 @@ void qn_folder_discard(struct qn_folder *folder)
     end_folder(folder);
 }
 
+/* Makes a folder unless it is there; gives 0 or the reason why it is not. */
+static int make_one(const char *path)
+{
+    const int reason = mkdir(path, 0777) == 0 ? 0 : errno;
+    return reason && !qn_is_folder(path) ? reason : 0;
+}
+
 qn_status qn_folder_make(const char *path, const struct qn_log *log)
 {
     if (qn_is_folder(path))
@@ -95,14 +102,17 @@ qn_status qn_folder_make(const char *path, const struct qn_log *log)
     char *copy = qn_path_join("", path);
     if (!copy)
         return qn_fail_memory(log, path);
+    int reason = 0;
+    /* Below a file the next folder says that it is none; below all else the first reason counts. */
     for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(copy, 0777);
+        reason = reason && reason != EEXIST ? reason : make_one(copy);
         *slash = '/';
     }
-    int failed = mkdir(copy, 0777);
+    reason = reason && reason != EEXIST ? reason : make_one(copy);
     free(copy);
-    return failed && !qn_is_folder(path) ? qn_fail_errno(log, path, "make the folder") : QN_OK;
+    errno = reason;
+    return reason ? qn_fail_errno(log, path, "make the folder") : QN_OK;
 }
 
 qn_status qn_folder_sync(const char *path, const struct qn_log *log)

@@ -64,8 +64,7 @@ const struct qn_tensors_entry *qn_tensors_look_up(const struct qn_tensors_header
 /* Whether a text is well-formed UTF-8. */
 bool qn_utf8_valid(const char *text);
 
-/* A name out of a file as part of one line: cut to a bearable length, control characters replaced.
- */
+/* A name out of a file as part of one line: escaped and cut to a bearable length. */
 struct qn_shown {
     char text[96];
 };

@@ -64,6 +64,20 @@ qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, in
     return y;
 }
 
+qn_tensor qn_layer_group_norm(qn_graph *graph, qn_tensor x, const char *name)
+{
+    enum { MOST_GROUPS = 8, LEAST_CHANNELS = 2 };
+    const int64_t channels = qn_shape_of(graph, x).dim[1];
+    int groups = MOST_GROUPS;
+    while (groups > 1 && (channels % groups || channels / groups < LEAST_CHANNELS))
+        groups--;
+    qn_tensor scale = parameter(graph, name, "weight", 1, &channels, qn_init_constant(1));
+    qn_tensor shift = parameter(graph, name, "bias", 1, &channels, qn_init_constant(0));
+    qn_tensor y = qn_group_norm(graph, x, scale, shift, &(qn_group_norm_params){.groups = groups});
+    qn_name(graph, y, name);
+    return y;
+}
+
 qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name)
 {
     qn_shape shape = qn_shape_of(graph, x);

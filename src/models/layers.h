@@ -36,6 +36,9 @@ qn_tensor qn_layer_double(qn_graph *graph, qn_tensor x, const char *name,
 /* NAME.weight and NAME.bias; `group` samples are normalised together. */
 qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, int group);
 
+/* NAME.weight and NAME.bias: group norm of up to 8 groups of at least 2 channels each. */
+qn_tensor qn_layer_group_norm(qn_graph *graph, qn_tensor x, const char *name);
+
 /* NAME.weight and NAME.bias: layer norm over the last dimension. */
 qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "models.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct qn_model *const models[] = {
@@ -35,15 +36,28 @@ static bool usable(const qn_model_data *data)
            data->width >= 1 && data->classes >= 1;
 }
 
+static qn_status refuse_name(qn_graph *graph, const char *name)
+{
+    qn_nearest nearest = {.text = name};
+    char names[128] = "", hint[QN_NEAREST_BYTES];
+    for (int i = 0, length = 0; i < N_MODELS; i++) {
+        qn_nearest_offer(&nearest, models[i]->name);
+        length += snprintf(names + length, sizeof names - (size_t)length, "%s%s", i ? ", " : "",
+                           models[i]->name);
+    }
+    return qn_graph_refuse(graph, "model.name: '%s' is no model that ships (%s)%s", name, names,
+                           qn_nearest_hint(&nearest, hint));
+}
+
 qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data *data,
                          const qn_model_option *options, int n_options)
 {
     if (!graph || !data || (n_options && !options))
-        return QN_ERR_ARGUMENT;
+        return qn_graph_refuse(graph, "qn_model_build: data or options are missing");
     const struct qn_model *model = find(name);
     char error[200];
     if (!model)
-        return qn_graph_refuse(graph, "model.name: '%s' is no model that ships", name ? name : "");
+        return refuse_name(graph, name ? name : "");
     if (!usable(data))
         return qn_graph_refuse(graph,
                                "model %s: images of 1 to %d channels and at least one class "

@@ -17,9 +17,42 @@ static const struct qn_model_key *find_key(const struct qn_model_key *keys, cons
 static bool parse(const struct qn_model_key *key, const char *text, double *value)
 {
     char *end;
+    for (int i = 0; key->words && key->words[i]; i++)
+        if (strcmp(key->words[i], text) == 0) {
+            *value = i;
+            return true;
+        }
+    if (key->words)
+        return false;
     *value = strtod(text, &end);
     return *text && !*end && *value >= key->least && *value <= key->most &&
            (!key->whole || *value == floor(*value));
+}
+
+/* What could have been meant: the nearest keys, else all of them. */
+static void refuse_key(const struct qn_model_key *keys, const char *name, char error[200])
+{
+    qn_nearest nearest = {.text = name};
+    char hint[QN_NEAREST_BYTES];
+    for (const struct qn_model_key *key = keys; key->name; key++)
+        qn_nearest_offer(&nearest, key->name);
+    int length =
+        snprintf(error, 200, "model.%s: no such key%s", name, qn_nearest_hint(&nearest, hint));
+    for (const struct qn_model_key *key = keys; !*hint && key->name && length < 200; key++)
+        length += snprintf(error + length, (size_t)(200 - length), "%s%s",
+                           key == keys ? "; its keys: " : ", ", key->name);
+}
+
+/* "is not auto, batch, group" */
+static const char *refuse(const struct qn_model_key *key, const char *text, char error[200])
+{
+    int used = snprintf(error, 200, "model.%s: '%.60s' is not", key->name, text);
+    if (!key->words)
+        snprintf(error + used, (size_t)(200 - used), " %s from %g to %g",
+                 key->whole ? "a whole number" : "a number", key->least, key->most);
+    for (int i = 0; key->words && key->words[i] && used < 200; i++)
+        used += snprintf(error + used, (size_t)(200 - used), "%s %s", i ? "," : "", key->words[i]);
+    return error;
 }
 
 const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option *options,
@@ -29,15 +62,11 @@ const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option
         const struct qn_model_key *key = find_key(keys, options[i].key);
         double value;
         if (!key) {
-            snprintf(error, 200, "model.%s: no such key", options[i].key);
+            refuse_key(keys, options[i].key, error);
             return error;
         }
-        if (!parse(key, options[i].value, &value)) {
-            snprintf(error, 200, "model.%s: '%s' is not %s from %g to %g", key->name,
-                     options[i].value, key->whole ? "a whole number" : "a number", key->least,
-                     key->most);
-            return error;
-        }
+        if (!parse(key, options[i].value, &value))
+            return refuse(key, options[i].value, error);
         memcpy((char *)settings + key->offset, &value, sizeof value);
     }
     return NULL;

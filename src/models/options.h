@@ -8,12 +8,14 @@
 #include <quern/model.h>
 #include <stddef.h>
 
-/* One key: a number in [least, most], kept as a double at `offset` of the model's settings. */
+/* One key: a number in [least, most], kept as a double at `offset` of the model's settings; or one
+ * of some words, kept as its place among them. */
 struct qn_model_key {
     const char *name;
     size_t offset;
     double least, most;
-    bool whole; /* integers only */
+    bool whole;               /* integers only */
+    const char *const *words; /* ended by NULL; NULL: a number */
 };
 
 /* Fills the settings from the options. Gives NULL, or the first error's text in `error`. */

@@ -7,18 +7,18 @@
 
 #include <stdint.h>
 
-enum { QN_MAX_LOSSES = 8 };
+enum { QN_MAX_LOSSES = 8, QN_MAX_POSITIONS = 8 };
 
 struct qn_control {
     uint32_t seed_lo, seed_hi;
     uint32_t update;
-    uint32_t sample;
     float samples;
     float lr;
     float clip;
     float weight_decay;
     float loss_seed[QN_MAX_LOSSES];
     float loss[QN_MAX_LOSSES];
+    uint32_t sample, padding, position[QN_MAX_POSITIONS]; /* written together (run/record.c) */
     /* kept on the device from update to update */
     float loss_scale;
     uint32_t good_updates;
@@ -27,7 +27,7 @@ struct qn_control {
     float grad_scale;
     uint32_t skip;
     float bias1, bias2;
-    uint32_t reserved[6];
+    uint32_t reserved[5];
 };
 
 #endif

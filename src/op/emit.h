@@ -57,11 +57,14 @@ struct qn_launch {
 
 /* Appends " -DNAME=value" to the options. */
 void qn_launch_option(struct qn_launch *launch, const char *name, int64_t value);
+/* Appends " -DNAME=word". */
+void qn_launch_word(struct qn_launch *launch, const char *name, const char *word);
 /* Appends " -DNAME_TYPE=f32" for the operand's type; an absent operand counts as f32. */
 void qn_launch_type(struct qn_launch *launch, const char *name, const struct qn_operand *operand);
 
 /* Adds a launch to the recording: builds the program on first use, clones the kernel, binds every
- * argument. QN_ERR_BUILD logs kernel, options and the compiler's text. */
+ * argument. QN_ERR_BUILD: it does not build, and the log has kernel, options and the compiler's
+ * text; or what was built needs more local memory or a smaller work-group than there is. */
 qn_status qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch);
 
 /* C = A * B (+ beta * C) through CLBlast, f32 only, row-major: a is m x k (or k x m if trans_a), b

@@ -11,6 +11,12 @@ void qn_launch_option(struct qn_launch *launch, const char *name, int64_t value)
     snprintf(launch->options + used, sizeof launch->options - used, " -D%s=%" PRId64, name, value);
 }
 
+void qn_launch_word(struct qn_launch *launch, const char *name, const char *word)
+{
+    size_t used = strlen(launch->options);
+    snprintf(launch->options + used, sizeof launch->options - used, " -D%s=%s", name, word);
+}
+
 void qn_launch_type(struct qn_launch *launch, const char *name, const struct qn_operand *operand)
 {
     size_t used = strlen(launch->options);

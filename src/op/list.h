@@ -43,6 +43,9 @@
     X(linear_cross_entropy)                                                                        \
     X(batch_matmul)                                                                                \
     X(attention)                                                                                   \
+    X(zero)                                                                                        \
+    X(cell_store)                                                                                  \
+    X(cell_load)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
     X(gradient_finite)                                                                             \

@@ -17,7 +17,7 @@
 #include <quern/graph.h>
 #include <quern/tensor.h>
 
-enum { QN_MAX_IN = 6, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 2 };
+enum { QN_MAX_IN = 6, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 4 };
 enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 6 };
 
 /* What an operand of a group is, seen from its node. */
@@ -39,6 +39,7 @@ struct qn_ref {
     uint8_t index;
 };
 
+#define QN_REF(kind_, index_) ((struct qn_ref){(kind_), (index_)})
 #define QN_IN(i)                                                                                   \
     {                                                                                              \
         QN_REF_IN, (i)                                                                             \
@@ -167,12 +168,26 @@ struct qn_shape_call {
     char reason[160];
 };
 
+/* Whether an input may hold the batch. One that does holds it in dimension 0, as every output of
+ * the node then does: as many rows for each sample, side by side. What belongs to one sample
+ * follows from its own rows and from inputs without the batch, which are the same for all samples.
+ */
+enum qn_batch_rule {
+    QN_BATCH_NEVER, /* a weight, a bias, a table: samples would mix */
+    QN_BATCH_MAY,
+    QN_BATCH_MUST, /* the kernels ask which sample a row belongs to */
+};
+
 struct qn_state_info {
-    const char *name; /* "running_mean": saved as NODE.running_mean */
+    const char *name; /* "running_mean": saved as NODE.running_mean; an optimizer's "exp_avg" as
+                         PARAMETER.exp_avg */
     float initial;
+    int per_chunk; /* of an optimizer: elements for each chunk of a parameter; 0: one for each of
+                      the parameter's elements */
 };
 
 struct qn_chain_link;
+struct qn_optimizer_attr;
 
 struct qn_op {
     const char *name;
@@ -184,11 +199,14 @@ struct qn_op {
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];
+    bool optimizer; /* its inputs are a block's parameters, gradients and table; output 0 the new
+                       parameters; its states are kept for the block (ops/update.h) */
+    /* Of an optimizer: what settings of 0 mean; NULL: Adam's, 0.9, 0.999 and 1e-8. */
+    const struct qn_optimizer_attr *defaults;
     /* For operators on single elements: the step that this is in a chain of such (op/chain.h), its
      * values left out; false: none with these operands. NULL: never. */
     bool (*link)(const struct qn_shape_call *call, struct qn_chain_link *link);
-    /* Input 0 must have the batch in dimension 0: the kernels ask which sample a row belongs to. */
-    bool samples;
+    uint8_t batch[QN_MAX_IN]; /* enum qn_batch_rule of each input */
     /* Samples that must stay together (batch norm's group); NULL: 1. The micro-batch is a multiple
      * of it, so that no plan changes what the model computes. */
     int64_t (*batch_group)(const void *attr);
@@ -204,6 +222,10 @@ struct qn_op {
 const struct qn_op *qn_op_find(const char *name);
 /* All operators, in the order of the list; NULL ends it. */
 const struct qn_op *const *qn_op_all(void);
+/* For tests: adds `op` behind the list, in the place of the one that was lent before; NULL takes it
+ * back. The test's own kernel folder has its program (qn_device_params.kernel_dir). Thread-safety:
+ * Unsafe; while there is no plan that names it. */
+void qn_op_lend(const struct qn_op *op);
 
 /* Appends a node to a graph; used by the public functions that stand beside the descriptors. `in`
  * has op->n_in tensors (0 = absent), `attr` is copied. Gives output 0; errors stick to the graph.
@@ -212,6 +234,9 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
                       const void *attr);
 /* A constant f32 tensor of `count` values, copied; for attributes that kernels read as arrays. */
 qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values, int64_t count);
+
+/* Warns through the graph's log, the first time that anything does. Implemented by graph/, too. */
+void qn_op_warn(qn_graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Bytes of an operand; 0 if it is absent. */
 int64_t qn_operand_bytes(const struct qn_operand *operand);

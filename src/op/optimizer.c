@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/optimizer.h"
 
+#include "op/op.h"
+
+static const struct qn_optimizer_attr adams = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+
 static double or_default(double value, double otherwise)
 {
     return value == 0 ? otherwise : value;
@@ -8,12 +12,28 @@ static double or_default(double value, double otherwise)
 
 struct qn_optimizer_attr qn_optimizer_settings(const struct qn_optimizer *optimizer, bool dynamic)
 {
+    const struct qn_op *op = qn_optimizer_find(optimizer->name);
+    const struct qn_optimizer_attr *defaults = op && op->defaults ? op->defaults : &adams;
     return (struct qn_optimizer_attr){
         .momentum = optimizer->momentum,
         .nesterov = optimizer->nesterov,
-        .beta1 = or_default(optimizer->beta1, 0.9),
-        .beta2 = or_default(optimizer->beta2, 0.999),
-        .eps = or_default(optimizer->eps, 1e-8),
+        .beta1 = or_default(optimizer->beta1, defaults->beta1),
+        .beta2 = or_default(optimizer->beta2, defaults->beta2),
+        .eps = or_default(optimizer->eps, defaults->eps),
         .dynamic = dynamic,
     };
+}
+
+const struct qn_op *qn_optimizer_find(const char *name)
+{
+    const struct qn_op *op = qn_op_find(name ? name : "sgd");
+    return op && op->optimizer ? op : NULL;
+}
+
+const char *qn_optimizer_name(int index)
+{
+    for (const struct qn_op *const *op = qn_op_all(); index >= 0 && *op; op++)
+        if ((*op)->optimizer && index-- == 0)
+            return (*op)->name;
+    return NULL;
 }

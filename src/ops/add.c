@@ -58,6 +58,7 @@ const struct qn_op qn_op_add = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
     .link = link,
     .shape = qn_elementwise_shape2,
     .groups =

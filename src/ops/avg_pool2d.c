@@ -73,6 +73,7 @@ const struct qn_op qn_op_avg_pool2d = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .shape = qn_pool_shape,
     .groups = {{.name = "forward",
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,

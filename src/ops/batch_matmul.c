@@ -127,6 +127,7 @@ const struct qn_op qn_op_batch_matmul = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
     .shape = shape,
     .groups =
         {

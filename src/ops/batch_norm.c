@@ -351,7 +351,7 @@ const struct qn_op qn_op_batch_norm =
      .n_in = 3,
      .n_required = 1,
      .n_out = 1,
-     .samples = true,
+     .batch = {QN_BATCH_MUST},
      .shape = shape,
      .batch_group = batch_group,
      .state = {{"running_mean", 0}, {"running_var", 1}},
@@ -415,6 +415,8 @@ const struct qn_op qn_op_batch_norm =
                      .variant = {{"any", NULL, commit_cost, commit}}},
      }};
 
+enum { ENOUGH_SAMPLES = 8 }; /* that running averages are like those of a group */
+
 qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                         const qn_batch_norm_params *params)
 {
@@ -425,5 +427,10 @@ qn_tensor qn_batch_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tenso
         .eps = (float)(params->eps != 0 ? params->eps : 1e-5),
         .momentum = (float)(params->momentum != 0 ? params->momentum : 0.1),
         .relu = params->relu};
+    if (attr.group > 0 && attr.group < ENOUGH_SAMPLES)
+        qn_op_warn(graph,
+                   "batch norm of groups of %d: with less than %d samples together an evaluation, "
+                   "by running averages, may be far from the training; group norm is not",
+                   attr.group, ENOUGH_SAMPLES);
     return qn_op_apply(graph, &qn_op_batch_norm, (const qn_tensor[]){x, weight, bias}, &attr);
 }

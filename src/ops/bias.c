@@ -137,6 +137,7 @@ const struct qn_op qn_op_bias = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .link = link,
     .shape = shape,
     .groups =

@@ -22,7 +22,7 @@ static qn_status check_step(struct qn_shape_call *call, int k)
 {
     const struct qn_chain_attr *attr = call->attr;
     const struct qn_chain_link *step = &attr->step[k];
-    if (step->op < 0 || step->op > QN_CHAIN_MULTIPLY)
+    if (step->op < 0 || step->op >= QN_CHAIN_OPERATIONS)
         return qn_shape_error(call, "step %d: there is no operation %d", k, step->op);
     if (!is_given(call, k, step->a) ||
         (qn_chain_is_binary(step->op) && !is_given(call, k, step->b)))
@@ -72,17 +72,6 @@ enum { READ_INPUT = 1, READ_RESULT = READ_INPUT + QN_CHAIN_INPUTS };
  * arguments or from neither, and both come from the same inputs; but the last result is there. */
 static unsigned needed_inputs(const struct qn_chain_attr *attr, bool *result)
 {
-    static const enum {
-        FROM_NOTHING,
-        FROM_RESULT,
-        FROM_ARGUMENTS
-    } from[] = {
-        [QN_CHAIN_RELU] = FROM_RESULT,    [QN_CHAIN_LEAKY_RELU] = FROM_RESULT,
-        [QN_CHAIN_SIGMOID] = FROM_RESULT, [QN_CHAIN_TANH] = FROM_RESULT,
-        [QN_CHAIN_GELU] = FROM_ARGUMENTS, [QN_CHAIN_GELU_TANH] = FROM_ARGUMENTS,
-        [QN_CHAIN_SILU] = FROM_ARGUMENTS, [QN_CHAIN_SCALE] = FROM_NOTHING,
-        [QN_CHAIN_ADD] = FROM_NOTHING,    [QN_CHAIN_MULTIPLY] = FROM_ARGUMENTS,
-    };
     unsigned inputs[QN_CHAIN_STEP + QN_CHAIN_STEPS] = {0}, needed = 0;
     for (int i = 0; i < QN_CHAIN_INPUTS; i++)
         inputs[i] = 1u << i;
@@ -91,9 +80,10 @@ static unsigned needed_inputs(const struct qn_chain_attr *attr, bool *result)
         const struct qn_chain_link *step = &attr->step[k];
         unsigned *own = &inputs[QN_CHAIN_STEP + k];
         *own = inputs[step->a] | (qn_chain_is_binary(step->op) ? inputs[step->b] : 0);
-        if (k == attr->count - 1 && from[step->op] == FROM_RESULT)
+        const enum qn_chain_needs needs = qn_chain_infos[step->op].needs;
+        if (k == attr->count - 1 && needs == QN_CHAIN_NEEDS_RESULT)
             *result = *own & ~needed;
-        else if (from[step->op] != FROM_NOTHING)
+        else if (needs != QN_CHAIN_NEEDS_NOTHING)
             needed |= *own;
     }
     return needed;
@@ -139,14 +129,12 @@ static void set_program(struct qn_launch *launch, const struct qn_call *call)
     qn_launch_option(launch, "QN_LAST", attr->count - 1);
     for (int k = 0; k < attr->count; k++) {
         const struct qn_chain_link *step = &attr->step[k];
-        const struct {
-            const char *name;
-            int value;
-        } of[] = {{"QN_OP", step->op}, {"QN_A", step->a}, {"QN_B", step->b}};
-        for (int i = 0; i < 3; i++) {
-            snprintf(name, sizeof name, "%s%d", of[i].name, k);
-            qn_launch_option(launch, name, of[i].value);
-        }
+        snprintf(name, sizeof name, "QN_OP%d", k);
+        qn_launch_word(launch, name, qn_chain_infos[step->op].name);
+        snprintf(name, sizeof name, "QN_A%d", k);
+        qn_launch_option(launch, name, step->a);
+        snprintf(name, sizeof name, "QN_B%d", k);
+        qn_launch_option(launch, name, step->b);
     }
     for (int i = 0; i < QN_CHAIN_BIAS; i++) {
         snprintf(name, sizeof name, "I%d", i);
@@ -282,6 +270,7 @@ const struct qn_op qn_op_chain =
         .n_in = QN_CHAIN_INPUTS,
         .n_required = 1,
         .n_out = 1,
+        .batch = {QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY},
         .shape = shape,
         .groups =
             {

@@ -126,6 +126,7 @@ const struct qn_op qn_op_concat = {
     .n_in = QN_CONCAT_INPUTS,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY},
     .shape = shape,
     .groups = {
         {.name = "forward",

@@ -204,6 +204,7 @@ const struct qn_op qn_op_conv2d = {
     .n_in = 4,
     .n_required = 2,
     .n_out = 1,
+    .batch = {[0] = QN_BATCH_MAY, [3] = QN_BATCH_MAY}, /* the images */
     .shape = shape,
     .groups = {
         [QN_CONV2D_FORWARD] = {.name = "forward",

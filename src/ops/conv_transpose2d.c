@@ -177,6 +177,7 @@ const struct qn_op qn_op_conv_transpose2d = {
     .n_in = 3,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .shape = shape,
     .groups = {
         [QN_CONV2D_FORWARD] = {.name = "forward",

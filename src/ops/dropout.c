@@ -76,7 +76,7 @@ const struct qn_op qn_op_dropout = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
-    .samples = true,
+    .batch = {QN_BATCH_MUST},
     .shape = shape,
     .groups =
         {

@@ -106,6 +106,7 @@ void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *co
                                         .n_in = 1,                                                 \
                                         .n_required = 1,                                           \
                                         .n_out = 1,                                                \
+                                        .batch = {QN_BATCH_MAY},                                   \
                                         .shape = qn_elementwise_shape,                             \
                                         .link = link,                                              \
                                         .groups =                                                  \

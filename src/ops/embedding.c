@@ -144,6 +144,7 @@ const struct qn_op qn_op_embedding = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .no_gradient = 1,
     .shape = shape,
     .groups =

@@ -47,6 +47,7 @@ const struct qn_op qn_op_group_norm = {.name = "group_norm",
                                        .n_in = 3,
                                        .n_required = 1,
                                        .n_out = 1,
+                                       .batch = {QN_BATCH_MAY},
                                        .shape = shape,
                                        .groups = QN_ROW_NORM_GROUPS};
 

@@ -52,6 +52,7 @@ const struct qn_op qn_op_leaky_relu = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .link = link,
     .shape = shape,
     .groups = QN_UNARY_GROUPS(forward, backward, {.ref = QN_IN(0), .or_ = QN_OUT(0)}),

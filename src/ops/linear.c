@@ -47,6 +47,7 @@ const struct qn_op qn_op_linear = {
     .n_in = 4,
     .n_required = 2,
     .n_out = 1,
+    .batch = {[0] = QN_BATCH_MAY, [3] = QN_BATCH_MAY}, /* x and the residual */
     .shape = shape,
     .groups =
         {

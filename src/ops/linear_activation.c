@@ -65,6 +65,7 @@ const struct qn_op qn_op_linear_activation = {
     .n_in = 3,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .shape = shape,
     .groups =
         {

@@ -180,21 +180,22 @@ static int products_of(const struct work *w, const struct part *part,
 /* --- costs --- */
 
 /* The last part, where it is a smaller one, fits as the first does. */
-static bool fits(const struct qn_call *call, int group, enum qn_matmul_way way, const char **why)
+static bool fits(const struct qn_call *call, int group, const struct qn_matmul_way *way,
+                 const char **why)
 {
     const struct work w = work_of(call, group);
     const struct part part = part_of(&w, 0);
     struct qn_matmul product[MOST_PRODUCTS];
     const int count = products_of(&w, &part, product);
     for (int i = 0; i < count; i++)
-        if (!qn_matmul_fits(call, &product[i], way, why))
+        if (!way->fits(call, &product[i], why))
             return false;
     return true;
 }
 
 /* Adds the products of a part and its one pass over the logits; the scratch is the most that a
  * product needs. */
-static void add_part(const struct work *w, int64_t first, enum qn_matmul_way way,
+static void add_part(const struct work *w, int64_t first, const struct qn_matmul_way *way,
                      struct qn_cost *cost)
 {
     const struct part part = part_of(w, first);
@@ -202,7 +203,7 @@ static void add_part(const struct work *w, int64_t first, enum qn_matmul_way way
     const int count = products_of(w, &part, product);
     for (int i = 0; i < count; i++) {
         struct qn_cost one = {0};
-        qn_matmul_cost(&w->product, &product[i], way, &one);
+        way->cost(&w->product, &product[i], &one);
         cost->flops += one.flops;
         cost->launches += one.launches;
         cost->scratch = one.scratch > cost->scratch ? one.scratch : cost->scratch;
@@ -210,7 +211,7 @@ static void add_part(const struct work *w, int64_t first, enum qn_matmul_way way
     cost->launches++;
 }
 
-static void cost_of(const struct qn_call *call, int group, enum qn_matmul_way way,
+static void cost_of(const struct qn_call *call, int group, const struct qn_matmul_way *way,
                     struct qn_cost *cost)
 {
     const struct work w = work_of(call, group);
@@ -227,7 +228,7 @@ static void cost_of(const struct qn_call *call, int group, enum qn_matmul_way wa
 /* --- launches --- */
 
 static qn_status emit_part(struct qn_emit *emit, const struct work *w, int64_t first,
-                           enum qn_matmul_way way)
+                           const struct qn_matmul_way *way)
 {
     const struct part part = part_of(w, first);
     const struct qn_cross_entropy_rows rows = {.logits = &part.logits,
@@ -236,21 +237,20 @@ static qn_status emit_part(struct qn_emit *emit, const struct work *w, int64_t f
                                                .first = first,
                                                .classes = w->size.classes,
                                                .labels = LABELS,
-                                               .cpu =
-                                                   way == QN_MATMUL_THIN || way == QN_MATMUL_CPU};
+                                               .cpu = way->cpu};
     struct qn_matmul product[MOST_PRODUCTS];
     const int count = products_of(w, &part, product);
-    QN_TRY(qn_matmul_emit(emit, &w->product, &product[0], way));
+    QN_TRY(way->emit(emit, &w->product, &product[0]));
     if (w->group == FORWARD)
         return qn_cross_entropy_forward_part(emit, &w->product, &rows, &w->known);
     QN_TRY(qn_cross_entropy_backward(emit, &w->product, &rows, &part.logits, 0));
     for (int i = 1; i < count; i++)
-        QN_TRY(qn_matmul_emit(emit, &w->product, &product[i], way));
+        QN_TRY(way->emit(emit, &w->product, &product[i]));
     return QN_OK;
 }
 
 static qn_status emit_group(struct qn_emit *emit, const struct qn_call *call, int group,
-                            enum qn_matmul_way way)
+                            const struct qn_matmul_way *way)
 {
     const struct work w = work_of(call, group);
     for (int64_t first = 0; first < w.size.classes; first += w.size.part)
@@ -274,13 +274,13 @@ static qn_status emit_group(struct qn_emit *emit, const struct qn_call *call, in
     {                                                                                              \
         return emit_group(emit, call, group, way);                                                 \
     }
-VARIANT(forward_thin, FORWARD, QN_MATMUL_THIN)
-VARIANT(forward_cpu, FORWARD, QN_MATMUL_CPU)
-VARIANT(forward_gpu, FORWARD, QN_MATMUL_GPU)
-VARIANT(forward_units, FORWARD, QN_MATMUL_UNITS)
-VARIANT(gradients_cpu, GRADIENTS, QN_MATMUL_CPU)
-VARIANT(gradients_gpu, GRADIENTS, QN_MATMUL_GPU)
-VARIANT(gradients_units, GRADIENTS, QN_MATMUL_UNITS)
+VARIANT(forward_thin, FORWARD, &qn_matmul_thin)
+VARIANT(forward_cpu, FORWARD, &qn_matmul_cpu)
+VARIANT(forward_gpu, FORWARD, &qn_matmul_gpu)
+VARIANT(forward_units, FORWARD, &qn_matmul_units)
+VARIANT(gradients_cpu, GRADIENTS, &qn_matmul_cpu)
+VARIANT(gradients_gpu, GRADIENTS, &qn_matmul_gpu)
+VARIANT(gradients_units, GRADIENTS, &qn_matmul_units)
 
 /* One group makes both gradients, so that the logits are made again once. */
 const struct qn_op qn_op_linear_cross_entropy = {
@@ -289,6 +289,7 @@ const struct qn_op qn_op_linear_cross_entropy = {
     .n_in = 4,
     .n_required = 3,
     .n_out = 1,
+    .batch = {[X] = QN_BATCH_MAY, [LABELS] = QN_BATCH_MAY},
     .no_gradient = 1u << LABELS | 1u << CLASS_WEIGHTS,
     .shape = shape,
     .loss_weight = loss_weight,

@@ -102,6 +102,7 @@ const struct qn_op qn_op_loss = {
     .attr_size = sizeof(struct qn_loss_attr),
     .n_in = 2,
     .n_required = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
     .no_gradient = 1u << 1,
     .shape = shape,
     .loss_weight = loss_weight,

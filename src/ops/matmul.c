@@ -142,23 +142,28 @@ static struct layout layout_of(const struct qn_call *call, const struct qn_matmu
     return layout;
 }
 
-static bool cpu_fits(const struct qn_facts *facts, const char **why)
+static bool cpu_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
+    const struct qn_facts *facts = call->facts;
+    (void)p;
     *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
                        : "the device has too little local memory";
     return facts->cpu &&
            facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
 }
 
-static bool gpu_fits(const struct qn_facts *facts, const char **why)
+static bool gpu_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
+    const struct qn_facts *facts = call->facts;
+    (void)p;
     *why = facts->max_work_group < SIDE * SIDE ? "the device's work-groups are too small"
                                                : "the device has too little local memory";
     return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
 }
 
-static bool blas_fits(const struct qn_facts *facts, const struct qn_matmul *p, const char **why)
+static bool blas_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
+    const struct qn_facts *facts = call->facts;
     *why = !facts->blas                            ? "CLBlast may not be used"
            : facts->max_alloc_bytes > most_of_blas ? "CLBlast counts elements in 32 bits"
                                                    : "CLBlast multiplies two matrices of f32 "
@@ -166,24 +171,6 @@ static bool blas_fits(const struct qn_facts *facts, const struct qn_matmul *p, c
     return facts->blas && facts->max_alloc_bytes <= most_of_blas && p->a->dtype == QN_F32 &&
            p->b->dtype == QN_F32 && p->c->dtype == QN_F32 && batch_of(p) == 1 &&
            !p->epilogue.activation && !p->epilogue.residual;
-}
-
-bool qn_matmul_fits(const struct qn_call *call, const struct qn_matmul *p, enum qn_matmul_way way,
-                    const char **why)
-{
-    switch (way) {
-    case QN_MATMUL_THIN:
-        return qn_matmul_thin_fits(call, p, why);
-    case QN_MATMUL_CPU:
-        return cpu_fits(call->facts, why);
-    case QN_MATMUL_GPU:
-        return gpu_fits(call->facts, why);
-    case QN_MATMUL_UNITS:
-        return qn_matmul_units_fits(call, p, why);
-    case QN_MATMUL_BLAS:
-        return blas_fits(call->facts, p, why);
-    }
-    return false;
 }
 
 static void add_cost_of_parts(const struct layout *layout, int64_t count, struct qn_cost *cost)
@@ -204,8 +191,9 @@ static void add_cost(const struct qn_matmul *p, struct qn_cost *cost)
     cost->flops = 2.0 * (double)count_of(p) * (double)p->k;
 }
 
-static void blas_cost(const struct qn_matmul *p, struct qn_cost *cost)
+static void blas_cost(const struct qn_call *call, const struct qn_matmul *p, struct qn_cost *cost)
 {
+    (void)call;
     add_cost(p, cost);
     cost->launches = p->bias ? 2 : 1;
     memcpy(cost->blas, (const int64_t[]){p->m, p->n, p->k}, sizeof cost->blas);
@@ -219,23 +207,14 @@ static void own_cost(const struct qn_call *call, const struct qn_matmul *p, bool
     add_cost_of_parts(&layout, count_of(p), cost);
 }
 
-void qn_matmul_cost(const struct qn_call *call, const struct qn_matmul *p, enum qn_matmul_way way,
-                    struct qn_cost *cost)
+static void cpu_cost(const struct qn_call *call, const struct qn_matmul *p, struct qn_cost *cost)
 {
-    switch (way) {
-    case QN_MATMUL_THIN:
-        qn_matmul_thin_cost(call, p, cost);
-        return;
-    case QN_MATMUL_UNITS:
-        qn_matmul_units_cost(call, p, cost);
-        return;
-    case QN_MATMUL_BLAS:
-        blas_cost(p, cost);
-        return;
-    case QN_MATMUL_CPU:
-    case QN_MATMUL_GPU:
-        own_cost(call, p, way == QN_MATMUL_CPU, cost);
-    }
+    own_cost(call, p, true, cost);
+}
+
+static void gpu_cost(const struct qn_call *call, const struct qn_matmul *p, struct qn_cost *cost)
+{
+    own_cost(call, p, false, cost);
 }
 
 void qn_matmul_tiled_cost(const struct qn_facts *facts, const struct qn_matmul *p,
@@ -341,8 +320,8 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
     qn_launch_option(launch, "KC", block->k);
 }
 
-static qn_status emit_cpu(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_matmul *p, const struct layout *layout)
+static qn_status launch_cpu(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_matmul *p, const struct layout *layout)
 {
     const struct ending ending = ending_of(call, p, layout);
     const struct qn_operand *residual = ending.epilogue.residual;
@@ -384,8 +363,8 @@ static qn_status emit_tiled(struct qn_emit *emit, const struct qn_call *call,
     return qn_emit_launch(emit, launch);
 }
 
-static qn_status emit_gpu(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_matmul *p, const struct layout *layout)
+static qn_status launch_gpu(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_matmul *p, const struct layout *layout)
 {
     struct qn_launch launch = {
         .program = "matmul_gpu", .kernel = "matmul_gpu", .local = {SIDE, SIDE, 1}};
@@ -408,7 +387,7 @@ static qn_status fill_with_bias(struct qn_emit *emit, const struct qn_call *call
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_blas(struct qn_emit *emit, const struct qn_call *call,
+static qn_status blas_emit(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_matmul *p)
 {
     if (p->bias)
@@ -431,30 +410,25 @@ static qn_status finish(struct qn_emit *emit, const struct qn_call *call, const 
                         &(struct qn_parts){layout->parts, count_of(p), p->c, p->beta, p->epilogue});
 }
 
-static qn_status emit_own(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_matmul *p, bool cpu)
+static qn_status cpu_emit(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p)
 {
-    const struct layout layout = layout_of(call, p, cpu);
-    QN_TRY(cpu ? emit_cpu(emit, call, p, &layout) : emit_gpu(emit, call, p, &layout));
+    const struct layout layout = layout_of(call, p, true);
+    QN_TRY(launch_cpu(emit, call, p, &layout));
     return finish(emit, call, p, &layout);
 }
 
-qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
-                         const struct qn_matmul *p, enum qn_matmul_way way)
+static qn_status gpu_emit(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_matmul *p)
 {
-    switch (way) {
-    case QN_MATMUL_THIN:
-        return qn_matmul_thin_emit(emit, call, p);
-    case QN_MATMUL_UNITS:
-        return qn_matmul_units_emit(emit, call, p);
-    case QN_MATMUL_BLAS:
-        return emit_blas(emit, call, p);
-    case QN_MATMUL_CPU:
-    case QN_MATMUL_GPU:
-        return emit_own(emit, call, p, way == QN_MATMUL_CPU);
-    }
-    return QN_ERR_ARGUMENT;
+    const struct layout layout = layout_of(call, p, false);
+    QN_TRY(launch_gpu(emit, call, p, &layout));
+    return finish(emit, call, p, &layout);
 }
+
+const struct qn_matmul_way qn_matmul_cpu = {cpu_fits, cpu_cost, cpu_emit, .cpu = true};
+const struct qn_matmul_way qn_matmul_gpu = {gpu_fits, gpu_cost, gpu_emit};
+const struct qn_matmul_way qn_matmul_blas = {blas_fits, blas_cost, blas_emit};
 
 qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *p, struct qn_tile tile,

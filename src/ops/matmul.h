@@ -39,24 +39,24 @@ struct qn_column_sums {
     float beta;
 };
 
-enum qn_matmul_way {
-    QN_MATMUL_THIN,  /* CPUs, where one operand is no wider or higher than a vector */
-    QN_MATMUL_CPU,   /* one work-item per work-group, long vectors; the settings above */
-    QN_MATMUL_GPU,   /* work-groups of 256 */
-    QN_MATMUL_UNITS, /* the device's matrix units; qn_matmul_units_settings */
-    QN_MATMUL_BLAS,  /* CLBlast; f32 only */
+/* A way to compute a product. All three functions take facts and setting from the call. */
+struct qn_matmul_way {
+    /* Whether the product can be computed that way on the device; if not, *why says why. */
+    bool (*fits)(const struct qn_call *call, const struct qn_matmul *matmul, const char **why);
+    /* Fills everything in. */
+    void (*cost)(const struct qn_call *call, const struct qn_matmul *matmul, struct qn_cost *cost);
+    /* Uses call->scratch. */
+    qn_status (*emit)(struct qn_emit *emit, const struct qn_call *call,
+                      const struct qn_matmul *matmul);
+    bool cpu; /* one work-item per work-group */
 };
-
-/* Whether the product can be computed that way on the device; if not, *why says why. All three take
- * facts and setting from the call. */
-bool qn_matmul_fits(const struct qn_call *call, const struct qn_matmul *matmul,
-                    enum qn_matmul_way way, const char **why);
-/* Fills everything in. */
-void qn_matmul_cost(const struct qn_call *call, const struct qn_matmul *matmul,
-                    enum qn_matmul_way way, struct qn_cost *cost);
-/* Uses call->scratch. */
-qn_status qn_matmul_emit(struct qn_emit *emit, const struct qn_call *call,
-                         const struct qn_matmul *matmul, enum qn_matmul_way way);
+extern const struct qn_matmul_way
+    qn_matmul_thin,  /* CPUs, where one operand is no wider or higher than a vector */
+    qn_matmul_cpu,   /* long vectors; the settings above */
+    qn_matmul_gpu,   /* work-groups of 256 */
+    qn_matmul_units, /* the device's matrix units; qn_matmul_units_settings */
+    qn_matmul_blas;  /* CLBlast; f32 only */
+extern const char *const qn_matmul_units_settings[];
 
 /* For other kernels in the shape of GPUs, whose work-groups make tiles of the result and take the
  * arguments of matmul_gpu: cost and launches. `launch` has the kernel, the work-group and the
@@ -70,32 +70,17 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_matmul *matmul, struct qn_tile tile,
                                struct qn_launch *launch);
 
-/* Two of the ways, each in a file of its own. */
-extern const char *const qn_matmul_units_settings[];
-bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *matmul,
-                          const char **why);
-void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *matmul,
-                          struct qn_cost *cost);
-qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
-                               const struct qn_matmul *matmul);
-bool qn_matmul_thin_fits(const struct qn_call *call, const struct qn_matmul *matmul,
-                         const char **why);
-void qn_matmul_thin_cost(const struct qn_call *call, const struct qn_matmul *matmul,
-                         struct qn_cost *cost);
-qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_matmul *matmul);
-
 /* The variants of a group that is one product: QN_MATMUL_VARIANTS defines their functions from
  * `product`, which gives a struct qn_matmul for a call; QN_MATMUL_LIST lists them. Those that are
  * ours alone, for products that CLBlast never computes, have OWN in their names. */
 #define QN_MATMUL_OWN_VARIANTS(product)                                                            \
-    QN_MATMUL_VARIANT(product, thin, QN_MATMUL_THIN)                                               \
-    QN_MATMUL_VARIANT(product, cpu, QN_MATMUL_CPU)                                                 \
-    QN_MATMUL_VARIANT(product, gpu, QN_MATMUL_GPU)                                                 \
-    QN_MATMUL_VARIANT(product, units, QN_MATMUL_UNITS)
+    QN_MATMUL_VARIANT(product, thin)                                                               \
+    QN_MATMUL_VARIANT(product, cpu)                                                                \
+    QN_MATMUL_VARIANT(product, gpu)                                                                \
+    QN_MATMUL_VARIANT(product, units)
 #define QN_MATMUL_VARIANTS(product)                                                                \
     QN_MATMUL_OWN_VARIANTS(product)                                                                \
-    QN_MATMUL_VARIANT(product, blas, QN_MATMUL_BLAS)
+    QN_MATMUL_VARIANT(product, blas)
 /* clang-format off */
 #define QN_MATMUL_OWN_LIST(product)                                                                \
     {QN_MATMUL_OWN(product)}
@@ -109,21 +94,21 @@ qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
     {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
      qn_matmul_units_settings}
 /* clang-format on */
-#define QN_MATMUL_VARIANT(product, name, way)                                                      \
-    static bool product##_##name##_fits(const struct qn_call *call, const char **why)              \
+#define QN_MATMUL_VARIANT(product, way)                                                            \
+    static bool product##_##way##_fits(const struct qn_call *call, const char **why)               \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_fits(call, &matmul, way, why);                                            \
+        return qn_matmul_##way.fits(call, &matmul, why);                                           \
     }                                                                                              \
-    static void product##_##name##_cost(const struct qn_call *call, struct qn_cost *cost)          \
+    static void product##_##way##_cost(const struct qn_call *call, struct qn_cost *cost)           \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        qn_matmul_cost(call, &matmul, way, cost);                                                  \
+        qn_matmul_##way.cost(call, &matmul, cost);                                                 \
     }                                                                                              \
-    static qn_status product##_##name##_emit(struct qn_emit *emit, const struct qn_call *call)     \
+    static qn_status product##_##way##_emit(struct qn_emit *emit, const struct qn_call *call)      \
     {                                                                                              \
         const struct qn_matmul matmul = product(call);                                             \
-        return qn_matmul_emit(emit, call, &matmul, way);                                           \
+        return qn_matmul_##way.emit(emit, call, &matmul);                                          \
     }
 
 /* The same for column sums, in the shape of CPUs or of GPUs. */

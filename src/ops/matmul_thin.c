@@ -50,7 +50,7 @@ static struct qn_tile tile_of(const struct qn_facts *facts, const struct qn_matm
     return tile;
 }
 
-bool qn_matmul_thin_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
+static bool fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
     const struct qn_facts *facts = call->facts;
     if (!facts->cpu)
@@ -64,14 +64,13 @@ bool qn_matmul_thin_fits(const struct qn_call *call, const struct qn_matmul *p, 
     return false;
 }
 
-void qn_matmul_thin_cost(const struct qn_call *call, const struct qn_matmul *p,
-                         struct qn_cost *cost)
+static void cost_of(const struct qn_call *call, const struct qn_matmul *p, struct qn_cost *cost)
 {
     const struct thin thin = thin_of(p);
     qn_matmul_tiled_cost(call->facts, &thin.product, tile_of(call->facts, &thin.product), cost);
 }
 
-qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
+static qn_status emit_product(struct qn_emit *emit, const struct qn_call *call,
                               const struct qn_matmul *p)
 {
     const struct thin thin = thin_of(p);
@@ -86,3 +85,5 @@ qn_status qn_matmul_thin_emit(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(&launch, "DEPTH", PACK / rows / (2 * v) * 2 * v);
     return qn_matmul_tiled_emit(emit, call, &thin.product, tile, &launch);
 }
+
+const struct qn_matmul_way qn_matmul_thin = {fits, cost_of, emit_product, .cpu = true};

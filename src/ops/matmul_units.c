@@ -66,7 +66,7 @@ static bool is_oversized(const struct grid *grid, const struct qn_matmul *p)
     return grid > grids && p->m <= smaller.m && p->n <= smaller.n;
 }
 
-bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
+static bool fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
     const struct qn_facts *facts = call->facts;
     const struct grid *grid = &grids[call->setting];
@@ -83,14 +83,13 @@ bool qn_matmul_units_fits(const struct qn_call *call, const struct qn_matmul *p,
     return false;
 }
 
-void qn_matmul_units_cost(const struct qn_call *call, const struct qn_matmul *p,
-                          struct qn_cost *cost)
+static void cost_of(const struct qn_call *call, const struct qn_matmul *p, struct qn_cost *cost)
 {
     qn_matmul_tiled_cost(call->facts, p, tile_of(&grids[call->setting]), cost);
 }
 
-qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
-                               const struct qn_matmul *p)
+static qn_status emit_product(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_matmul *p)
 {
     const struct grid *grid = &grids[call->setting];
     struct qn_launch launch = {
@@ -104,3 +103,5 @@ qn_status qn_matmul_units_emit(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(&launch, "TILES_N", grid->tiles_n);
     return qn_matmul_tiled_emit(emit, call, p, tile_of(grid), &launch);
 }
+
+const struct qn_matmul_way qn_matmul_units = {fits, cost_of, emit_product};

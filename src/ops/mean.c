@@ -20,6 +20,7 @@ const struct qn_op qn_op_mean = {.name = "mean",
                                  .n_in = 1,
                                  .n_required = 1,
                                  .n_out = 1,
+                                 .batch = {QN_BATCH_MAY},
                                  .shape = shape,
                                  .groups = QN_ROW_SUM_GROUPS};
 

@@ -64,6 +64,7 @@ const struct qn_op qn_op_normalize = {
     .n_in = 3,
     .n_required = 3,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .no_gradient = 7,
     .shape = shape,
     .groups =

@@ -89,6 +89,7 @@ const struct qn_op qn_op_reshape = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .view = true,
     .shape = shape,
 };

@@ -49,6 +49,7 @@ const struct qn_op qn_op_scale = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .link = link,
     .shape = shape,
     .groups =

@@ -101,6 +101,7 @@ const struct qn_op qn_op_softmax = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .shape = shape,
     .groups = {{.name = "forward",
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,

@@ -181,6 +181,7 @@ const struct qn_op qn_op_softmax_cross_entropy = {
     .n_in = 3,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
     .no_gradient = 1u << 1 | 1u << 2,
     .shape = shape,
     .loss_weight = loss_weight,

@@ -88,6 +88,7 @@ const struct qn_op qn_op_squared_error = {
     .n_in = 2,
     .n_required = 2,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
     .shape = shape,
     .groups = {{.name = "forward",
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,

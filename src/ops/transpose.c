@@ -240,6 +240,7 @@ const struct qn_op qn_op_transpose = {
     .n_in = 1,
     .n_required = 1,
     .n_out = 1,
+    .batch = {QN_BATCH_MAY},
     .shape = shape,
     .groups =
         {

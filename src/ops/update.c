@@ -2,7 +2,6 @@
 #include "ops/update.h"
 
 #include "base/shape.h"
-#include "ops/common.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,6 +65,16 @@ qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *cal
     memcpy(launch->args, args, sizeof args);
     qn_walk_options(launch, &walk);
     return qn_emit_launch(emit, launch);
+}
+
+qn_status qn_update_adam_shape(struct qn_shape_call *call)
+{
+    return qn_update_shape(call, 2);
+}
+
+void qn_update_adam_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    qn_update_cost(call, 15, cost);
 }
 
 qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool decoupled)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the operators of the update share (internal; bound by the planner): gradient_norm_partial,
- * gradient_norm, gradient_finite, sgd, adam, adamw. No operator.
+ * gradient_norm, gradient_finite and the optimizers. No operator.
  *
  * Parameters lie in blocks: f32 arrays with a table (chunks, 4) of i32. Row k is {first element,
  * elements (at most 4096), flags (bit 0: weight decay applies), 0} of chunk k; what lies between
@@ -12,6 +12,7 @@
 
 #include "op/op.h"
 #include "op/optimizer.h"
+#include "ops/common.h"
 
 bool qn_is_table(const struct qn_operand *operand);
 
@@ -34,8 +35,37 @@ enum { QN_UPDATE_NORMS_ARGS = 5 };
 qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                                  struct qn_launch *launch);
 
-/* Adam; `decoupled`: AdamW (Loshchilov and Hutter 2019). */
+/* What adam and adamw share: moments of the gradient and of its square; `decoupled`: weight decay
+ * shrinks the parameter before the step, else it is added to the gradient. */
+qn_status qn_update_adam_shape(struct qn_shape_call *call);
+void qn_update_adam_cost(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu,
                          bool decoupled);
+
+/* All of the operator `name_`. */
+#define QN_ADAM_OPERATOR(name_, decoupled_)                                                        \
+    static qn_status step_cpu(struct qn_emit *emit, const struct qn_call *call)                    \
+    {                                                                                              \
+        return qn_update_adam(emit, call, true, (decoupled_));                                     \
+    }                                                                                              \
+    static qn_status step_gpu(struct qn_emit *emit, const struct qn_call *call)                    \
+    {                                                                                              \
+        return qn_update_adam(emit, call, false, (decoupled_));                                    \
+    }                                                                                              \
+    const struct qn_op qn_op_##name_ = {                                                           \
+        .name = #name_,                                                                            \
+        .attr_size = sizeof(struct qn_optimizer_attr),                                             \
+        .n_in = 3,                                                                                 \
+        .n_required = 3,                                                                           \
+        .n_out = 1,                                                                                \
+        .shape = qn_update_adam_shape,                                                             \
+        .optimizer = true,                                                                         \
+        .state = {{"exp_avg"}, {"exp_avg_sq"}},                                                    \
+        .groups = {{.name = "step",                                                                \
+                    .phase = QN_PHASE_UPDATE,                                                      \
+                    .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_STATE(0)}, {QN_STATE(1)}},    \
+                    .write = {{QN_OUT(0), QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}},                \
+                    .variant = {{"cpu", qn_fits_cpu, qn_update_adam_cost, step_cpu},               \
+                                {"gpu", qn_fits_row_group, qn_update_adam_cost, step_gpu}}}}}
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "op/optimizer.h"
 #include "plan/plan.h"
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void add_graph(uint64_t *hash, const struct qn_graph *graph)
 static void add_optimizer_settings(uint64_t *hash, const struct qn_plan *plan)
 {
     const struct qn_optimizer_attr attr =
-        qn_optimizer_settings(&plan->params.optimizer, plan->graph->storage == QN_F16);
+        qn_optimizer_settings(&plan->params.optimizer, plan->graphs[0]->storage == QN_F16);
     *hash = qn_hash(*hash, &attr, sizeof attr);
 }
 
@@ -112,15 +112,43 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
     }
 }
 
-/* --- what a search depends on --- */
+/* --- several runs --- */
 
-/* What CLBlast needs is no number among the facts: some products tell devices apart. */
-static void add_blas(uint64_t *hash, const struct qn_facts *facts)
+/* What qn_plan_create makes. */
+static bool is_plain(const struct qn_run_set *runs)
 {
-    add_number(hash, facts->blas_temp_bytes != NULL);
-    for (int64_t side = 16; facts->blas_temp_bytes && side <= 4096; side *= 4)
-        add_number(hash, facts->blas_temp_bytes(facts->blas_device, side, side, side));
+    const struct qn_run_of *first = &runs->run[0], *second = &runs->run[1];
+    return !runs->n_cells && first->what == QN_RUN_TRAIN && !first->whole &&
+           (runs->n_runs == 1 ||
+            (runs->n_runs == 2 && second->what == QN_RUN_EVALUATE && second->graph == 0));
 }
+
+static void add_cell(uint64_t *hash, const struct qn_cell_of *cell)
+{
+    add_text(hash, cell->name);
+    add_number(hash, cell->kind);
+    add_number(hash, cell->gradient >= 0);
+    add_number(hash, cell->operand.shape.dim[0]);
+    *hash = qn_hash(*hash, &cell->first, sizeof cell->first);
+}
+
+/* The graphs, and of programs of several runs what these do. */
+static void add_runs(uint64_t *hash, const struct qn_plan *plan)
+{
+    const struct qn_run_set *runs = &plan->runs;
+    for (int g = 0; g < plan->n_graphs; g++)
+        add_graph(hash, plan->graphs[g]);
+    for (int r = 0; r < runs->n_runs && !is_plain(runs); r++) {
+        add_number(hash, runs->run[r].graph);
+        add_number(hash, runs->run[r].what);
+        add_number(hash, runs->run[r].whole);
+        add_number(hash, runs->run[r].pass);
+    }
+    for (int c = 0; c < runs->n_cells; c++)
+        add_cell(hash, &runs->cell[c]);
+}
+
+/* --- what a search depends on --- */
 
 static void add_facts(uint64_t *hash, const struct qn_facts *facts)
 {
@@ -128,29 +156,29 @@ static void add_facts(uint64_t *hash, const struct qn_facts *facts)
 #define FLAG(name) add_number(hash, facts->name);
 #define INTEGER FLAG
 #define BITS FLAG
+#define NEWER FLAG
 #define WHOLE FLAG
 #define REAL(name) *hash = qn_hash(*hash, &facts->name, sizeof facts->name);
-#define ADD(name, type) type(name)
+#define ADD(name, type, least, most) type(name)
     QN_FACTS_LIST(ADD)
 #undef ADD
 #undef REAL
 #undef WHOLE
+#undef NEWER
 #undef BITS
 #undef INTEGER
 #undef FLAG
-    add_blas(hash, facts);
 }
 
-/* The budget is not among them: a frontier is for all budgets. */
+/* The budget is not among them, since a frontier is for all budgets, nor is the tuning. */
 static void add_params(uint64_t *hash, const struct qn_plan_params *params)
 {
-    const char *texts[] = {params->chosen, params->variants, params->tuning};
+    const char *texts[] = {params->chosen, params->variants, params->optimizer.name};
     for (int i = 0; i < QN_MAX_BATCH_SIZES; i++)
         add_number(hash, params->batch[i]);
     add_number(hash, params->micro_batch);
     add_number(hash, params->recompute);
     add_number(hash, params->effort);
-    add_number(hash, params->optimizer.kind);
     add_number(hash, params->early_updates);
     add_number(hash, params->park);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -163,21 +191,29 @@ static void add_wishes(uint64_t *hash, const struct qn_graph *graph)
         add_number(hash, graph->nodes[n].recompute);
 }
 
-uint64_t qn_plan_question(const struct qn_plan *plan)
+uint64_t qn_plan_training(const struct qn_plan *plan)
 {
     uint64_t hash = QN_HASH_START;
-    add_graph(&hash, plan->graph);
-    add_wishes(&hash, plan->graph);
+    add_runs(&hash, plan);
+    for (int g = 0; g < plan->n_graphs; g++)
+        add_wishes(&hash, plan->graphs[g]);
     add_optimizer_settings(&hash, plan);
-    add_facts(&hash, &plan->facts);
     add_params(&hash, &plan->params);
+    return hash;
+}
+
+uint64_t qn_plan_question(const struct qn_plan *plan)
+{
+    uint64_t hash = qn_plan_training(plan);
+    add_facts(&hash, &plan->facts);
+    add_text(&hash, plan->params.tuning ? plan->params.tuning : "");
     return hash;
 }
 
 uint64_t qn_plan_hash(const struct qn_plan *plan)
 {
     uint64_t hash = QN_HASH_START;
-    add_graph(&hash, plan->graph);
+    add_runs(&hash, plan);
     add_text(&hash, plan->info.optimizer);
     add_optimizer_settings(&hash, plan);
     add_program(&hash, &plan->program);

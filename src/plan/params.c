@@ -3,15 +3,13 @@
  * What was asked of a plan, filled in and checked.
  */
 #include "base/log.h"
+#include "op/optimizer.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Of a buffer or a device: so many that their sums cannot overflow. */
-static const int64_t MOST_BYTES = INT64_C(1) << 48;
 
 #define FILL(field) facts->field = facts->field ? facts->field : defaults.field
 
@@ -28,6 +26,10 @@ void qn_plan_fill_facts(struct qn_facts *facts)
     FILL(global_bytes);
     FILL(max_alloc_bytes);
     FILL(alignment);
+    FILL(blas_rows);
+    FILL(blas_columns);
+    FILL(blas_terms);
+    FILL(blas_side);
     FILL(flops);
     FILL(bytes_per_second);
     FILL(launch_seconds);
@@ -35,16 +37,34 @@ void qn_plan_fill_facts(struct qn_facts *facts)
         facts->max_alloc_bytes -= facts->max_alloc_bytes % facts->alignment;
 }
 
+static const struct range {
+    const char *name;
+    double least, most;
+} ranges[] = {
+#define RANGE(name, type, least, most) {#name, least, most},
+    QN_FACTS_LIST(RANGE)
+#undef RANGE
+};
+
 static qn_status check_facts(const struct qn_log *log, const struct qn_facts *facts)
 {
-    QN_REQUIRE(log,
-               facts->vector_width == 4 || facts->vector_width == 8 || facts->vector_width == 16);
-    QN_REQUIRE(log, facts->compute_units > 0);
-    QN_REQUIRE(log, facts->max_work_group > 0 && facts->local_bytes > 0);
-    QN_REQUIRE(log, facts->global_bytes > 0 && facts->global_bytes <= MOST_BYTES);
-    QN_REQUIRE(log, facts->max_alloc_bytes > 0 && facts->max_alloc_bytes <= MOST_BYTES);
-    QN_REQUIRE(log, facts->alignment > 0 && facts->alignment % (int64_t)sizeof(float) == 0);
-    QN_REQUIRE(log, facts->flops > 0 && facts->bytes_per_second > 0 && facts->launch_seconds > 0);
+    const double values[] = {
+#define VALUE(name, type, least, most) (double)facts->name,
+        QN_FACTS_LIST(VALUE)
+#undef VALUE
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (!(values[i] >= ranges[i].least && values[i] <= ranges[i].most))
+            return qn_fail(log, QN_ERR_ARGUMENT,
+                           "plan: facts: %s: %.15g is not from %.15g to %.15g", ranges[i].name,
+                           values[i], ranges[i].least, ranges[i].most);
+    if (facts->vector_width & (facts->vector_width - 1))
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: facts: vector_width: %d is none of 4, 8, 16",
+                       facts->vector_width);
+    if (facts->alignment % (int64_t)sizeof(float))
+        return qn_fail(log, QN_ERR_ARGUMENT,
+                       "plan: facts: alignment: %" PRId64 " is not a multiple of %zu",
+                       facts->alignment, sizeof(float));
     return QN_OK;
 }
 
@@ -53,9 +73,21 @@ static bool is_share(double value)
     return value >= 0 && value < 1;
 }
 
+static qn_status refuse_optimizer(const struct qn_log *log, const char *name)
+{
+    char known[160] = "";
+    for (int i = 0; qn_optimizer_name(i); i++) {
+        const size_t length = strlen(known);
+        snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
+                 qn_optimizer_name(i));
+    }
+    return qn_fail(log, QN_ERR_ARGUMENT, "plan: there is no optimizer '%s', but %s", name, known);
+}
+
 static qn_status check_optimizer(const struct qn_log *log, const struct qn_plan_params *params)
 {
-    QN_REQUIRE(log, (int)params->optimizer.kind >= 0 && params->optimizer.kind <= QN_ADAMW);
+    if (!qn_optimizer_find(params->optimizer.name))
+        return refuse_optimizer(log, params->optimizer.name);
     QN_REQUIRE(log, is_share(params->optimizer.momentum));
     QN_REQUIRE(log, !params->optimizer.nesterov || params->optimizer.momentum > 0);
     QN_REQUIRE(log, is_share(params->optimizer.beta1) && is_share(params->optimizer.beta2));
@@ -73,6 +105,9 @@ static qn_status check_choices(const struct qn_log *log, const struct qn_plan_pa
 
 static qn_status check_batches(const struct qn_log *log, const struct qn_plan_params *params)
 {
+    if (params->micro_batch < 0)
+        return qn_fail(log, QN_ERR_ARGUMENT, "plan: micro-batch %" PRId64 " is below 1",
+                       params->micro_batch);
     if (params->batch[0] <= 0)
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: the effective batch must be at least 1");
     for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
@@ -86,8 +121,6 @@ static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *gra
                                    const struct qn_plan_params *params)
 {
     int64_t group = qn_graph_batch_group(graph), size = params->micro_batch;
-    if (size < 0)
-        return qn_fail(log, QN_ERR_ARGUMENT, "plan: micro-batch %" PRId64 " is below 1", size);
     if (group < 0)
         return qn_fail(log, QN_ERR_ARGUMENT, "plan: the groups of batch norm have no common size");
     if (size % group && size < qn_largest_batch(params))
@@ -98,24 +131,45 @@ static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *gra
     return QN_OK;
 }
 
-static bool is_node(const qn_graph *graph, const char *name, size_t length)
+/* The operator of that name; NULL: there is none. */
+static struct qn_node *node_of(const qn_graph *graph, const char *name, size_t length)
 {
     for (int n = 0; n < graph->n_nodes; n++)
         if (graph->nodes[n].kind == QN_NODE_OPERATOR && strlen(graph->nodes[n].name) == length &&
             strncmp(graph->nodes[n].name, name, length) == 0)
+            return &graph->nodes[n];
+    return NULL;
+}
+
+static bool is_node(const struct qn_plan *plan, const char *name, size_t length)
+{
+    for (int g = 0; g < plan->n_graphs; g++)
+        if (node_of(plan->graphs[g], name, length))
             return true;
     return false;
 }
 
-static qn_status check_chosen(const struct qn_log *log, const qn_graph *graph, const char *chosen)
+static qn_status check_chosen(const struct qn_plan *plan)
 {
-    for (const char *at = chosen; at && *at;) {
+    for (const char *at = plan->params.chosen; at && *at;) {
         size_t word = strcspn(at, ",");
-        if (!is_node(graph, at, word))
-            return qn_fail(log, QN_ERR_ARGUMENT, "plan: no node is called %.*s", (int)word, at);
+        if (!is_node(plan, at, word))
+            return qn_fail(&plan->log, QN_ERR_ARGUMENT, "plan: no node is called %.*s", (int)word,
+                           at);
         at += word + (at[word] == ',');
     }
     return QN_OK;
+}
+
+void qn_plan_mark_chosen(qn_graph *graph, const char *chosen)
+{
+    for (const char *at = chosen; at && *at;) {
+        size_t word = strcspn(at, ",");
+        struct qn_node *node = node_of(graph, at, word);
+        if (node)
+            node->recompute = true;
+        at += word + (at[word] == ',');
+    }
 }
 
 static bool has_variant(const struct qn_op *op, const char *wish, size_t length)
@@ -157,24 +211,19 @@ static qn_status check_variants(const struct qn_log *log, const char *variants)
     return QN_OK;
 }
 
-static qn_status check_graph(const struct qn_log *log, const qn_graph *graph)
+qn_status qn_plan_check_graphs(const struct qn_plan *plan)
 {
-    if (graph->status != QN_OK)
-        return qn_fail(log, graph->status, "%s", graph->error);
-    if (!graph->n_losses)
-        return qn_fail(log, QN_ERR_ARGUMENT, "plan: the graph has no loss (qn_loss)");
-    return QN_OK;
+    for (int g = 0; g < plan->n_graphs; g++)
+        QN_TRY(check_micro_batch(&plan->log, plan->graphs[g], &plan->params));
+    return check_chosen(plan);
 }
 
-qn_status qn_plan_check(const struct qn_log *log, const qn_graph *graph,
-                        const struct qn_facts *facts, const struct qn_plan_params *params)
+qn_status qn_plan_check(const struct qn_log *log, const struct qn_facts *facts,
+                        const struct qn_plan_params *params)
 {
-    QN_TRY(check_graph(log, graph));
     QN_TRY(check_facts(log, facts));
     QN_TRY(check_choices(log, params));
     QN_TRY(check_optimizer(log, params));
     QN_TRY(check_batches(log, params));
-    QN_TRY(check_micro_batch(log, graph, params));
-    QN_TRY(check_chosen(log, graph, params->chosen));
     return check_variants(log, params->variants);
 }

@@ -3,11 +3,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "plan/improve.h"
-#include "plan/search.h"
-#include "plan/seconds.h"
+#include "plan/search/improve.h"
+#include "plan/search/search.h"
+#include "plan/cost/seconds.h"
 #include "plan/stored.h"
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
+#include "plan/runs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ void qn_plan_destroy(qn_plan **plan)
 {
     if (!plan || !*plan)
         return;
-    qn_graph_destroy(&(*plan)->graph);
+    for (int g = 0; g < (*plan)->n_graphs; g++)
+        qn_graph_destroy(&(*plan)->graphs[g]);
     qn_arena_free(&(*plan)->arena);
     free(*plan);
     *plan = NULL;
@@ -63,7 +65,7 @@ const qn_plan_params *qn_plan_settings(const qn_plan *plan)
 static bool copy_texts(struct qn_plan *plan)
 {
     const char **texts[] = {&plan->params.chosen, &plan->params.variants, &plan->params.tuning,
-                            &plan->params.cache_dir};
+                            &plan->params.cache_dir, &plan->params.optimizer.name};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i] && !(*texts[i] = qn_arena_strdup(&plan->arena, *texts[i])))
             return false;
@@ -96,23 +98,59 @@ static void sum_tags(struct qn_plan *plan)
     plan->info.bytes_by_tag[QN_TAG_SCRATCH] += plan->program.blas_temp;
 }
 
-static double parked_seconds(const struct qn_program *program, int phase)
+/* --- seconds of one update of the largest batch, in some of its tasks --- */
+
+typedef bool task_kind(const struct qn_task *task);
+
+static bool is_parking(const struct qn_task *task)
+{
+    return qn_task_parks(task);
+}
+
+static bool is_measured(const struct qn_task *task)
+{
+    return task->measured;
+}
+
+static bool is_computing(const struct qn_task *task)
+{
+    return task->kind == QN_TASK_GROUP || qn_task_parks(task);
+}
+
+static double phase_seconds(const struct qn_program *program, int phase, task_kind *counts)
 {
     double seconds = 0;
     for (int i = 0; phase >= 0 && i < program->phases[phase].n_steps; i++) {
         const struct qn_phase_run *run = &program->phases[phase];
         const struct qn_task *task = &run->problem->tasks[run->steps[i].task];
-        seconds += qn_task_parks(task) ? task->seconds : 0;
+        seconds += counts(task) ? task->seconds : 0;
     }
     return seconds;
+}
+
+static double update_seconds(const struct qn_program *program, task_kind *counts)
+{
+    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    double seconds = phase_seconds(program, program->update, counts);
+    for (int r = 0; r < QN_MAX_RUNS; r++)
+        seconds += phase_seconds(program, cycle->runs[r].first, counts) +
+                   (double)(cycle->micro_steps - 1) *
+                       phase_seconds(program, cycle->runs[r].later, counts) +
+                   phase_seconds(program, cycle->runs[r].rest, counts);
+    return seconds;
+}
+
+static double measured_share(const struct qn_program *program)
+{
+    const double all = update_seconds(program, is_computing);
+    return all > 0 ? update_seconds(program, is_measured) / all : 0;
 }
 
 /* Of point `chosen` of the frontier. */
 static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
-    static const char *const optimizers[] = {"sgd", "adam", "adamw"};
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
-    const struct qn_phase_run *micro = &plan->program.phases[0];
+    const struct qn_phase_run *micro = qn_program_main(&plan->program);
     const struct qn_frontier *all = &plan->frontier;
     plan->info = (struct qn_plan_info){
         .budget_bytes = plan->params.budget,
@@ -129,33 +167,44 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
         .early_updates = all->points[chosen].early,
         .parked_bytes = plan->program.host_bytes,
-        .parked_seconds =
-            parked_seconds(&plan->program, cycle->first) +
-            (double)(cycle->micro_steps - 1) * parked_seconds(&plan->program, cycle->later) +
-            parked_seconds(&plan->program, cycle->rest),
+        .parked_seconds = update_seconds(&plan->program, is_parking),
+        .measured_share = measured_share(&plan->program),
         .pools = plan->placement.n_pools,
-        .optimizer = optimizers[plan->params.optimizer.kind],
+        .optimizer = plan->persist.optimizer->name,
     };
     plan->info.hash = qn_plan_hash(plan);
     sum_tags(plan);
 }
 
-/* A way to train: with updates after the cycle, or early; with all values on the device, or some
- * parked. What one may do with parking it may do without, but the search would not find all of that
- * again among so much more. */
+/* The ways to train, in the order in which they are searched: with updates after the cycle, or
+ * early; with all values on the device, or some parked. A plan without parked values is also one of
+ * the way that parks, but the search would not find every such plan again among so many more. */
+static const struct strategy {
+    bool early, park;
+} strategies[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
 struct way {
     struct qn_lowering how;
     struct qn_persist persist;
-    struct qn_lists lists;
+    struct qn_lists *lists; /* by run */
 };
-enum { MOST_WAYS = 4 };
+enum { MOST_WAYS = sizeof strategies / sizeof *strategies };
 
-/* Early updates need the whole gradient of a parameter after one micro-step, and a loss scale that
- * no other gradient decides. */
+static bool trains_last(const struct qn_run_set *runs)
+{
+    bool trains = false;
+    for (int r = 0; r < runs->n_runs; r++)
+        trains = runs->run[r].pass < 0 ? trains : qn_run_trains(&runs->run[r]);
+    return trains;
+}
+
+/* Early updates need the whole gradient of a parameter after one repetition of one run, no run
+ * after it that reads parameters, and a loss scale that no other gradient decides. */
 static bool may_update_early(const struct qn_plan *plan)
 {
     const struct qn_plan_params *params = &plan->params;
-    return params->early_updates && plan->graph->storage != QN_F16 &&
+    return params->early_updates && plan->graphs[0]->storage != QN_F16 && !plan->runs.zeroed &&
+           trains_last(&plan->runs) &&
            (!params->micro_batch || params->micro_batch >= qn_largest_batch(params));
 }
 
@@ -167,18 +216,22 @@ static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning,
                               .facts = &plan->facts,
                               .params = &plan->params,
                               .log = &plan->log,
-                              .tuning = tuning};
+                              .tuning = tuning,
+                              .kept = qn_tuning_kept(tuning, qn_plan_training(plan))};
     *count = 0;
-    if (!qn_seconds_calibrate(tuning, &plan->facts, &plan->arena, &how.calibration))
+    if (!qn_seconds_calibrate(tuning, &plan->facts, &plan->arena, &how.calibration) ||
+        !qn_seconds_must_gain(tuning, &plan->arena, &how.must_gain))
         return qn_fail(&plan->log, QN_ERR_MEMORY, "plan: out of host memory");
-    for (int park = 0; park <= plan->params.park; park++)
-        for (int early = 0; early <= may_update_early(plan); early++) {
-            struct way *way = &ways[(*count)++];
-            way->how = how;
-            way->how.early = early;
-            way->how.park = park;
-            QN_TRY(qn_persist_make(&way->how, plan->graph, &way->persist));
-        }
+    for (const struct strategy *s = strategies; s < strategies + MOST_WAYS; s++) {
+        if ((s->early && !may_update_early(plan)) || (s->park && !plan->params.park))
+            continue;
+        struct way *way = &ways[(*count)++];
+        way->how = how;
+        way->how.early = s->early;
+        way->how.park = s->park;
+        QN_TRY(qn_persist_make(&way->how, (const qn_graph *const *)plan->graphs, plan->n_graphs,
+                               &plan->runs, &way->persist));
+    }
     return QN_OK;
 }
 
@@ -196,8 +249,13 @@ static qn_status search(struct qn_plan *plan, struct way *ways, int count)
     plan->frontier = (struct qn_frontier){.count = 0};
     for (int i = 0; i < count; i++) {
         struct way *way = &ways[i];
-        QN_TRY(qn_lists_find(&way->how, &way->persist, &way->lists));
-        way->how.lists = &way->lists;
+        const int runs = way->persist.runs.n_runs;
+        way->lists = qn_arena_new(&plan->arena, struct qn_lists, (size_t)runs);
+        if (!way->lists)
+            return qn_fail(&plan->log, QN_ERR_MEMORY, "plan: out of host memory");
+        for (int r = 0; r < runs; r++)
+            QN_TRY(qn_lists_find(&way->how, &way->persist, r, &way->lists[r]));
+        way->how.lists = way->lists;
         QN_TRY(qn_search(&way->how, &way->persist, &plan->frontier));
     }
     qn_stored_save(plan);
@@ -219,36 +277,37 @@ static qn_status build(struct qn_plan *plan, const struct way *way, int chosen,
     return QN_OK;
 }
 
-/* What was stored is taken if it is what it says. */
+/* What was stored is taken if it is what it says. Where nothing fits, the smallest point shows
+ * that; it is the one to be told of. */
 static bool build_stored(struct qn_plan *plan, const struct way *ways, int count)
 {
     static const struct qn_log silent;
-    if (!qn_stored_load(plan, &plan->frontier))
+    if (!qn_stored_load(plan, &plan->frontier) || !plan->frontier.count)
         return false;
-    const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
-    const struct way *way =
-        chosen >= 0 ? way_of(ways, count, &plan->frontier.points[chosen]) : NULL;
-    return way && build(plan, way, chosen, &silent) == QN_OK &&
-           plan->info.peak_bytes == plan->frontier.points[chosen].bytes;
+    const int fitting = qn_frontier_find(&plan->frontier, plan->params.budget);
+    const int point = fitting < 0 ? 0 : fitting;
+    const struct way *way = way_of(ways, count, &plan->frontier.points[point]);
+    return way && build(plan, way, point, &silent) == QN_OK &&
+           plan->info.peak_bytes == plan->frontier.points[point].bytes;
 }
 
 static qn_status search_and_build(struct qn_plan *plan, const struct qn_tuning *tuning,
                                   int64_t *smallest)
 {
     struct way ways[MOST_WAYS];
-    int count, chosen;
+    int count;
     QN_TRY(open_ways(plan, tuning, ways, &count));
     const bool stored = build_stored(plan, ways, count);
     if (!stored)
         QN_TRY(search(plan, ways, count));
     if (smallest)
         *smallest = plan->frontier.count ? plan->frontier.points[0].bytes : 0;
-    if (stored)
-        return QN_OK;
-    chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
-    return chosen < 0 ? refuse(plan)
-                      : build(plan, way_of(ways, count, &plan->frontier.points[chosen]), chosen,
-                              &plan->log);
+    const int chosen = qn_frontier_find(&plan->frontier, plan->params.budget);
+    if (chosen < 0)
+        return refuse(plan);
+    return stored ? QN_OK
+                  : build(plan, way_of(ways, count, &plan->frontier.points[chosen]), chosen,
+                          &plan->log);
 }
 
 static qn_status make(struct qn_plan *plan, int64_t *smallest)
@@ -262,34 +321,59 @@ static qn_status make(struct qn_plan *plan, int64_t *smallest)
     return status;
 }
 
-qn_status qn_plan_create(qn_plan **out, const qn_graph *graph, const qn_facts *facts,
-                         const qn_plan_params *params, int64_t *smallest)
+/* Of a plan that has its log, facts and params. */
+static qn_status make_from(struct qn_plan *plan, const qn_run_list *list, int64_t *smallest)
+{
+    if (!copy_texts(plan))
+        return qn_fail(&plan->log, QN_ERR_MEMORY, "plan: out of host memory");
+    QN_TRY(qn_plan_check(&plan->log, &plan->facts, &plan->params));
+    QN_TRY(qn_runs_make(plan, list));
+    QN_TRY(qn_plan_check_graphs(plan));
+    return make(plan, smallest);
+}
+
+static qn_status create(qn_plan **out, const struct qn_log *log, const qn_run_list *list,
+                        const qn_facts *facts, const qn_plan_params *params, int64_t *smallest)
+{
+    struct qn_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
+    plan->log = *log;
+    plan->facts = *facts;
+    qn_plan_fill_facts(&plan->facts);
+    plan->params = *params;
+    if (!plan->params.budget)
+        plan->params.budget = plan->facts.global_bytes / 4 * 3;
+    const qn_status status = make_from(plan, list, smallest);
+    if (status != QN_OK)
+        qn_plan_destroy(&plan);
+    *out = plan;
+    return status;
+}
+
+qn_status qn_plan_create_runs(qn_plan **out, const qn_run_list *list, const qn_facts *facts,
+                              const qn_plan_params *params, int64_t *smallest)
 {
     if (smallest)
         *smallest = 0;
     if (out)
         *out = NULL;
-    if (!out || !graph)
-        return QN_ERR_ARGUMENT;
-    const struct qn_log *log = &graph->log;
+    QN_REQUIRE(NULL, out && list && list->runs && list->n_runs >= 1 && list->runs[0].graph);
+    const struct qn_log *log = &list->runs[0].graph->log;
     QN_REQUIRE(log, facts && params);
-    struct qn_facts filled = *facts;
-    qn_plan_fill_facts(&filled);
-    QN_TRY(qn_plan_check(log, graph, &filled, params));
-    struct qn_plan *plan = calloc(1, sizeof *plan);
-    if (!plan)
-        return qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
-    plan->log = *log;
-    plan->facts = filled;
-    plan->params = *params;
-    if (!plan->params.budget)
-        plan->params.budget = filled.global_bytes / 4 * 3;
-    plan->graph = qn_graph_clone(graph);
-    qn_status status = plan->graph && qn_graph_fuse(plan->graph) && copy_texts(plan)
-                           ? make(plan, smallest)
-                           : qn_fail(log, QN_ERR_MEMORY, "plan: out of host memory");
-    if (status != QN_OK)
-        qn_plan_destroy(&plan);
-    *out = plan;
-    return status;
+    return create(out, log, list, facts, params, smallest);
+}
+
+qn_status qn_plan_create(qn_plan **out, const qn_graph *graph, const qn_facts *facts,
+                         const qn_plan_params *params, int64_t *smallest)
+{
+    const qn_run runs[] = {{.name = "training", .graph = graph},
+                           {.name = "evaluation", .graph = graph, .what = QN_RUN_EVALUATE}};
+    const qn_run_list list = {.runs = runs, .n_runs = graph && graph->n_outputs ? 2 : 1};
+    if (smallest)
+        *smallest = 0;
+    if (out)
+        *out = NULL;
+    QN_REQUIRE(NULL, graph);
+    return qn_plan_create_runs(out, &list, facts, params, smallest);
 }

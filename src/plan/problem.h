@@ -28,29 +28,87 @@ struct qn_value {
     int64_t host_bytes;   /* of a copy in host memory, which has no bytes on the device; else 0 */
 };
 
-enum { QN_MAX_BLOCKS = 16, QN_MAX_SLOTS = 2, QN_CHUNK = 4096 };
+enum { QN_MAX_BLOCKS = 16, QN_CHUNK = 4096 };
 
 /* Trainable parameters that one optimizer launch updates; its parts lie in `parameters` as in
- * `gradients` and the optimizer's slots, at the same offsets. Of early updates only the storage is
- * shared: each parameter is updated alone, and its gradient stands alone. */
+ * `gradients`, at the same offsets; the optimizer's states follow from them by op->state. Of early
+ * updates only the storage is shared: each parameter is updated alone, and its gradient stands
+ * alone. */
 struct qn_block {
-    int parameters, gradients, slots[QN_MAX_SLOTS], table; /* values; -1: does not exist */
+    int parameters, gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
     int chunks, first_chunk; /* of QN_CHUNK elements at most; first in the list of all blocks */
+};
+
+/* A parameter, whichever graphs use it. */
+struct qn_parameter {
+    const struct qn_node *node; /* of the first graph that has it */
+    bool trainable;             /* not frozen, and some loss reaches it */
+    int value, gradient;        /* gradient -1: not trainable */
+    int block;                  /* of persist->blocks; -1: not trainable */
+    int first_chunk, chunks;    /* of a trainable one, in the list of all blocks' chunks */
+};
+
+/* A moving value of an operator: running averages. The same node in several graphs has one. */
+struct qn_moving {
+    const struct qn_node *node; /* of the first graph that has it */
+    int index;                  /* of node->op->state */
+    int value, gather;          /* gather -1: nothing is gathered for it */
+};
+
+/* Which persistent values the nodes of a graph are. */
+struct qn_bound {
+    const struct qn_graph *graph;
+    int *parameter;                                      /* by node: of persist->parameters; -1 */
+    int *leaf;                                           /* by node: a parameter's or constant's */
+    int *gradient;                                       /* by node: a trainable parameter's */
+    int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
+};
+
+/* A run of the program. */
+struct qn_run_of {
+    const char *name;
+    int graph; /* of persist->graphs */
+    qn_run_what what;
+    bool whole; /* once a cycle */
+    int pass;   /* runs of one pass are alternatives; -1: no part of the cycle */
+};
+
+/* A cell of the program, and its persistent values. */
+struct qn_cell_of {
+    const char *name;
+    qn_cell_kind kind;
+    struct qn_operand operand; /* of a cell of samples the batch is still symbolic */
+    double first;
+    int value, gradient; /* gradient -1: none is wanted */
+    int slot; /* of the control block's positions */
+};
+
+/* The runs and cells that a plan was asked for. */
+struct qn_run_set {
+    struct qn_run_of run[QN_MAX_RUNS];
+    int n_runs;
+    struct qn_cell_of cell[QN_MAX_CELLS];
+    int n_cells;
+    bool zeroed; /* several runs have a backward pass, or micro-steps may leave it out: accumulators
+                    of the cycle begin with zeros, to which all add; else the first micro-step
+                    writes them */
 };
 
 /* What stays on the device from update to update, the same for every batch size. */
 struct qn_persist {
-    const struct qn_graph *graph;
+    struct qn_bound *graphs;
+    int n_graphs;
+    struct qn_run_set runs;
     struct qn_value *values;
     int n_values;
-    bool *trainable; /* by node: a parameter that is not frozen and that some loss reaches */
-    int *leaf;       /* by node: value of a parameter or constant; -1 */
-    int *gradient;   /* by node: value of a trainable parameter's gradient; -1 */
-    int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
+    struct qn_parameter *parameters;
+    struct qn_moving *moving;
+    int n_parameters, n_moving;
+    const struct qn_op *optimizer;
+    const struct qn_optimizer_attr *settings; /* of the optimizer */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;
     int n_chunks; /* of all blocks */
-    int *chunk;   /* by node: number of a trainable parameter's first chunk in the list of all */
     int control;  /* value of the control block */
     bool early;   /* parameters are updated in the micro-step, as their gradients complete */
     int norms;    /* value of early updates: the norms of all chunks; -1 */
@@ -90,11 +148,13 @@ struct qn_task {
     int64_t scratch; /* bytes */
     int64_t blas_temp;
     double flops, bytes, seconds;
-    bool measured; /* the seconds; else estimated */
+    bool measured; /* the seconds, at this very batch; else they are a guess with a margin */
 };
 
 struct qn_problem {
     const struct qn_persist *persist;
+    const struct qn_bound *bound; /* its graph */
+    int run;                      /* of persist->runs; -1: the update, or the start of a cycle */
     const struct qn_facts *facts;
     int64_t batch;
     struct qn_value *values; /* the persistent ones first, under their own numbers */
@@ -119,7 +179,9 @@ struct qn_lowering {
     const struct qn_tuning *tuning; /* what params->tuning says; NULL: nothing */
     double calibration; /* what estimated seconds are multiplied with to go with measured ones; 0:
                            nothing was measured */
-    const struct qn_lists *lists; /* candidates of local search (improve.h); NULL: none */
+    int64_t kept;       /* micro-batch that is left only for a gain; 0: none */
+    double must_gain;   /* so many times as fast another has to be, 1 or more */
+    const struct qn_lists *lists; /* candidates of local search (improve.h), by run; NULL: none */
     bool early;                   /* lay out what is persistent for early updates */
     bool park;                    /* add stores and fetches */
     bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
@@ -133,24 +195,60 @@ int64_t qn_largest_batch(const struct qn_plan_params *params);
  * worked out at this one. */
 int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph);
 
-/* Lays out what is persistent. QN_ERR_MEMORY names a tensor above the largest allocation. */
-qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *graph,
-                          struct qn_persist *persist);
+/* Samples that the micro-batch must be a multiple of, for every graph; -1 when that does not fit.
+ */
+int64_t qn_persist_batch_group(const struct qn_persist *persist);
 
-/* The block of a trainable parameter, and how many chunks the parameter has. */
-const struct qn_block *qn_block_of(const struct qn_persist *persist, int node);
-int qn_chunks_of(const struct qn_persist *persist, int node);
+/* Lays out what is persistent of graphs that share parameters and state by name. QN_ERR_MEMORY
+ * names a tensor above the largest allocation; QN_ERR_SHAPE one that two graphs describe
+ * differently. */
+qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *const *graphs,
+                          int n_graphs, const struct qn_run_set *runs, struct qn_persist *persist);
+
+/* Whether the run goes backward; whether some run of the program does. */
+static inline bool qn_run_trains(const struct qn_run_of *run)
+{
+    return run->what == QN_RUN_TRAIN || run->what == QN_RUN_BACKWARD;
+}
+bool qn_runs_train(const struct qn_run_set *runs);
+
+/* The number of a problem's graph. */
+static inline int qn_graph_of(const struct qn_problem *problem)
+{
+    return (int)(problem->bound - problem->persist->graphs);
+}
+
+/* The graph of a run. */
+static inline const struct qn_graph *qn_run_graph(const struct qn_persist *persist, int run)
+{
+    return persist->graphs[persist->runs.run[run].graph].graph;
+}
+
+/* The cell of that name, or NULL. */
+const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char *name);
+/* Sets used[node] for what a repetition of the run computes. */
+void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,
+                 const struct qn_graph *graph, bool *used);
+
+/* Elements or rows of an optimizer's state that belong to a parameter: `first` and `count` of its
+ * dimension 0. */
+struct qn_state_part {
+    int64_t first, count;
+};
+struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
+                                      const struct qn_parameter *parameter, int state);
 
 /* The rows of a block's table (ops/update.h says what they mean): block->chunks of them. Of early
  * updates they count elements from the beginning of their parameter. */
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
                     int32_t (*table)[4]);
 
-/* Lowers a training micro-step, an evaluation, or the update. */
-qn_status qn_lower_training(const struct qn_lowering *how, const struct qn_persist *persist,
-                            int64_t batch, struct qn_problem *problem);
-qn_status qn_lower_evaluation(const struct qn_lowering *how, const struct qn_persist *persist,
-                              int64_t batch, struct qn_problem *problem);
+/* Lowers one repetition of a run over so many samples, the start of a cycle (of zeroed programs),
+ * or the update. */
+qn_status qn_lower_run(const struct qn_lowering *how, const struct qn_persist *persist, int run,
+                       int64_t batch, struct qn_problem *problem);
+qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist *persist,
+                         struct qn_problem *problem);
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,
                           struct qn_problem *problem);
 
@@ -159,10 +257,6 @@ qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist
  * accumulators of the cycle are written, not added to. */
 void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
                   struct qn_call *call);
-
-/* Picks the variant and fills in the costs of a task. */
-qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *problem,
-                        struct qn_task *task);
 
 /* What the task does, for people: the name of its group, or "upload". */
 static inline const char *qn_task_does(const struct qn_task *task)

@@ -107,9 +107,10 @@ static void pass_point(struct tape *tape, struct qn_point *point, struct qn_choi
     PASS(tape, park);
     PASS(tape, point->parked);
     pass_name(tape, &point->largest_step);
-    pass_candidates(tape, &choices->micro);
-    for (int r = 0; r < QN_MOST_RESTS; r++)
-        pass_candidates(tape, &choices->rest[r]);
+    PASS(tape, choices->n_parts);
+    choices->parts = room(tape, choices->parts, choices->n_parts, sizeof *choices->parts);
+    for (int p = 0; !tape->failed && p < choices->n_parts; p++)
+        pass_candidates(tape, &choices->parts[p]);
     point->early = early;
     point->park = park;
     choices->micro_batch = point->micro_batch;
@@ -124,8 +125,10 @@ static bool read_point(struct tape *tape, const struct qn_plan_params *params,
     if (!choices)
         return false;
     pass_point(tape, point, choices);
+    choices->limits = &point->bytes; /* of one choice the name does not matter */
+    choices->n_limits = 1;
     point->choices = choices;
-    return !tape->failed && choices->micro.count == 1 && point->micro_batch > 0 &&
+    return !tape->failed && point->micro_batch > 0 &&
            point->micro_batch <= qn_largest_batch(params);
 }
 
@@ -145,13 +148,13 @@ static bool read_frontier(struct tape *tape, const struct qn_plan_params *params
 /* The point with the candidates that its program runs, and no others. */
 static void write_point(struct tape *tape, struct qn_point point)
 {
-    const struct qn_candidate *micro = &point.choices->micro.items[point.candidate];
-    struct qn_candidate own, rests[QN_MOST_RESTS];
-    struct qn_choices few = {.micro = {&own, 1}};
-    own = *micro;
-    for (int r = 0; r < QN_MOST_RESTS && point.choices->rest[r].count; r++) {
-        rests[r] = *qn_choices_rest(point.choices, r, micro->peak);
-        few.rest[r] = (struct qn_candidates){&rests[r], 1};
+    const struct qn_choices *all = point.choices;
+    struct qn_candidate own[QN_MOST_PARTS];
+    struct qn_candidates parts[QN_MOST_PARTS];
+    struct qn_choices few = {.parts = parts, .n_parts = all->n_parts};
+    for (int p = 0; p < all->n_parts; p++) {
+        own[p] = *qn_choices_pick(all, p, point.candidate);
+        parts[p] = (struct qn_candidates){&own[p], 1};
     }
     pass_point(tape, &point, &few);
 }

@@ -4,6 +4,7 @@
  * moves through the host, so that the buffers of both plans never stand on the device together.
  */
 #include "base/log.h"
+#include "plan/runs.h"
 #include "run/trainer.h"
 
 #include <stdlib.h>
@@ -92,16 +93,16 @@ static qn_status move_to(struct qn_trainer *trainer, const struct qn_plan *plan)
 
 qn_status qn_trainer_set_budget(qn_trainer *trainer, int64_t budget)
 {
-    if (!trainer)
-        return QN_ERR_ARGUMENT;
-    if (trainer->failed)
-        return trainer->failed;
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(qn_trainer_failure(trainer));
     QN_REQUIRE(&trainer->log, budget > 0);
     qn_plan_params params = trainer->plan->params;
+    struct qn_runs_again again;
     qn_plan *plan;
     params.budget = budget;
     params.early_updates &= !(trainer->params.clip > 0);
-    QN_TRY(qn_plan_create(&plan, trainer->plan->graph, &trainer->plan->facts, &params, NULL));
+    qn_runs_again(trainer->plan, &again);
+    QN_TRY(qn_plan_create_runs(&plan, &again.list, &trainer->plan->facts, &params, NULL));
     qn_status status = qn_trainer_check(trainer, qn_device_finish(trainer->device));
     if (status == QN_OK)
         status = move_to(trainer, plan);

@@ -14,12 +14,13 @@
 #define QN_CHECKSUM_FILE "checksums.txt"
 #define QN_UPDATE_PREFIX "update-" /* of a checkpoint's folder, then digits */
 
-enum { QN_CHECKPOINT_VERSION = 1, QN_PATH_BYTES = 4096, QN_NAME_BYTES = 64, QN_UPDATE_DIGITS = 8 };
+enum { QN_CHECKPOINT_VERSION = 2, QN_PATH_BYTES = 4096, QN_NAME_BYTES = 64, QN_UPDATE_DIGITS = 8 };
 
 /* Counters that the device keeps from update to update. */
 struct qn_counters {
     float loss_scale;
     uint32_t good_updates, applied;
+    int64_t ring_rows[QN_MAX_CELLS]; /* stored in each ring, in the order of the plan's cells */
 };
 
 struct qn_checkpoint {
@@ -29,14 +30,12 @@ struct qn_checkpoint {
     struct qn_counters counters;
 };
 
-/* PyTorch's name of an optimizer's slot: "exp_avg". */
-const char *qn_optimizer_slot_name(enum qn_optimizer_kind kind, int slot);
-
 /* A list of tensors to save or restore: where each lies on the device. */
 struct qn_tensor_list {
     struct qn_named *items;
     int64_t *offsets; /* bytes into the value */
     int count;
+    void *room; /* qn_open_tensors: of the largest */
 };
 
 /* Parameters and state; or the optimizer's slots of every trainable parameter. Allocated from
@@ -61,11 +60,34 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
 /* Fills info and counters from the text; `path` names the file in messages. */
 qn_status qn_train_parse(struct qn_checkpoint *checkpoint, const char *path, const char *text);
 
-/* Opens a file that has every tensor of the list and no other; what is missing, of another shape or
- * too many is an error. Then it can be written to the device. */
-qn_status qn_open_tensors(const struct qn_tensor_list *list, const char *path,
+/* What checksums.txt says of a file beside it. */
+struct qn_checksum {
+    uint32_t crc;
+    int64_t bytes;
+    char name[64];
+};
+
+/* The text of the list in a folder, freed by the caller; a line of it, false: it is none; and
+ * whether a file is what its line says. */
+qn_status qn_checksum_read(const struct qn_log *log, const char *folder, char **text);
+bool qn_checksum_parse(const char *line, struct qn_checksum *checksum);
+qn_status qn_checksum_check(const struct qn_log *log, const char *path,
+                            const struct qn_checksum *want);
+/* Checks a file, links followed, if a list lies beside it and names it. */
+qn_status qn_checksum_check_listed(const struct qn_log *log, const char *path);
+
+/* Opens a file to restore a list from and leaves in the list what `params` choose; NULL: all of it,
+ * and the file has no other tensor. What is missing, of another shape or too many is an error,
+ * unless `params` allow it. `arena` gives host memory for one tensor. Then restoring fails no more,
+ * save for the file or the device. */
+qn_status qn_open_tensors(struct qn_tensor_list *list, const char *path,
+                          const struct qn_weights_params *params, struct qn_arena *arena,
                           const struct qn_log *log, qn_tensors **file);
 qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
                              const qn_tensors *file);
+
+/* Writes a file of the list's tensors; `crc` and `bytes` as in qn_tensors_save. */
+qn_status qn_save_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
+                          const char *path, struct qn_arena *arena, uint32_t *crc, int64_t *bytes);
 
 #endif

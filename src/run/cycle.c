@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One update: weights first, then the micro-steps, then the update; nobody waits for the device.
+ * One update, in four calls: weigh, run, reduce, update. Nobody waits for the device, unless
+ * members add up what each has computed.
  */
 #include "base/log.h"
 #include "base/shape.h"
@@ -20,31 +21,52 @@ static const struct qn_cycle_plan *find_cycle(const struct qn_trainer *trainer, 
     return NULL;
 }
 
-static qn_status begin(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                       const struct qn_cycle_plan **plan)
+static bool has_rows_of_samples(const struct qn_run_set *runs)
 {
-    if (trainer->failed)
-        return trainer->failed;
+    for (int c = 0; c < runs->n_cells; c++)
+        if (runs->cell[c].kind == QN_CELL_SAMPLES)
+            return true;
+    return false;
+}
+
+/* Whether the cycle is one that the trainer can run. */
+static qn_status check_cycle(struct qn_trainer *trainer, const struct qn_cycle *cycle)
+{
+    QN_TRY(qn_trainer_failure(trainer));
     QN_REQUIRE(&trainer->log, cycle && cycle->fetch);
     QN_REQUIRE(&trainer->log, cycle->lr >= 0 && isfinite((float)cycle->lr));
-    *plan = find_cycle(trainer, cycle->samples);
-    if (!*plan)
+    QN_REQUIRE(&trainer->log, cycle->first >= 0 && cycle->first <= UINT32_MAX);
+    QN_REQUIRE(&trainer->log, !cycle->whole || cycle->whole >= cycle->first + cycle->samples);
+    if (trainer->plan->program.update < 0)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "step: the program trains nothing");
+    if ((cycle->reduce || cycle->whole) && trainer->plan->persist.early)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "step: early_updates wait for no other members of the cycle");
+    if ((cycle->reduce || cycle->whole) && has_rows_of_samples(&trainer->plan->runs))
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "step: cells of samples hold those of one member, not of the whole cycle");
+    if (!find_cycle(trainer, cycle->samples) && (cycle->samples || !cycle->whole))
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "step: %" PRId64 " samples are not an effective batch of the plan",
                        cycle->samples);
     return QN_OK;
 }
 
+static int64_t whole_cycle(const struct qn_cycle *cycle)
+{
+    return cycle->whole ? cycle->whole : cycle->samples;
+}
+
 /* --- the control block --- */
 
-static float loss_seed(const struct qn_graph_loss *loss, double weight)
+static float loss_seed(const struct qn_plan_loss *loss, double weight)
 {
     return weight == 0 ? 0.0f : (float)(loss->coefficient / weight);
 }
 
 static bool weightless(const struct qn_trainer *trainer, const double *weight)
 {
-    for (int i = 0; i < trainer->plan->graph->n_losses; i++)
+    for (int i = 0; i < trainer->plan->n_losses; i++)
         if (weight[i] != 0)
             return false;
     return true;
@@ -53,17 +75,17 @@ static bool weightless(const struct qn_trainer *trainer, const double *weight)
 static qn_status send_control(struct qn_trainer *trainer, struct qn_update_slot *slot,
                               const struct qn_cycle *cycle)
 {
-    const qn_graph *graph = trainer->plan->graph;
+    const struct qn_plan *plan = trainer->plan;
     uint64_t seed = trainer->params.seed;
     slot->out = (struct qn_control){.seed_lo = (uint32_t)seed,
                                     .seed_hi = (uint32_t)(seed >> 32),
                                     .update = (uint32_t)trainer->updates,
-                                    .samples = (float)cycle->samples,
+                                    .samples = (float)whole_cycle(cycle),
                                     .lr = (float)cycle->lr,
                                     .clip = (float)trainer->params.clip,
                                     .weight_decay = (float)trainer->params.weight_decay};
-    for (int i = 0; i < graph->n_losses; i++)
-        slot->out.loss_seed[i] = loss_seed(&graph->losses[i], slot->weight[i]);
+    for (int i = 0; i < plan->n_losses; i++)
+        slot->out.loss_seed[i] = loss_seed(&plan->losses[i], slot->weight[i]);
     struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
     return qn_slab_write(trainer->slab, place.buffer, place.offset, &slot->out,
                          (int64_t)offsetof(struct qn_control, loss_scale), &slot->write);
@@ -80,12 +102,12 @@ static qn_status ask_control(struct qn_trainer *trainer, struct qn_update_slot *
 
 static void sum_losses(const struct qn_trainer *trainer, struct qn_update_slot *slot)
 {
-    const qn_graph *graph = trainer->plan->graph;
+    const struct qn_plan *plan = trainer->plan;
     struct qn_metrics *m = &slot->metrics;
-    for (int i = 0; i < graph->n_losses; i++) {
+    for (int i = 0; i < plan->n_losses; i++) {
         m->losses[i] = slot->weight[i] == 0 ? NAN : slot->in.loss[i] / slot->weight[i];
         if (slot->weight[i] != 0)
-            m->loss += graph->losses[i].coefficient * m->losses[i];
+            m->loss += plan->losses[i].coefficient * m->losses[i];
     }
 }
 
@@ -101,6 +123,7 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_slot *slot
     slot->pending = false;
     QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
     QN_TRY(qn_transfer_wait(trainer->device, &slot->read));
+    QN_TRY(qn_noise_collect(trainer, slot));
     if (!slot->metrics.skipped) {
         slot->metrics.grad_norm = slot->in.grad_norm;
         slot->metrics.skipped = slot->in.skip != 0;
@@ -112,96 +135,156 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_slot *slot
     return QN_OK;
 }
 
-/* --- micro-steps --- */
+/* --- the four calls --- */
 
-static qn_status run_micro_steps(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                                 const struct qn_cycle_plan *plan)
+static struct qn_update_slot *present_slot(struct qn_trainer *trainer)
 {
-    int64_t size = trainer->plan->info.micro_batch;
-    struct qn_feed feed = {.fetch = cycle->fetch, .user = cycle->user, .count = size};
-    for (int64_t i = 0; i < plan->micro_steps; i++, feed.first += size)
-        QN_TRY(qn_trainer_run_phase(trainer, i ? plan->later : plan->first, &feed));
-    feed.count = plan->remainder;
-    return plan->remainder ? qn_trainer_run_phase(trainer, plan->rest, &feed) : QN_OK;
+    return &trainer->slots[trainer->updates % QN_STAGES];
 }
 
-static qn_status step(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                      const struct qn_cycle_plan *plan, struct qn_update_slot *slot)
+/* What one of the calls gave. After a failure nothing is under way in the slot, and the update
+ * begins anew. */
+static qn_status end_call(struct qn_trainer *trainer, enum qn_stage_of_update next,
+                          qn_status status)
+{
+    struct qn_update_slot *slot = present_slot(trainer);
+    trainer->stage_of_update = status == QN_OK ? next : QN_UPDATE_IDLE;
+    if (status == QN_OK)
+        return QN_OK;
+    qn_cells_go_back(trainer);
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write));
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->read));
+    qn_trainer_check(trainer, qn_noise_collect(trainer, slot));
+    return qn_trainer_check(trainer, status);
+}
+
+qn_status qn_trainer_weigh(qn_trainer *trainer, const qn_cycle *cycle,
+                           double weights[QN_METRICS_LOSSES])
+{
+    QN_REQUIRE(NULL, trainer && weights);
+    QN_TRY(check_cycle(trainer, cycle));
+    return qn_trainer_check(trainer, qn_trainer_sum_weights(trainer, cycle, weights));
+}
+
+/* Members without samples add zeros. */
+static qn_status run(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                     struct qn_update_slot *slot)
+{
+    const struct qn_cycle_plan *plan = find_cycle(trainer, cycle->samples);
+    QN_TRY(send_control(trainer, slot, cycle));
+    return plan ? qn_trainer_run_passes(trainer, cycle, plan, slot) : qn_slices_clear(trainer);
+}
+
+qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const double *weights)
+{
+    QN_REQUIRE(NULL, trainer && weights);
+    QN_TRY(check_cycle(trainer, cycle));
+    struct qn_update_slot *slot = present_slot(trainer);
+    QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, NULL)));
+    if (trainer->stage_of_update != QN_UPDATE_IDLE) {
+        QN_TRY(qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write)));
+        qn_cells_go_back(trainer);
+    }
+    qn_cells_keep(trainer);
+    memcpy(slot->weight, weights, sizeof slot->weight);
+    slot->metrics = (struct qn_metrics){.update = trainer->updates,
+                                        .samples = whole_cycle(cycle),
+                                        .lr = cycle->lr,
+                                        .skipped = weightless(trainer, weights)};
+    memset(trainer->begun, 0, (size_t)trainer->plan->persist.n_parameters * sizeof *trainer->begun);
+    if (!slot->metrics.skipped)
+        return end_call(trainer, QN_UPDATE_RUN, run(trainer, cycle, slot));
+    trainer->stage_of_update = QN_UPDATE_RUN;
+    qn_log_write(&trainer->log, QN_LOG_WARNING,
+                 "update %" PRId64 ": nothing in the batch has weight; it is skipped",
+                 trainer->updates);
+    return QN_OK;
+}
+
+static qn_status reduce(struct qn_trainer *trainer, const qn_reduce *table)
+{
+    QN_TRY(qn_slices_begin_rest(trainer, table));
+    return table->finish(table->user, trainer);
+}
+
+qn_status qn_trainer_reduce(qn_trainer *trainer, const qn_cycle *cycle)
+{
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(check_cycle(trainer, cycle));
+    QN_REQUIRE(&trainer->log, trainer->stage_of_update == QN_UPDATE_RUN);
+    if (!cycle->reduce || present_slot(trainer)->metrics.skipped)
+        return end_call(trainer, QN_UPDATE_REDUCED, QN_OK);
+    return end_call(trainer, QN_UPDATE_REDUCED, reduce(trainer, cycle->reduce));
+}
+
+static qn_status update(struct qn_trainer *trainer, struct qn_update_slot *slot)
 {
     const struct qn_feed none = {.count = 1};
-    slot->metrics =
-        (struct qn_metrics){.update = trainer->updates, .samples = cycle->samples, .lr = cycle->lr};
-    QN_TRY(qn_trainer_weigh(trainer, cycle, slot->weight));
-    if (weightless(trainer, slot->weight)) {
-        slot->metrics.skipped = true;
-        qn_log_write(&trainer->log, QN_LOG_WARNING,
-                     "update %" PRId64 ": nothing in the batch has weight; it is skipped",
-                     trainer->updates);
+    if (slot->metrics.skipped)
         return QN_OK;
-    }
-    QN_TRY(send_control(trainer, slot, cycle));
-    QN_TRY(run_micro_steps(trainer, cycle, plan));
     QN_TRY(qn_trainer_run_phase(trainer, trainer->plan->program.update, &none));
     return ask_control(trainer, slot);
 }
 
-static qn_status accumulate(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                            const struct qn_cycle_plan *plan, struct qn_update_slot *slot)
+qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous)
 {
-    QN_TRY(qn_trainer_weigh(trainer, cycle, slot->weight));
-    QN_TRY(send_control(trainer, slot, cycle));
-    QN_TRY(run_micro_steps(trainer, cycle, plan));
-    QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
-    return qn_device_finish(trainer->device);
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(check_cycle(trainer, cycle));
+    QN_REQUIRE(&trainer->log, trainer->stage_of_update == QN_UPDATE_REDUCED);
+    struct qn_update_slot *slot = present_slot(trainer);
+    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, update(trainer, slot)));
+    slot->pending = true;
+    trainer->updates++;
+    return qn_trainer_check(trainer, collect(trainer, present_slot(trainer), previous));
 }
 
-/* What a cycle gave; one that failed leaves nothing under way in its slot. */
-static qn_status end_cycle(struct qn_trainer *trainer, struct qn_update_slot *slot,
-                           qn_status status)
+/* --- all of them --- */
+
+static qn_status weigh_all(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                           double weights[QN_METRICS_LOSSES])
 {
-    if (status == QN_OK)
-        return QN_OK;
-    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write));
-    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->read));
-    return qn_trainer_check(trainer, status);
+    QN_TRY(qn_trainer_weigh(trainer, cycle, weights));
+    return cycle->reduce ? cycle->reduce->weights(cycle->reduce->user, weights, QN_METRICS_LOSSES)
+                         : QN_OK;
 }
 
 qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous)
 {
-    const struct qn_cycle_plan *plan;
-    if (!trainer)
-        return QN_ERR_ARGUMENT;
-    QN_TRY(begin(trainer, cycle, &plan));
-    struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
-    struct qn_update_slot *before = &trainer->slots[(trainer->updates + 1) % QN_STAGES];
-    QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, NULL)));
-    QN_TRY(end_cycle(trainer, slot, step(trainer, cycle, plan, slot)));
-    slot->pending = true;
-    trainer->updates++;
-    return qn_trainer_check(trainer, collect(trainer, before, previous));
+    double weights[QN_METRICS_LOSSES] = {0};
+    QN_TRY(weigh_all(trainer, cycle, weights));
+    QN_TRY(qn_trainer_run(trainer, cycle, weights));
+    QN_TRY(qn_trainer_reduce(trainer, cycle));
+    return qn_trainer_update(trainer, cycle, previous);
 }
 
 qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last)
 {
-    if (!trainer)
-        return QN_ERR_ARGUMENT;
-    if (trainer->failed)
-        return trainer->failed;
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(qn_trainer_failure(trainer));
     struct qn_update_slot *slot = &trainer->slots[(trainer->updates + 1) % QN_STAGES];
     QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, last)));
     return qn_trainer_check(trainer, qn_device_finish(trainer->device));
 }
 
+static qn_status accumulate(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                            struct qn_update_slot *slot)
+{
+    struct qn_cycle alone = *cycle;
+    alone.measure_noise = false; /* there is no update whose metrics would tell it */
+    QN_TRY(weigh_all(trainer, cycle, slot->weight));
+    QN_TRY(run(trainer, &alone, slot));
+    QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
+    return qn_device_finish(trainer->device);
+}
+
 qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
 {
-    const struct qn_cycle_plan *plan;
-    if (!trainer)
-        return QN_ERR_ARGUMENT;
-    QN_TRY(begin(trainer, cycle, &plan));
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(check_cycle(trainer, cycle));
     if (trainer->plan->persist.early)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "accumulate: the plan's early_updates leave no gradient");
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
-    struct qn_update_slot *slot = &trainer->slots[trainer->updates % QN_STAGES];
-    return end_cycle(trainer, slot, accumulate(trainer, cycle, plan, slot));
+    qn_cells_keep(trainer);
+    return end_call(trainer, QN_UPDATE_IDLE, accumulate(trainer, cycle, present_slot(trainer)));
 }

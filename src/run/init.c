@@ -4,39 +4,14 @@
  */
 #include "base/log.h"
 #include "base/random.h"
-#include "base/shape.h"
 #include "base/text.h"
+#include "op/optimizer.h"
 #include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const float F16_LOSS_SCALE = 65536.0f;
-
-qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
-                                 const void *host, int64_t bytes)
-{
-    struct qn_place_of place = qn_trainer_place(trainer, value);
-    return qn_trainer_check(trainer, qn_slab_write(trainer->slab, place.buffer,
-                                                   place.offset + offset_bytes, host, bytes, NULL));
-}
-
-qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
-                                void *host, int64_t bytes)
-{
-    struct qn_place_of place = qn_trainer_place(trainer, value);
-    return qn_trainer_check(trainer, qn_slab_read(trainer->slab, place.buffer,
-                                                  place.offset + offset_bytes, host, bytes, NULL));
-}
-
-static qn_status fill_value(struct qn_trainer *trainer, int value, float with)
-{
-    struct qn_place_of place = qn_trainer_place(trainer, value);
-    uint32_t word;
-    memcpy(&word, &with, sizeof word);
-    return qn_slab_fill(trainer->slab, place.buffer, place.offset,
-                        trainer->plan->persist.values[value].bytes, word);
-}
 
 /* --- parameters --- */
 
@@ -52,9 +27,8 @@ static float draw(const struct qn_init *init, uint64_t seed, uint64_t stream, ui
     }
 }
 
-static qn_status init_parameter(struct qn_trainer *trainer, int n)
+static qn_status init_leaf(struct qn_trainer *trainer, const struct qn_node *node, int value)
 {
-    const struct qn_node *node = &trainer->plan->graph->nodes[n];
     int64_t count = qn_operand_count(&node->leaf);
     uint64_t stream = qn_hash(QN_HASH_START, node->name, strlen(node->name));
     float *values = malloc((size_t)count * sizeof *values);
@@ -63,8 +37,8 @@ static qn_status init_parameter(struct qn_trainer *trainer, int n)
     for (int64_t i = 0; i < count; i++)
         values[i] = node->values ? node->values[i]
                                  : draw(&node->init, trainer->params.seed, stream, (uint64_t)i);
-    qn_status status = qn_trainer_write_value(trainer, trainer->plan->persist.leaf[n], 0, values,
-                                              count * (int64_t)sizeof *values);
+    qn_status status =
+        qn_trainer_write_value(trainer, value, 0, values, count * (int64_t)sizeof *values);
     free(values);
     return status;
 }
@@ -93,26 +67,40 @@ qn_status qn_trainer_write_tables(struct qn_trainer *trainer)
 
 static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *block)
 {
-    QN_TRY(fill_value(trainer, block->parameters, 0));
-    for (int s = 0; s < QN_MAX_SLOTS && block->slots[s] >= 0; s++)
-        QN_TRY(fill_value(trainer, block->slots[s], 0));
+    const struct qn_op *optimizer = trainer->plan->persist.optimizer;
+    QN_TRY(qn_trainer_fill_value(trainer, block->parameters, 0));
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        if (block->state[s] >= 0)
+            QN_TRY(qn_trainer_fill_value(trainer, block->state[s], optimizer->state[s].initial));
     return QN_OK;
 }
 
-static qn_status init_state(struct qn_trainer *trainer, int n)
+/* Parameters and constants. What several graphs share starts as the first of them says. */
+static qn_status init_leaves(struct qn_trainer *trainer, const struct qn_bound *bound)
 {
-    const struct qn_node *node = &trainer->plan->graph->nodes[n];
-    for (int i = 0; i < QN_MAX_STATE; i++)
-        if (trainer->plan->persist.state[n][i] >= 0)
-            QN_TRY(fill_value(trainer, trainer->plan->persist.state[n][i],
-                              node->op->state[i].initial));
+    const struct qn_persist *persist = &trainer->plan->persist;
+    for (int n = 0; n < bound->graph->n_nodes; n++) {
+        const struct qn_node *node = &bound->graph->nodes[n];
+        const int parameter = bound->parameter[n];
+        const bool own = parameter < 0 || persist->parameters[parameter].node == node;
+        if (bound->leaf[n] >= 0 && node->kind != QN_NODE_INPUT && own)
+            QN_TRY(init_leaf(trainer, node, bound->leaf[n]));
+    }
     return QN_OK;
+}
+
+static qn_status init_moving(struct qn_trainer *trainer, const struct qn_moving *moving)
+{
+    return moving->value < 0
+               ? QN_OK
+               : qn_trainer_fill_value(trainer, moving->value,
+                                       moving->node->op->state[moving->index].initial);
 }
 
 static qn_status init_control(struct qn_trainer *trainer)
 {
     const struct qn_control control = {
-        .loss_scale = trainer->plan->graph->storage == QN_F16 ? F16_LOSS_SCALE : 1.0f};
+        .loss_scale = trainer->plan->persist.settings->dynamic ? F16_LOSS_SCALE : 1.0f};
     return qn_trainer_write_value(trainer, trainer->plan->persist.control, 0, &control,
                                   sizeof control);
 }
@@ -124,7 +112,12 @@ qn_status qn_trainer_initialise(struct qn_trainer *trainer)
     for (int b = 0; b < persist->n_blocks; b++)
         QN_TRY(init_block(trainer, &persist->blocks[b]));
     QN_TRY(qn_trainer_write_tables(trainer));
-    for (int n = 0; n < persist->graph->n_nodes; n++)
-        QN_TRY(persist->leaf[n] >= 0 ? init_parameter(trainer, n) : init_state(trainer, n));
+    for (int g = 0; g < persist->n_graphs; g++)
+        QN_TRY(init_leaves(trainer, &persist->graphs[g]));
+    for (int i = 0; i < persist->n_moving; i++)
+        QN_TRY(init_moving(trainer, &persist->moving[i]));
+    for (int c = 0; c < persist->runs.n_cells; c++)
+        if (persist->runs.cell[c].kind != QN_CELL_SAMPLES)
+            QN_TRY(qn_trainer_clear_cell(trainer, persist->runs.cell[c].name));
     return qn_device_finish(trainer->device);
 }

@@ -19,9 +19,9 @@ static qn_profile_kind kind_of(const struct qn_phase_run *phase, const struct qn
 {
     if (task->kind != QN_TASK_GROUP)
         return QN_PROFILE_TRANSFER;
-    if (phase->kind == QN_RUN_UPDATE || task->node < 0)
+    if (phase->kind == QN_UPDATE_PHASE || task->node < 0)
         return QN_PROFILE_UPDATE;
-    if (phase->kind == QN_RUN_EVALUATION)
+    if (phase->kind == QN_EVALUATION_PHASE)
         return QN_PROFILE_EVALUATION;
     return step->recomputed ? QN_PROFILE_RECOMPUTE
            : task->backward ? QN_PROFILE_BACKWARD

@@ -10,30 +10,14 @@
 #include <stddef.h>
 #include <string.h>
 
-static struct qn_place_of place_of_storage(const struct qn_trainer *trainer, int storage)
-{
-    const struct qn_storage *at = &trainer->plan->program.storages[storage];
-    return (struct qn_place_of){at->pool, at->offset};
-}
-
 /* Address of a value inside its storage: blocks hold several values. */
 static void set_address(const struct qn_trainer *trainer, const struct qn_problem *problem,
                         int value, int storage, struct qn_operand *operand)
 {
-    struct qn_place_of place = place_of_storage(trainer, storage);
+    struct qn_place_of place = qn_trainer_storage_place(trainer, storage);
     int64_t inside = problem->values[value].block >= 0 ? problem->values[value].block_offset : 0;
     operand->buffer = place.buffer;
     operand->offset = (place.offset + inside) / qn_dtype_size(operand->dtype);
-}
-
-struct qn_place_of qn_trainer_place(const struct qn_trainer *trainer, int value)
-{
-    const struct qn_persist *persist = &trainer->plan->persist;
-    const struct qn_value *v = &persist->values[value];
-    int storage = trainer->plan->program.persistent[v->block >= 0 ? v->block : value];
-    struct qn_place_of place = place_of_storage(trainer, storage);
-    place.offset += v->block >= 0 ? v->block_offset : 0;
-    return place;
 }
 
 static void bind_control(const struct qn_trainer *trainer, struct qn_operand *control)
@@ -56,7 +40,7 @@ static void bind_call(const struct qn_trainer *trainer, const struct qn_phase_ru
         set_address(trainer, problem, task->writes[i].value, step->write[i],
                     qn_call_operand(call, task->writes[i].ref));
     if (step->scratch >= 0) {
-        struct qn_place_of place = place_of_storage(trainer, step->scratch);
+        struct qn_place_of place = qn_trainer_storage_place(trainer, step->scratch);
         call->scratch.buffer = place.buffer;
         call->scratch.offset = place.offset / (int64_t)sizeof(float);
     }
@@ -83,6 +67,9 @@ static qn_status record_phase(struct qn_trainer *trainer, int number)
     if (!out->first_launch ||
         !qn_parking_lay(&trainer->plan->program, phase, &trainer->plan_arena, &out->parking))
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
+    out->n_complete = qn_slices_find(phase, &trainer->plan_arena, &out->complete);
+    if (out->n_complete < 0)
+        return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
     QN_TRY(qn_recording_open(&out->recording, trainer->slab));
     qn_recording_set_blas_buffer(out->recording, trainer->blas_buffer);
     for (int i = 0; i < phase->n_steps; i++) {
@@ -102,14 +89,18 @@ qn_status qn_trainer_record(struct qn_trainer *trainer)
 
 /* --- running --- */
 
-/* Fills all that has just died with NaN. */
-static qn_status poison_dead(struct qn_trainer *trainer, int position)
+/* Fills all that has just died with NaN. What outlives a phase stays until the update, the phase
+ * may run again. */
+static qn_status poison_dead(struct qn_trainer *trainer, const struct qn_phase_run *phase,
+                             int index)
 {
     const uint32_t quiet_nan = 0x7fc00000u;
     const struct qn_program *program = &trainer->plan->program;
     for (int i = 0; i < program->n_storages; i++) {
         const struct qn_storage *s = &program->storages[i];
-        if (s->end == position && position + 1 < program->length && s->bytes)
+        const int own = i - phase->first_storage;
+        const bool dies = (own >= 0 && own < phase->n_storages) || phase->kind == QN_UPDATE_PHASE;
+        if (dies && s->end == phase->start + index && s->end + 1 < program->length && s->bytes)
             QN_TRY(qn_slab_fill(trainer->slab, s->pool, s->offset, s->bytes, quiet_nan));
     }
     return QN_OK;
@@ -134,12 +125,13 @@ static qn_status upload(struct qn_trainer *trainer, const struct qn_phase_run *p
     const struct qn_task *task = &phase->problem->tasks[step->task];
     const struct qn_operand *operand = &task->writes[0].operand;
     int64_t batch = phase->problem->batch, row = row_bytes(operand, batch);
-    unsigned char *rows = stage->rows + trainer->input_at[task->node];
-    qn_status status = feed->fetch(feed->user, task->name, feed->first, feed->count, rows);
+    unsigned char *rows = stage->rows + trainer->input_at[qn_graph_of(phase->problem)][task->node];
+    qn_status status =
+        feed->fetch(feed->user, task->name, feed->base + feed->first, feed->count, rows);
     if (status != QN_OK)
         return qn_fail(&trainer->log, status, "%s: its data could not be fetched", task->name);
     repeat_last(rows, row, feed->count, batch);
-    struct qn_place_of place = place_of_storage(trainer, step->write[0]);
+    struct qn_place_of place = qn_trainer_storage_place(trainer, step->write[0]);
     return qn_slab_write(trainer->slab, place.buffer, place.offset, rows, row * batch,
                          &stage->transfers[stage->n_transfers++]);
 }
@@ -149,23 +141,25 @@ static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run 
 {
     const struct qn_task *task = &phase->problem->tasks[step->task];
     const struct qn_operand *operand = &task->reads[0].operand;
-    struct qn_place_of place = place_of_storage(trainer, step->read[0]);
+    struct qn_place_of place = qn_trainer_storage_place(trainer, step->read[0]);
     QN_TRY(qn_slab_read(trainer->slab, place.buffer, place.offset, trainer->results,
                         qn_operand_bytes(operand), NULL));
-    return feed->result ? feed->result(feed->user, trainer->plan->graph->outputs[task->output].name,
-                                       feed->first, feed->count, trainer->results)
-                        : QN_OK;
+    return feed->result
+               ? feed->result(feed->user, phase->problem->bound->graph->outputs[task->output].name,
+                              feed->first, feed->count, trainer->results)
+               : QN_OK;
 }
 
-/* Tells dropout which samples of the cycle these are. */
-static qn_status send_sample(struct qn_trainer *trainer, const struct qn_feed *feed,
-                             struct qn_stage *stage)
+/* Tells the kernels which samples of the cycle these are, and where their rows go in cells. */
+static qn_status send_start(struct qn_trainer *trainer, const struct qn_problem *problem,
+                            const struct qn_feed *feed, struct qn_stage *stage)
 {
+    const int64_t at = (int64_t)offsetof(struct qn_control, sample);
     struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
-    stage->sample = (uint32_t)feed->first;
-    return qn_slab_write(
-        trainer->slab, place.buffer, place.offset + (int64_t)offsetof(struct qn_control, sample),
-        &stage->sample, sizeof stage->sample, &stage->transfers[stage->n_transfers++]);
+    stage->start.sample = (uint32_t)(feed->base + feed->first);
+    QN_TRY(qn_cells_begin(trainer, problem, feed, &stage->start));
+    return qn_slab_write(trainer->slab, place.buffer, place.offset + at, &stage->start,
+                         sizeof stage->start, &stage->transfers[stage->n_transfers++]);
 }
 
 /* Steps one by one, where somebody looks at what is between them. */
@@ -179,7 +173,7 @@ static qn_status end_step(struct qn_trainer *trainer, int number, int index, dou
     if (trainer->profile)
         QN_TRY(qn_trainer_report_step(trainer, number, index, begin));
     return trainer->params.poison
-               ? poison_dead(trainer, trainer->plan->program.phases[number].start + index)
+               ? poison_dead(trainer, &trainer->plan->program.phases[number], index)
                : QN_OK;
 }
 
@@ -192,7 +186,8 @@ struct running {
     const struct qn_feed *feed;
     struct qn_stage *stage;
     bool alone;
-    int done; /* launches that were enqueued */
+    int done;  /* launches that were enqueued */
+    int begun; /* slices, where somebody is told of them */
 };
 
 /* Enqueues all launches before step `step`. */
@@ -226,11 +221,25 @@ static qn_status park_beside(struct running *r, int index)
     return qn_parking_pass(r->trainer, r->number, r->stage, index);
 }
 
+/* Begins the slices of gradients that are complete after step `index`. */
+static qn_status begin_slices(struct running *r, int index)
+{
+    const struct qn_phase_recording *recorded = r->recorded;
+    while (r->feed->reduce && r->begun < recorded->n_complete &&
+           recorded->complete[r->begun].step == index) {
+        QN_TRY(launch_until(r, index + 1));
+        QN_TRY(
+            qn_slices_begin(r->trainer, r->feed->reduce, recorded->complete[r->begun++].parameter));
+    }
+    return QN_OK;
+}
+
 static qn_status run_step(struct running *r, int index)
 {
     const double begin = r->alone ? qn_clock() : 0;
     QN_TRY(run_transfer(r, index));
     QN_TRY(park_beside(r, index));
+    QN_TRY(begin_slices(r, index));
     if (!r->alone)
         return QN_OK;
     QN_TRY(launch_until(r, index + 1));
@@ -266,13 +275,16 @@ qn_status qn_stage_wait(struct qn_trainer *trainer, struct qn_stage *stage)
     return status;
 }
 
-qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed)
+qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int number, const struct qn_feed *feed)
 {
+    const struct qn_phase_run *phase = &trainer->plan->program.phases[number];
     struct qn_stage *stage = &trainer->stages[trainer->next_stage];
     trainer->next_stage = (trainer->next_stage + 1) % QN_STAGES;
     QN_TRY(qn_stage_wait(trainer, stage));
-    if (trainer->plan->program.phases[phase].kind == QN_RUN_MICRO)
-        QN_TRY(send_sample(trainer, feed, stage));
-    QN_TRY(run_steps(trainer, phase, feed, stage));
+    if (phase->kind == QN_MICRO_PHASE ||
+        (phase->kind == QN_EVALUATION_PHASE && trainer->plan->runs.n_cells))
+        QN_TRY(send_start(trainer, phase->problem, feed, stage));
+    QN_TRY(run_steps(trainer, number, feed, stage));
+    qn_cells_end(trainer, phase->problem, feed->count);
     return qn_device_flush(trainer->device);
 }

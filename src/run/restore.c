@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_JSON = 64 << 20, MOST_CHECKSUMS = 4096 };
+enum { MOST_JSON = 64 << 20 };
 
 static bool is_file(const char *folder, const char *name)
 {
@@ -42,24 +42,17 @@ static qn_status find_folder(const struct qn_log *log, const char *path, char re
 /* --- checksums --- */
 
 static qn_status check_line(const struct qn_log *log, const char *folder, const char *line,
-                            char name[64])
+                            const char *name)
 {
     char path[PATH_MAX + 80];
-    uint32_t want, have;
-    int64_t size, bytes;
-    if (sscanf(line, "%8" SCNx32 " %" SCNd64 " %63s", &want, &size, name) != 3 || strchr(name, '/'))
+    struct qn_checksum want;
+    if (!qn_checksum_parse(line, &want))
         return qn_fail(log, QN_ERR_FORMAT, "%s/%s: a line is corrupt", folder, QN_CHECKSUM_FILE);
+    if (strcmp(want.name, name) != 0)
+        return qn_fail(log, QN_ERR_FORMAT, "%s/%s: names %s, not %s", folder, QN_CHECKSUM_FILE,
+                       want.name, name);
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    QN_TRY(qn_file_crc32(path, &have, &bytes, log));
-    if (bytes != size)
-        return qn_fail(log, QN_ERR_FORMAT,
-                       "%s: has %" PRId64 " bytes, its checkpoint says %" PRId64, path, bytes,
-                       size);
-    if (have != want)
-        return qn_fail(log, QN_ERR_FORMAT,
-                       "%s: is corrupt (checksum %08" PRIx32 ", not %08" PRIx32 ")", path, have,
-                       want);
-    return QN_OK;
+    return qn_checksum_check(log, path, &want);
 }
 
 static qn_status check_lines(const struct qn_log *log, const char *folder, char *text)
@@ -67,24 +60,18 @@ static qn_status check_lines(const struct qn_log *log, const char *folder, char 
     static const char *const files[] = {QN_WEIGHTS_FILE, QN_OPTIMIZER_FILE, QN_TRAIN_FILE};
     char *rest = text;
     for (int i = 0; i < 3; i++) {
-        char name[64];
-        char *line = strsep(&rest, "\n");
+        const char *line = strsep(&rest, "\n");
         if (!line)
             return qn_fail(log, QN_ERR_FORMAT, "%s/%s: ends early", folder, QN_CHECKSUM_FILE);
-        QN_TRY(check_line(log, folder, line, name));
-        if (strcmp(name, files[i]) != 0)
-            return qn_fail(log, QN_ERR_FORMAT, "%s/%s: names %s, not %s", folder, QN_CHECKSUM_FILE,
-                           name, files[i]);
+        QN_TRY(check_line(log, folder, line, files[i]));
     }
     return QN_OK;
 }
 
 static qn_status check_files(const struct qn_log *log, const char *folder)
 {
-    char path[PATH_MAX + 80], *text;
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", folder, QN_CHECKSUM_FILE);
-    QN_TRY(qn_file_read(path, MOST_CHECKSUMS, &text, &size, log));
+    char *text;
+    QN_TRY(qn_checksum_read(log, folder, &text));
     qn_status status = check_lines(log, folder, text);
     free(text);
     return status;
@@ -174,16 +161,20 @@ static qn_status refuse_device(const qn_checkpoint *checkpoint, const struct qn_
                    checkpoint->info.facts.name, here->name);
 }
 
-static qn_status make_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
-                           const struct qn_facts *here, qn_plan **plan)
+/* Of a list, or of a graph alone. */
+static qn_status make_plan(const qn_checkpoint *checkpoint, const qn_run_list *list,
+                           const qn_graph *graph, const struct qn_facts *here, qn_plan **plan)
 {
     const qn_checkpoint_info *info = &checkpoint->info;
     struct qn_facts facts = info->facts;
     if (!kernels_fit(&facts, here))
         return refuse_device(checkpoint, here);
-    facts.blas_temp_bytes = here->blas_temp_bytes;
-    facts.blas_device = here->blas_device;
-    QN_TRY(qn_plan_create(plan, graph, &facts, &info->plan, NULL));
+    facts.blas_rows = here->blas_rows;
+    facts.blas_columns = here->blas_columns;
+    facts.blas_terms = here->blas_terms;
+    facts.blas_side = here->blas_side;
+    QN_TRY(list ? qn_plan_create_runs(plan, list, &facts, &info->plan, NULL)
+                : qn_plan_create(plan, graph, &facts, &info->plan, NULL));
     uint64_t hash = qn_plan_facts(*plan)->hash;
     if (hash != info->plan_hash)
         return qn_fail(&checkpoint->log, QN_ERR_FORMAT,
@@ -201,11 +192,22 @@ static qn_status make_plan(const qn_checkpoint *checkpoint, const qn_graph *grap
 qn_status qn_checkpoint_plan(const qn_checkpoint *checkpoint, const qn_graph *graph,
                              const qn_device *device, qn_plan **plan)
 {
-    if (!checkpoint || !plan)
-        return QN_ERR_ARGUMENT;
+    QN_REQUIRE(NULL, checkpoint && plan);
     *plan = NULL;
     QN_REQUIRE(&checkpoint->log, graph && device);
-    qn_status status = make_plan(checkpoint, graph, qn_device_facts(device), plan);
+    qn_status status = make_plan(checkpoint, NULL, graph, qn_device_facts(device), plan);
+    if (status != QN_OK)
+        qn_plan_destroy(plan);
+    return status;
+}
+
+qn_status qn_checkpoint_plan_runs(const qn_checkpoint *checkpoint, const qn_run_list *list,
+                                  const qn_device *device, qn_plan **plan)
+{
+    QN_REQUIRE(NULL, checkpoint && plan);
+    *plan = NULL;
+    QN_REQUIRE(&checkpoint->log, list && device);
+    qn_status status = make_plan(checkpoint, list, NULL, qn_device_facts(device), plan);
     if (status != QN_OK)
         qn_plan_destroy(plan);
     return status;
@@ -217,6 +219,7 @@ static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_tra
                                        .good_updates = checkpoint->counters.good_updates,
                                        .applied = checkpoint->counters.applied};
     trainer->updates = checkpoint->info.update;
+    memcpy(trainer->cell_rows, checkpoint->counters.ring_rows, sizeof trainer->cell_rows);
     return qn_trainer_write_value(trainer, trainer->plan->persist.control, 0, &control,
                                   sizeof control);
 }
@@ -231,8 +234,9 @@ static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_traine
     QN_TRY(qn_list_weights(trainer, arena, &weights));
     QN_TRY(qn_list_slots(trainer, arena, &slots));
     snprintf(path, sizeof path, "%s/%s", checkpoint->info.path, QN_OPTIMIZER_FILE);
-    QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, &checkpoint->log, &weights_file));
-    qn_status status = qn_open_tensors(&slots, path, &checkpoint->log, &slots_file);
+    QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, NULL, arena, &checkpoint->log,
+                           &weights_file));
+    qn_status status = qn_open_tensors(&slots, path, NULL, arena, &checkpoint->log, &slots_file);
     if (status == QN_OK)
         status = qn_trainer_finish(trainer, NULL);
     if (status == QN_OK)
@@ -246,10 +250,8 @@ static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_traine
 
 qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_trainer *trainer)
 {
-    if (!checkpoint || !trainer)
-        return QN_ERR_ARGUMENT;
-    if (trainer->failed)
-        return trainer->failed;
+    QN_REQUIRE(NULL, checkpoint && trainer);
+    QN_TRY(qn_trainer_failure(trainer));
     struct qn_arena arena = {0};
     qn_status status = restore_lists(checkpoint, trainer, &arena);
     qn_arena_free(&arena);

@@ -7,7 +7,6 @@
 #include "io/file.h"
 #include "io/folder.h"
 #include "run/checkpoint.h"
-#include <quern/io.h>
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -18,17 +17,9 @@
 struct saving {
     struct qn_trainer *trainer;
     const struct qn_save_params *params;
-    const struct qn_tensor_list *list; /* of the file being written */
-    const char *folder;                /* the temporary one */
+    const char *folder; /* the temporary one */
     struct qn_text checksums;
 };
-
-static qn_status read_item(void *user, int64_t index, int64_t at, void *bytes, int64_t size)
-{
-    const struct saving *s = user;
-    return qn_trainer_read_value(s->trainer, s->list->items[index].value,
-                                 s->list->offsets[index] + at, bytes, size);
-}
 
 static qn_status out_of_memory(const struct saving *s)
 {
@@ -44,18 +35,10 @@ static qn_status write_tensors(struct saving *s, const char *name,
                                const struct qn_tensor_list *list, struct qn_arena *arena)
 {
     char path[QN_PATH_BYTES];
-    qn_tensors_item *items = qn_arena_new(arena, qn_tensors_item, (size_t)list->count + 1);
-    if (!items)
-        return out_of_memory(s);
-    for (int i = 0; i < list->count; i++)
-        items[i] = (qn_tensors_item){list->items[i].name, QN_F32, list->items[i].shape};
-    const qn_tensors_pair format = {"format", "pt"};
-    const qn_tensors_params params = {s->trainer->log, items, list->count, &format, 1};
     uint32_t crc;
     int64_t bytes;
-    s->list = list;
     snprintf(path, sizeof path, "%s/%s", s->folder, name);
-    QN_TRY(qn_tensors_save(path, &params, read_item, s, &crc, &bytes));
+    QN_TRY(qn_save_tensors(s->trainer, list, path, arena, &crc, &bytes));
     add_checksum(s, name, crc, bytes);
     return QN_OK;
 }
@@ -80,7 +63,12 @@ static qn_status read_counters(const struct saving *s, struct qn_counters *count
     struct qn_control control;
     QN_TRY(qn_trainer_read_value(s->trainer, s->trainer->plan->persist.control, 0, &control,
                                  sizeof control));
-    *counters = (struct qn_counters){control.loss_scale, control.good_updates, control.applied};
+    *counters = (struct qn_counters){.loss_scale = control.loss_scale,
+                                     .good_updates = control.good_updates,
+                                     .applied = control.applied};
+    for (int c = 0; c < s->trainer->plan->runs.n_cells; c++)
+        if (s->trainer->plan->runs.cell[c].kind == QN_CELL_RING)
+            counters->ring_rows[c] = s->trainer->cell_rows[c];
     return QN_OK;
 }
 
@@ -147,10 +135,8 @@ static qn_status save(struct qn_trainer *trainer, const char *dir,
 qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir, const qn_save_params *params)
 {
     const qn_save_params none = {0};
-    if (!trainer)
-        return QN_ERR_ARGUMENT;
-    if (trainer->failed)
-        return trainer->failed;
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(qn_trainer_failure(trainer));
     QN_REQUIRE(&trainer->log, dir && *dir && strlen(dir) < QN_PATH_BYTES - 512);
     return save(trainer, dir, params ? params : &none);
 }

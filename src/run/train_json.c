@@ -5,6 +5,7 @@
  */
 #include "base/log.h"
 #include "base/text.h"
+#include "op/optimizer.h"
 #include "run/checkpoint.h"
 
 #include <cjson/cJSON.h>
@@ -15,40 +16,40 @@
 
 /* --- tables: one line per number --- */
 
-enum kind { WHOLE, REAL, FLAG, INTEGER, BITS = INTEGER };
+enum kind { WHOLE, REAL, FLAG, INTEGER, BITS = INTEGER, NEWER };
 
 struct field {
     const char *name;
     size_t offset;
     enum kind kind;
+    double least, most; /* both 0: any */
 };
 
-#define FACT(name, kind) {#name, offsetof(struct qn_facts, name), kind},
+#define FACT(name, kind, least, most) {#name, offsetof(struct qn_facts, name), kind, least, most},
 static const struct field fact_fields[] = {QN_FACTS_LIST(FACT)};
 #undef FACT
 
 #define PLAN(name, kind)                                                                           \
     {                                                                                              \
-#name, offsetof(struct qn_plan_params, name), kind                                         \
+#name, offsetof(struct qn_plan_params, name), kind, 0, 0                                   \
     }
 static const struct field plan_fields[] = {
     PLAN(budget, WHOLE),
-    {"micro_batch", offsetof(struct qn_plan_params, micro_batch), WHOLE},
+    {"micro_batch", offsetof(struct qn_plan_params, micro_batch), WHOLE, 0, 0},
     PLAN(recompute, INTEGER),
     PLAN(effort, INTEGER),
-    {"optimizer", offsetof(struct qn_plan_params, optimizer.kind), INTEGER},
-    {"momentum", offsetof(struct qn_plan_params, optimizer.momentum), REAL},
-    {"nesterov", offsetof(struct qn_plan_params, optimizer.nesterov), FLAG},
-    {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL},
-    {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL},
-    {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL},
+    {"momentum", offsetof(struct qn_plan_params, optimizer.momentum), REAL, 0, 0},
+    {"nesterov", offsetof(struct qn_plan_params, optimizer.nesterov), FLAG, 0, 0},
+    {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL, 0, 0},
+    {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL, 0, 0},
+    {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL, 0, 0},
     PLAN(early_updates, FLAG),
     PLAN(park, FLAG),
 };
 
 #define TRAIN(name, kind)                                                                          \
     {                                                                                              \
-#name, offsetof(struct qn_trainer_params, name), kind                                      \
+#name, offsetof(struct qn_trainer_params, name), kind, 0, 0                                \
     }
 static const struct field train_fields[] = {TRAIN(weight_decay, REAL), TRAIN(clip, REAL),
                                             TRAIN(poison, FLAG)};
@@ -78,6 +79,7 @@ static void add_fields(struct qn_text *text, const struct field *fields, int cou
             qn_text_add(text, "%s", *(const bool *)at ? "true" : "false");
             break;
         case INTEGER:
+        case NEWER:
             qn_text_add(text, "%d", *(const int *)at);
             break;
         }
@@ -96,6 +98,7 @@ static void add_plan(struct qn_text *text, const struct qn_trainer *trainer)
     params.micro_batch = trainer->plan->info.micro_batch;
     qn_text_add(text, ",\n\"plan_params\": {");
     add_fields(text, plan_fields, N_PLAN, &params);
+    add_text(text, "optimizer", qn_optimizer_find(params.optimizer.name)->name);
     add_text(text, "chosen", params.chosen);
     add_text(text, "variants", params.variants);
     add_text(text, "tuning", params.tuning);
@@ -127,7 +130,10 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
                 QN_CHECKPOINT_VERSION, trainer->updates, params->position, trainer->params.seed,
                 counters->good_updates, counters->applied);
     qn_text_number(&text, 9, (double)counters->loss_scale);
-    qn_text_add(&text, ",\n\"trainer\": {");
+    qn_text_add(&text, ",\n\"ring_rows\": [");
+    for (int c = 0; c < trainer->plan->runs.n_cells; c++)
+        qn_text_add(&text, "%s%" PRId64, c ? ", " : "", counters->ring_rows[c]);
+    qn_text_add(&text, "],\n\"trainer\": {");
     add_fields(&text, train_fields, N_TRAIN, &trainer->params);
     qn_text_add(&text, "},\n\"facts\": {");
     add_fields(&text, fact_fields, N_FACTS, &trainer->plan->facts);
@@ -175,7 +181,13 @@ static qn_status read_field(const struct reading *r, const cJSON *from, const st
         return QN_OK;
     }
     double value = 0;
+    if (field->kind == NEWER && !cJSON_HasObjectItem(from, field->name))
+        return QN_OK;
     QN_TRY(read_number(r, from, field->name, &value));
+    if (field->most > 0 && !(value >= field->least && value <= field->most))
+        return qn_fail(&r->checkpoint->log, QN_ERR_FORMAT,
+                       "%s: %s: %.15g is not from %.15g to %.15g", r->path, field->name, value,
+                       field->least, field->most);
     if (field->kind != REAL && !(value >= -0x1p53 && value <= 0x1p53))
         return wrong(r, field->name);
     if (field->kind == WHOLE)
@@ -226,6 +238,21 @@ static qn_status read_batches(const struct reading *r, const cJSON *params, int6
     return QN_OK;
 }
 
+static qn_status read_rings(const struct reading *r, const cJSON *root)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "ring_rows");
+    const int count = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || count > QN_MAX_CELLS)
+        return wrong(r, "ring_rows");
+    for (int i = 0; i < count; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
+            return wrong(r, "ring_rows");
+        r->checkpoint->counters.ring_rows[i] = (int64_t)item->valuedouble;
+    }
+    return QN_OK;
+}
+
 static qn_status read_counters(const struct reading *r, const cJSON *root)
 {
     double update = 0, position = 0, scale = 0, good = 0, applied = 0;
@@ -240,8 +267,9 @@ static qn_status read_counters(const struct reading *r, const cJSON *root)
         return wrong(r, "update");
     r->checkpoint->info.update = (int64_t)update;
     r->checkpoint->info.position = (int64_t)position;
-    r->checkpoint->counters = (struct qn_counters){(float)scale, (uint32_t)good, (uint32_t)applied};
-    return QN_OK;
+    r->checkpoint->counters = (struct qn_counters){
+        .loss_scale = (float)scale, .good_updates = (uint32_t)good, .applied = (uint32_t)applied};
+    return read_rings(r, root);
 }
 
 static qn_status read_words(const struct reading *r, const cJSON *root)
@@ -253,6 +281,7 @@ static qn_status read_words(const struct reading *r, const cJSON *root)
     QN_TRY(read_text(r, root, "seed", &seed));
     QN_TRY(read_text(r, root, "plan_hash", &hash));
     QN_TRY(read_text(r, root, "note", &info->note));
+    QN_TRY(read_text(r, params, "optimizer", &info->plan.optimizer.name));
     QN_TRY(read_text(r, params, "chosen", &info->plan.chosen));
     QN_TRY(read_text(r, params, "variants", &info->plan.variants));
     QN_TRY(read_text(r, params, "tuning", &info->plan.tuning));
@@ -271,10 +300,8 @@ static qn_status check_ranges(const struct reading *r)
         return wrong(r, "recompute");
     if ((int)info->plan.effort < 0 || info->plan.effort > QN_EFFORT_THOROUGH)
         return wrong(r, "effort");
-    if ((int)info->plan.optimizer.kind < 0 || info->plan.optimizer.kind > QN_ADAMW)
+    if (!qn_optimizer_find(info->plan.optimizer.name))
         return wrong(r, "optimizer");
-    if (info->facts.alignment < 1 || info->facts.max_alloc_bytes < 1)
-        return wrong(r, "facts");
     return QN_OK;
 }
 

@@ -9,13 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-qn_status qn_trainer_check(struct qn_trainer *trainer, qn_status status)
-{
-    if (status == QN_ERR_DEVICE)
-        trainer->failed = status;
-    return status;
-}
-
 int64_t qn_trainer_updates(const qn_trainer *trainer)
 {
     return trainer ? trainer->updates : 0;
@@ -56,31 +49,47 @@ static int64_t input_row(const struct qn_node *node)
     return qn_operand_bytes(&one);
 }
 
-static int lay_inputs(struct qn_trainer *trainer)
+/* Samples that one repetition of a run over the graph sees at most. */
+static int64_t most_samples(const struct qn_plan *plan, int graph)
 {
-    const qn_graph *graph = trainer->plan->graph;
+    for (int r = 0; r < plan->runs.n_runs; r++)
+        if (plan->runs.run[r].graph == graph && plan->runs.run[r].whole)
+            return qn_largest_batch(&plan->params);
+    return plan->info.micro_batch;
+}
+
+/* Gives the number of inputs, -1 when out of memory. */
+static int lay_inputs(struct qn_trainer *trainer, int number)
+{
+    const qn_graph *graph = trainer->plan->graphs[number];
+    const int64_t samples = most_samples(trainer->plan, number);
+    int64_t *at = qn_arena_new(&trainer->plan_arena, int64_t, (size_t)graph->n_nodes + 1);
+    int64_t end = 0;
     int inputs = 0;
-    for (int n = 0; n < graph->n_nodes; n++) {
+    for (int n = 0; at && n < graph->n_nodes; n++) {
         if (graph->nodes[n].kind != QN_NODE_INPUT)
             continue;
         inputs++;
-        trainer->input_at[n] = trainer->stage_bytes;
-        trainer->stage_bytes +=
-            qn_round_up(qn_mul(input_row(&graph->nodes[n]), trainer->plan->info.micro_batch), 64);
+        at[n] = end;
+        end += qn_round_up(qn_mul(input_row(&graph->nodes[n]), samples), 64);
     }
-    return inputs;
+    trainer->input_at[number] = at;
+    trainer->stage_bytes = end > trainer->stage_bytes ? end : trainer->stage_bytes;
+    return at ? inputs : -1;
 }
 
 static int64_t largest_output(const struct qn_plan *plan)
 {
     int64_t largest = 1;
-    for (int i = 0; i < plan->graph->n_outputs; i++) {
-        struct qn_operand operand;
-        qn_operand_at(&plan->graph->tensors[plan->graph->outputs[i].tensor].symbolic,
-                      plan->info.micro_batch, &operand);
-        int64_t bytes = qn_operand_bytes(&operand);
-        largest = bytes > largest ? bytes : largest;
-    }
+    for (int g = 0; g < plan->n_graphs; g++)
+        for (int i = 0; i < plan->graphs[g]->n_outputs; i++) {
+            const qn_graph *graph = plan->graphs[g];
+            struct qn_operand operand;
+            qn_operand_at(&graph->tensors[graph->outputs[i].tensor].symbolic,
+                          plan->info.micro_batch, &operand);
+            int64_t bytes = qn_operand_bytes(&operand);
+            largest = bytes > largest ? bytes : largest;
+        }
     return largest;
 }
 
@@ -111,13 +120,15 @@ static bool open_parked(struct qn_trainer *trainer)
 static qn_status open_stages(struct qn_trainer *trainer)
 {
     struct qn_arena *arena = &trainer->plan_arena;
-    trainer->input_at = qn_arena_new(arena, int64_t, (size_t)trainer->plan->graph->n_nodes + 1);
-    if (!trainer->input_at)
-        return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
-    const size_t inputs = (size_t)lay_inputs(trainer);
     const size_t parking = most_parking(&trainer->plan->program);
     bool complete = open_parked(trainer);
-    for (int i = 0; i < QN_STAGES; i++) {
+    size_t inputs = 0;
+    for (int g = 0; complete && g < trainer->plan->n_graphs; g++) {
+        const int own = lay_inputs(trainer, g);
+        complete = own >= 0;
+        inputs = complete && (size_t)own > inputs ? (size_t)own : inputs;
+    }
+    for (int i = 0; complete && i < QN_STAGES; i++) {
         struct qn_stage *stage = &trainer->stages[i];
         stage->rows = qn_arena_alloc(arena, (size_t)trainer->stage_bytes + 64, 1);
         stage->transfers = qn_arena_new(arena, struct qn_transfer, inputs + 1);
@@ -125,7 +136,8 @@ static qn_status open_stages(struct qn_trainer *trainer)
         complete &= stage->rows && stage->transfers && stage->parking;
     }
     trainer->results = qn_arena_alloc(arena, (size_t)largest_output(trainer->plan), 1);
-    if (!complete || !trainer->results)
+    trainer->begun = qn_arena_new(arena, bool, (size_t)trainer->plan->persist.n_parameters + 1);
+    if (!complete || !trainer->results || !trainer->begun)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "trainer: out of host memory");
     return QN_OK;
 }
@@ -159,6 +171,7 @@ qn_status qn_trainer_open_plan(struct qn_trainer *trainer)
 {
     QN_TRY(open_slab(trainer));
     QN_TRY(open_stages(trainer));
+    QN_TRY(qn_noise_open(trainer));
     if (trainer->params.poison)
         QN_TRY(poison_everything(trainer));
     return qn_trainer_record(trainer);
@@ -182,8 +195,7 @@ qn_status qn_trainer_open(qn_trainer **out, qn_device *device, const qn_plan *pl
 {
     if (out)
         *out = NULL;
-    if (!out || !device || !plan)
-        return QN_ERR_ARGUMENT;
+    QN_REQUIRE(NULL, out && device && plan);
     struct qn_trainer *trainer = calloc(1, sizeof *trainer);
     if (!trainer)
         return qn_fail(&plan->log, QN_ERR_MEMORY, "trainer: out of host memory");
@@ -202,6 +214,7 @@ qn_status qn_trainer_open(qn_trainer **out, qn_device *device, const qn_plan *pl
 void qn_trainer_close_plan(struct qn_trainer *t)
 {
     for (int i = 0; i < QN_STAGES; i++) {
+        qn_noise_collect(t, &t->slots[i]);
         qn_stage_wait(t, &t->stages[i]);
         t->stages[i] = (struct qn_stage){0};
     }
@@ -230,15 +243,31 @@ void qn_trainer_close(qn_trainer **trainer)
 
 /* --- tensors by name --- */
 
-static bool state_named(const struct qn_trainer *trainer, int n, int i, char text[128],
-                        struct qn_named *named)
+static bool name_state(const struct qn_persist *persist, const struct qn_node *node, int *index,
+                       char text[128], struct qn_named *named)
 {
-    const struct qn_node *node = &trainer->plan->graph->nodes[n];
-    int value = trainer->plan->persist.state[n][i];
-    if (value < 0)
+    for (int i = 0; i < persist->n_moving; i++) {
+        const struct qn_moving *moving = &persist->moving[i];
+        if (moving->node != node || moving->value < 0 || (*index)-- > 0)
+            continue;
+        snprintf(text, 128, "%s.%s", node->name, node->op->state[moving->index].name);
+        const struct qn_operand *operand = &persist->values[moving->value].operand;
+        *named = (struct qn_named){text, moving->value, operand->dtype, operand->shape};
+        return true;
+    }
+    return false;
+}
+
+static bool name_node(const struct qn_persist *persist, const struct qn_bound *bound, int n,
+                      int *index, char text[128], struct qn_named *named)
+{
+    const struct qn_node *node = &bound->graph->nodes[n];
+    if (node->kind == QN_NODE_OPERATOR)
+        return name_state(persist, node, index, text, named);
+    if (bound->parameter[n] < 0 || persist->parameters[bound->parameter[n]].node != node ||
+        (*index)-- > 0)
         return false;
-    snprintf(text, 128, "%s.%s", node->name, node->op->state[i].name);
-    *named = (struct qn_named){text, value, trainer->plan->persist.values[value].operand.shape};
+    *named = (struct qn_named){node->name, bound->leaf[n], node->leaf.dtype, node->leaf.shape};
     return true;
 }
 
@@ -246,15 +275,9 @@ bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128
                       struct qn_named *named)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
-    for (int n = 0; n < persist->graph->n_nodes; n++) {
-        const struct qn_node *node = &persist->graph->nodes[n];
-        if (node->kind == QN_NODE_PARAMETER && index-- == 0) {
-            *named = (struct qn_named){node->name, persist->leaf[n], node->leaf.shape};
-            return true;
-        }
-        for (int i = 0; node->kind == QN_NODE_OPERATOR && i < QN_MAX_STATE; i++)
-            if (persist->state[n][i] >= 0 && index-- == 0)
-                return state_named(trainer, n, i, text, named);
-    }
+    for (int g = 0; g < persist->n_graphs; g++)
+        for (int n = 0; n < persist->graphs[g].graph->n_nodes; n++)
+            if (name_node(persist, &persist->graphs[g], n, &index, text, named))
+                return true;
     return false;
 }

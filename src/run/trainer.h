@@ -13,6 +13,7 @@
 #include <quern/train.h>
 
 _Static_assert((int)QN_METRICS_LOSSES == (int)QN_MAX_LOSSES, "metrics hold every loss");
+_Static_assert((int)QN_MAX_CELLS == (int)QN_MAX_POSITIONS, "every cell has a position");
 
 enum { QN_STAGES = 2 };
 
@@ -20,7 +21,9 @@ enum { QN_STAGES = 2 };
  * the next is filled. */
 struct qn_stage {
     unsigned char *rows; /* of every input, at trainer->input_at */
-    uint32_t sample;
+    struct qn_start {    /* as in the control block */
+        uint32_t sample, padding, position[QN_MAX_POSITIONS];
+    } start;
     struct qn_transfer
         *transfers; /* from here, not yet waited for: one for each input and one more */
     int n_transfers;
@@ -28,10 +31,19 @@ struct qn_stage {
     int begun, awaited;          /* of them; how many of the phase's ends kernels wait for */
 };
 
+/* The norm of a first micro-step's gradient on its way to the host. */
+struct qn_noise {
+    float *norms; /* of chunks */
+    float loss_scale;
+    struct qn_transfer read[2];
+    bool pending;
+};
+
 /* Host side of one update: what is written to the control block and what is read back. */
 struct qn_update_slot {
     struct qn_control out, in;
     struct qn_transfer write, read;
+    struct qn_noise noise;
     struct qn_metrics metrics; /* what the host knows of it already */
     double weight[QN_MAX_LOSSES];
     bool pending; /* enqueued and not yet collected */
@@ -50,12 +62,22 @@ struct qn_phase_parking {
     int count;
 };
 
+/* The gradient of a parameter that is complete after a step of a phase. */
+struct qn_complete {
+    int step, parameter;
+};
+
 /* The launches of one phase. */
 struct qn_phase_recording {
     struct qn_recording *recording;
     int *first_launch; /* by step; one more than there are steps */
     struct qn_phase_parking parking;
+    struct qn_complete *complete; /* gradients that are complete, by step */
+    int n_complete;
 };
+
+/* How far the four calls of an update are. */
+enum qn_stage_of_update { QN_UPDATE_IDLE, QN_UPDATE_RUN, QN_UPDATE_REDUCED };
 
 struct qn_trainer {
     qn_device *device;
@@ -67,13 +89,17 @@ struct qn_trainer {
     int blas_buffer; /* index in the slab; -1 */
     struct qn_phase_recording phases[QN_MAX_PHASES];
     struct qn_stage stages[QN_STAGES];
-    const char **tensor_names; /* of qn_trainer_tensor */
-    int64_t *input_at;         /* by node: offset of an input's rows in a stage */
+    const char **tensor_names;       /* of qn_trainer_tensor */
+    int64_t *input_at[QN_MAX_RUNS];  /* by graph, by node: offset of an input's rows in a stage */
+    int64_t cell_rows[QN_MAX_CELLS]; /* stored since the start, or the last clearing */
+    int64_t cell_rows_before[QN_MAX_CELLS]; /* the same before the present update */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
     unsigned char *parked;  /* host memory of what is parked */
     struct qn_update_slot slots[QN_STAGES];
     int64_t updates;
+    enum qn_stage_of_update stage_of_update;
+    bool *begun; /* by parameter: its slice, in the present update */
     int next_stage;
     qn_profile_fn profile; /* told of each step; NULL: nobody is */
     void *profile_user;
@@ -94,9 +120,13 @@ struct qn_place_of {
     int64_t offset;
 };
 struct qn_place_of qn_trainer_place(const struct qn_trainer *trainer, int value);
+/* The same of a storage of the program. */
+struct qn_place_of qn_trainer_storage_place(const struct qn_trainer *trainer, int storage);
 
 /* Records every phase of the plan. */
 qn_status qn_trainer_record(struct qn_trainer *trainer);
+
+/* --- cells (cells.c) --- */
 
 /* Runs a phase with input rows from `fetch` for samples first .. first + count - 1 of the cycle;
  * rows beyond `count` repeat the last. Evaluation results go to `result`. */
@@ -105,8 +135,33 @@ struct qn_feed {
     qn_result_fn result;
     void *user;
     int64_t first, count;
+    int64_t base;            /* what sample 0 is in the whole cycle */
+    const qn_reduce *reduce; /* is told of slices as they are complete; NULL: nobody is */
 };
 qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const struct qn_feed *feed);
+
+/* --- cells (cells.c) --- */
+
+/* Where the rows of a repetition begin, and which are padding, in `start`. QN_ERR_ARGUMENT: a cache
+ * has no room for them. */
+qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
+                         const struct qn_feed *feed, struct qn_start *start);
+/* Counts the rows of `samples` samples that a repetition stored. */
+void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, int64_t samples);
+/* Keeps how many rows there are; goes back to that, where what stored more has failed. */
+void qn_cells_keep(struct qn_trainer *trainer);
+void qn_cells_go_back(struct qn_trainer *trainer);
+
+/* --- slices (slices.c) --- */
+
+/* Lists those of a phase by step, into `complete`; gives how many, -1 when out of memory. */
+int qn_slices_find(const struct qn_phase_run *phase, struct qn_arena *arena,
+                   struct qn_complete **complete);
+/* Begins the slice of a parameter; those of all that the last phase has not begun; all with zeros.
+ */
+qn_status qn_slices_begin(struct qn_trainer *trainer, const qn_reduce *reduce, int parameter);
+qn_status qn_slices_begin_rest(struct qn_trainer *trainer, const qn_reduce *reduce);
+qn_status qn_slices_clear(struct qn_trainer *trainer);
 
 /* --- parking (park.c) --- */
 
@@ -120,6 +175,31 @@ int qn_parking_next(const struct qn_phase_parking *parking, const struct qn_stag
 qn_status qn_parking_pass(struct qn_trainer *trainer, int phase, struct qn_stage *stage, int step);
 /* Runs the store or fetch of a step in its place, for those who look at what is between steps. */
 qn_status qn_parking_run(struct qn_trainer *trainer, int phase, struct qn_stage *stage, int step);
+
+/* --- passes (passes.c) --- */
+
+/* The run that a micro-step takes, of the pass that run `first` begins: its alternative, by
+ * cycle->choose. QN_ERR_ARGUMENT: it is none. */
+qn_status qn_trainer_choose(const struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                            int first, int64_t sample, int64_t count, int *run);
+/* Runs in the pass that run `first` begins. */
+int qn_pass_length(const struct qn_run_set *runs, int first);
+/* Sums of the weights of every loss over this member's samples, from the host's data, in double. */
+qn_status qn_trainer_sum_weights(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                                 double weight[QN_MAX_LOSSES]);
+/* Enqueues every run of the cycle; `slot` takes the noise of the gradient, if it is wanted. */
+qn_status qn_trainer_run_passes(struct qn_trainer *trainer, const struct qn_cycle *cycle,
+                                const struct qn_cycle_plan *plan, struct qn_update_slot *slot);
+
+/* --- noise of the gradient (noise.c) --- */
+
+/* Host memory for the norms of both slots, among that of the plan. */
+qn_status qn_noise_open(struct qn_trainer *trainer);
+/* Between the first micro-step of a cycle and the second: asks for the norm of what the first gave.
+ */
+qn_status qn_noise_ask(struct qn_trainer *trainer, struct qn_update_slot *slot);
+/* Waits for it, if it is on its way, and puts it into the slot's metrics. */
+qn_status qn_noise_collect(struct qn_trainer *trainer, struct qn_update_slot *slot);
 
 /* --- looking on --- */
 
@@ -135,23 +215,27 @@ qn_status qn_trainer_initialise(struct qn_trainer *trainer);
 /* Writes the tables that tell optimizers where parameters lie. */
 qn_status qn_trainer_write_tables(struct qn_trainer *trainer);
 
-/* Sums of the weights of every loss over the cycle, from the host's data, in double. */
-qn_status qn_trainer_weigh(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                           double weight[QN_MAX_LOSSES]);
-
 /* Passes a status on and remembers a device error. */
 qn_status qn_trainer_check(struct qn_trainer *trainer, qn_status status);
+
+/* QN_OK, or the device error after which a trainer does nothing. The log had its line; this one is
+ * for qn_last_error alone. */
+qn_status qn_trainer_failure(const struct qn_trainer *trainer);
 
 /* A tensor that has a name: a parameter, a moving average, or an optimizer's slot. */
 struct qn_named {
     const char *name;
     int value;
+    qn_dtype dtype;
     struct qn_shape shape;
 };
 /* Entry `index` of parameters and state, in the order of the graph; false past the last. The name
  * of a state is made in `text`. */
 bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128],
                       struct qn_named *named);
+
+/* Sets every element of a value. */
+qn_status qn_trainer_fill_value(struct qn_trainer *trainer, int value, float with);
 
 /* Reads or writes f32 elements at a value; waits. */
 qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,

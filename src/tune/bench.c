@@ -5,7 +5,7 @@
 #include <quern/tune.h>
 
 #include "cl/device.h"
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 #include "tune/rig.h"
 #include "tune/store.h"
 #include "tune/tasks.h"
@@ -17,6 +17,7 @@ struct bench {
     qn_device *device;
     qn_bench_params params;
     struct qn_tuning tuning; /* outcomes of self-tests */
+    struct qn_watch watch;
 };
 
 static void report(const struct bench *b, const struct qn_tune_task *task,
@@ -33,7 +34,8 @@ static void report(const struct bench *b, const struct qn_tune_task *task,
                                     .reason = reason,
                                     .chosen = run->variant == task->task->variant &&
                                               run->setting == task->task->setting,
-                                    .seconds = run->seconds,
+                                    .seconds = run->median,
+                                    .fastest = run->seconds,
                                     .flops = run->cost.flops,
                                     .bytes = run->cost.bytes,
                                     .launches = run->cost.launches,
@@ -55,7 +57,12 @@ static qn_status time_one(struct bench *b, struct qn_rig *rig, const struct qn_t
         report(b, task, run, QN_BENCH_FAILED, "its self-test");
         return QN_OK;
     }
-    QN_TRY(qn_rig_time(rig, run, &verdict));
+    const qn_status status = qn_rig_time(rig, run, &verdict);
+    if (status == QN_ERR_BUILD) {
+        report(b, task, run, QN_BENCH_NOT_APPLICABLE, "the device cannot launch it");
+        return QN_OK;
+    }
+    QN_TRY(status);
     report(b, task, run, verdict.failed ? QN_BENCH_FAILED : QN_BENCH_TIMED, verdict.text);
     return QN_OK;
 }
@@ -75,8 +82,8 @@ static qn_status time_all(struct bench *b, struct qn_rig *rig, const struct qn_t
 static qn_status time_task(struct bench *b, const struct qn_tune_task *task)
 {
     struct qn_rig rig;
-    const struct qn_rig_task what = {task->problem, task->task,
-                                     b->params.all ? ~0u : 1u << task->task->variant, INT64_MAX};
+    const unsigned usable = b->params.all ? ~0u : 1u << task->task->variant;
+    const struct qn_rig_task what = {task->problem, task->task, usable, INT64_MAX, &b->watch};
     qn_status status = qn_rig_open(&rig, b->device, &what);
     if (status == QN_OK)
         status = time_all(b, &rig, task);

@@ -11,8 +11,9 @@
 #include "op/op.h"
 
 enum { X, Y, BUFFERS };
-/* Rounds and chains of ceiling.cl's multiply_add, work-groups for each compute unit, vectors that a
- * work-group copies, and runs of which the fastest counts. */
+/* ROUNDS, CHAINS: of the kernel multiply_add in ceiling.cl. GROUPS_PER_UNIT: work-groups for each
+ * compute unit. EACH: vectors that a work-group copies. RUNS: repetitions, of which the fastest
+ * counts. LAUNCHES: empty launches in a row. */
 enum { ROUNDS = 20000, CHAINS = 12, GROUPS_PER_UNIT = 8, EACH = 4096, RUNS = 9, LAUNCHES = 200 };
 static const int64_t most_copied = INT64_C(256) << 20;
 
@@ -24,7 +25,8 @@ struct ceiling {
     int group;     /* work-items of a work-group */
 };
 
-/* Seconds of one of `times` launches in a row: the fastest of several runs. */
+/* Seconds of one launch: `times` launches in a row are timed, RUNS times, and the fastest is
+ * divided by `times`. */
 static qn_status time_launch(const struct ceiling *c, struct qn_launch *launch, int times,
                              double *seconds)
 {

@@ -9,6 +9,7 @@
 #include "check/number.h"
 #include "cl/device.h"
 #include "cl/recording.h"
+#include "op/blas.h"
 #include "op/control.h"
 
 #include <math.h>
@@ -67,8 +68,8 @@ static void find_needs(struct qn_rig *rig, unsigned usable, int64_t *blas)
             variant_of(rig, v)->cost(&rig->call, &cost);
             rig->scratch_bytes =
                 cost.scratch > rig->scratch_bytes ? cost.scratch : rig->scratch_bytes;
-            const int64_t bytes = cost.blas[0] ? qn_blas_temp_bytes(rig->device, cost.blas[0],
-                                                                    cost.blas[1], cost.blas[2])
+            const int64_t bytes = cost.blas[0] ? qn_blas_bytes(rig->call.facts, cost.blas[0],
+                                                               cost.blas[1], cost.blas[2])
                                                : 0;
             *blas = bytes > *blas ? bytes : *blas;
         }
@@ -187,7 +188,8 @@ static qn_status fill(struct qn_rig *rig)
 
 qn_status qn_rig_open(struct qn_rig *rig, qn_device *device, const struct qn_rig_task *what)
 {
-    *rig = (struct qn_rig){.device = device, .problem = what->problem, .task = what->task};
+    *rig = (struct qn_rig){
+        .device = device, .problem = what->problem, .task = what->task, .watch = what->watch};
     qn_task_call(what->problem, what->task, true, &rig->call);
     rig->call.facts = qn_device_facts(device);
     name_operands(rig);
@@ -306,40 +308,67 @@ static qn_status run_times(struct qn_rig *rig, struct qn_recording *recording, i
     return QN_OK;
 }
 
-static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recording,
+static void take_times(struct qn_rig_run *run, double *seconds, int count)
+{
+    for (int i = 0; i < count; i++)
+        run->seconds = run->seconds > 0 ? fmin(run->seconds, seconds[i]) : seconds[i];
+    run->median = qn_median(seconds, count);
+}
+
+/* The first run builds what the driver puts off until then: what it took longer than the next goes
+ * for building. */
+static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recording, double first,
                                 struct qn_rig_run *run)
 {
     double seconds[MOST_RUNS], sum = 0;
-    int count = 0;
     QN_TRY(run_times(rig, recording, 1, &seconds[0]));
     const double each = fmax(seconds[0], 1e-7);
     const int times = each < least_batch ? (int)(least_batch / each) + 1 : 1;
-    do {
+    int count = times == 1; /* one that takes long is a run like the others */
+    rig->watch->compiled += fmax(first - each, 0);
+    sum += count * each;
+    while (count < MOST_RUNS && (sum < run->least || count < 3) && !qn_watch_stops(rig->watch)) {
+        if (run->given_up > 0 && count && seconds[count - 1] > run->given_up)
+            break;
         QN_TRY(run_times(rig, recording, times, &seconds[count]));
         sum += seconds[count] * times;
         count++;
-    } while (count < MOST_RUNS && (sum < run->least || count < 3) &&
-             !(run->given_up > 0 && seconds[count - 1] > run->given_up));
-    run->seconds = qn_median(seconds, count);
+    }
+    if (count)
+        take_times(run, seconds, count);
+    return QN_OK;
+}
+
+static qn_status record(struct qn_rig *rig, struct qn_recording *recording,
+                        const struct qn_rig_run *run)
+{
+    const double start = qn_clock();
+    qn_recording_set_blas_buffer(recording, BLAS);
+    QN_TRY(variant_of(rig, run->variant)
+               ->emit(qn_recording_emit(recording, rig->task->name), &rig->call));
+    rig->watch->compiled += qn_clock() - start;
     return QN_OK;
 }
 
 static qn_status record_and_time(struct qn_rig *rig, struct qn_recording *recording,
                                  struct qn_rig_run *run, struct qn_verdict *verdict)
 {
-    const struct qn_variant *variant = variant_of(rig, run->variant);
-    double first;
-    qn_recording_set_blas_buffer(recording, BLAS);
-    QN_TRY(variant->emit(qn_recording_emit(recording, rig->task->name), &rig->call));
-    QN_TRY(fill(rig));
-    QN_TRY(run_times(rig, recording, 1, &first));
-    QN_TRY(compare(rig, verdict));
-    return verdict->failed ? QN_OK : time_recording(rig, recording, run);
+    double first = 0;
+    QN_TRY(record(rig, recording, run));
+    if (qn_watch_stops(rig->watch))
+        return QN_OK;
+    if (!run->again) {
+        QN_TRY(fill(rig));
+        QN_TRY(run_times(rig, recording, 1, &first));
+        QN_TRY(compare(rig, verdict));
+    }
+    return verdict->failed ? QN_OK : time_recording(rig, recording, first, run);
 }
 
 qn_status qn_rig_time(struct qn_rig *rig, struct qn_rig_run *run, struct qn_verdict *verdict)
 {
     struct qn_recording *recording = NULL;
+    const double start = qn_clock(), compiled = rig->watch->compiled;
     rig->call.setting = run->setting;
     run->cost = (struct qn_cost){0};
     variant_of(rig, run->variant)->cost(&rig->call, &run->cost);
@@ -350,5 +379,6 @@ qn_status qn_rig_time(struct qn_rig *rig, struct qn_rig_run *run, struct qn_verd
     QN_TRY(qn_recording_open(&recording, rig->slab));
     qn_status status = record_and_time(rig, recording, run, verdict);
     qn_recording_close(&recording);
+    rig->watch->timed += qn_clock() - start - (rig->watch->compiled - compiled);
     return status;
 }

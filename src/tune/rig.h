@@ -9,6 +9,7 @@
 #include "check/verdict.h"
 #include "cl/slab.h"
 #include "plan/problem.h"
+#include "tune/watch.h"
 
 enum { QN_RIG_OPERANDS = QN_MAX_READS + QN_MAX_WRITES };
 
@@ -23,6 +24,7 @@ struct qn_rig {
     struct qn_slab *slab;
     int64_t scratch_bytes;
     float *expected; /* what the first variant wrote; NULL: none ran yet */
+    struct qn_watch *watch;
 };
 
 /* What a rig is made for. */
@@ -31,6 +33,7 @@ struct qn_rig_task {
     const struct qn_task *task;
     unsigned usable; /* bit i: variant i may run, at any setting */
     int64_t budget;  /* bytes of device memory that the rig may take */
+    struct qn_watch *watch;
 };
 
 /* Inputs are random numbers, tables what they are in training. QN_ERR_BUDGET, of which the log says
@@ -46,12 +49,16 @@ struct qn_rig_run {
     int variant, setting;
     double least;        /* seconds of timing at least */
     double given_up;     /* no more runs once one took longer than this, in seconds; 0: never */
+    bool again;          /* it ran in this rig before: it is only timed */
     struct qn_cost cost; /* filled in */
-    double seconds;      /* filled in: the median of the runs */
+    double seconds;      /* filled in: the fastest of the runs, those before included if `again` */
+    double median;       /* filled in: of the runs of this time */
 };
 
 /* Runs it once, compares what it writes with what the first variant of this rig wrote, then times
- * it. The verdict says what is wrong with the results; the status is that of the device. */
+ * it. The verdict says what is wrong with the results; the status is that of the device. The watch
+ * is told what that took; once it stops, what runs is the last, and run->seconds may stay as it
+ * was. */
 qn_status qn_rig_time(struct qn_rig *rig, struct qn_rig_run *run, struct qn_verdict *verdict);
 
 /* Forgets the first variant's results: those of the next are what others are compared with. */

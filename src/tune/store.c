@@ -47,7 +47,8 @@ qn_status qn_tuning_open(struct qn_tuning *tuning, qn_device *device, const char
     return qn_fail(qn_device_log(device), QN_ERR_MEMORY, "tuning: out of host memory");
 }
 
-/* A file that is no tuning of ours is as good as none: it is made anew. */
+/* Whether the text is a tuning table of this device with these kernels. A file that is not counts
+ * as missing: tuning writes a new one. */
 static bool is_usable(qn_device *device, const char *text)
 {
     static const struct qn_log silent;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where tuning is kept, and whose it is.
+ * The file in which a device's tuning is kept, and the check that a table is of this device.
  */
 #ifndef QN_TUNE_STORE_H
 #define QN_TUNE_STORE_H
 
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 #include <quern/tune.h>
 
-/* Starts a table for the device with what `known` says of this very device, driver and kernels;
- * what was found elsewhere is dropped. */
+/* Starts a table with the entries of `known` (a table as text; NULL or "": none) if its device,
+ * driver and kernels are those of `device`; otherwise with none. */
 qn_status qn_tuning_open(struct qn_tuning *tuning, qn_device *device, const char *known);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tune/tasks.h"
 
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 static int64_t repeats_of(const struct qn_plan *plan, int phase)
 {
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
-    return phase == cycle->later ? cycle->micro_steps - 1 : 1;
+    for (int r = 0; r < plan->runs.n_runs; r++)
+        if (phase == cycle->runs[r].later)
+            return cycle->micro_steps - (phase != cycle->runs[r].first);
+    return plan->program.phases[phase].kind != QN_EVALUATION_PHASE;
 }
 
 static struct qn_tune_task *find(const struct qn_tune_tasks *tasks, const char *key, int64_t batch)
@@ -27,7 +30,7 @@ static bool add(struct qn_arena *arena, struct qn_tune_tasks *tasks,
     struct qn_tune_task *known = find(tasks, qn_task_key(problem, task, key), problem->batch);
     if (!known) {
         known = &tasks->list[tasks->count];
-        *known = (struct qn_tune_task){problem, task, qn_arena_strdup(arena, key), 0};
+        *known = (struct qn_tune_task){problem, task, qn_arena_strdup(arena, key), 0, false};
         tasks->count += known->key != NULL;
     }
     known->seconds += task->seconds * (double)repeats;

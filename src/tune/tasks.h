@@ -12,6 +12,7 @@ struct qn_tune_task {
     const struct qn_task *task;
     const char *key;
     double seconds; /* predicted, of all its runs in one update */
+    bool timed;     /* in this call */
 };
 
 struct qn_tune_tasks {
@@ -19,7 +20,8 @@ struct qn_tune_tasks {
     int count;
 };
 
-/* Lists every task with kernels; two with one key and batch are one. False when out of memory. */
+/* Lists every task with kernels, those with the same key at the same batch once. False when out of
+ * memory. */
 bool qn_tune_tasks_of(const struct qn_plan *plan, struct qn_arena *arena,
                       struct qn_tune_tasks *tasks);
 

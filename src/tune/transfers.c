@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the two copies that are timed: the large one is mostly its bytes, the small one is not. */
+/* Bytes of the two copies that are timed: a large one (`least` to `most`), whose time is that of
+ * its bytes, and a small one, whose time is that of starting it. */
 static const int64_t most = INT64_C(64) << 20, least = INT64_C(1) << 20, small = 4096;
 enum { RUNS = 7 };
 
@@ -20,7 +21,7 @@ struct copying {
     int64_t bytes; /* of the buffer and of the host's memory */
 };
 
-/* The fastest of several, each with nothing else under way. */
+/* Seconds of the fastest of RUNS copies, one after another on an idle queue. */
 static qn_status time_copy(const struct copying *c, int64_t bytes, bool to_device, double *seconds)
 {
     for (int r = 0; r < RUNS; r++) {

@@ -39,17 +39,52 @@ static struct qn_self_test test_of(const struct qn_task *task, int variant, int 
                                  .reason = ""};
 }
 
+static void say(qn_device *device, const struct qn_self_test *test, const char *what,
+                const char *reason)
+{
+    qn_log_write(qn_device_log(device), QN_LOG_WARNING, "%s: variant %s%s%s (%s) %s: %s", test->op,
+                 test->variant, *test->setting ? ":" : "", test->setting, test->storage, what,
+                 reason);
+}
+
 void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                    int variant, int setting, const char *reason)
 {
     struct qn_self_test test = test_of(task, variant, setting);
     test.reason = reason;
     qn_tuning_add_test(tuning, &test);
-    qn_log_write(qn_device_log(device), QN_LOG_WARNING,
-                 "%s: variant %s%s%s (%s) computes wrong numbers on this device and is not used: "
-                 "%s",
-                 test.op, test.variant, *test.setting ? ":" : "", test.setting, test.storage,
-                 reason);
+    say(device, &test, "computes wrong numbers on this device and is not used", reason);
+}
+
+void qn_trial_refuse(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                     int variant, int setting)
+{
+    struct qn_self_test test = test_of(task, variant, setting);
+    const struct qn_self_test *known = qn_tuning_test(tuning, &test);
+    if (known && *known->reason)
+        return;
+    test.reason = "its kernels do not build, or need more than the device has";
+    qn_tuning_add_test(tuning, &test);
+    say(device, &test, "cannot be launched on this device and is not used", test.reason);
+}
+
+/* Tests it now, and notes what is for good. */
+static bool passes(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
+                   int variant, int setting, bool all)
+{
+    const struct qn_self_test test = test_of(task, variant, setting);
+    const struct qn_self_test_of what = {task->op, test.variant, setting, qn_task_storage(task)};
+    char reason[QN_SELF_TEST_TEXT];
+    const qn_status status = qn_self_test(device, &what, all, reason);
+    if (status == QN_OK && !*reason)
+        return true;
+    if (status == QN_OK)
+        qn_trial_fail(device, tuning, task, variant, setting, reason);
+    else if (status == QN_ERR_BUILD)
+        qn_trial_refuse(device, tuning, task, variant, setting);
+    else
+        say(device, &test, "could not be tested and is not used now", reason);
+    return false;
 }
 
 /* The default setting, which alone is tested against the reference. */
@@ -58,14 +93,9 @@ static bool default_passed(qn_device *device, struct qn_tuning *tuning, const st
 {
     const struct qn_self_test like = test_of(task, variant, 0);
     const struct qn_self_test *known = qn_tuning_test(tuning, &like);
-    const struct qn_self_test_of what = {task->op, like.variant, 0, qn_task_storage(task)};
-    char reason[QN_SELF_TEST_TEXT];
     if (known)
         return !*known->reason;
-    if (qn_self_test(device, &what, false, reason))
-        return qn_tuning_add_test(tuning, &like);
-    qn_trial_fail(device, tuning, task, variant, 0, reason);
-    return false;
+    return passes(device, tuning, task, variant, 0, false) && qn_tuning_add_test(tuning, &like);
 }
 
 bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
@@ -79,11 +109,5 @@ bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct q
 bool qn_trial_stands(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                      int variant, int setting)
 {
-    const struct qn_self_test_of what = {task->op, task->group->variant[variant].name, setting,
-                                         qn_task_storage(task)};
-    char reason[QN_SELF_TEST_TEXT];
-    if (qn_self_test(device, &what, true, reason))
-        return true;
-    qn_trial_fail(device, tuning, task, variant, setting, reason);
-    return false;
+    return passes(device, tuning, task, variant, setting, true);
 }

@@ -12,6 +12,8 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +132,56 @@ static void text_grows_and_escapes(void **state)
     free(bytes);
 }
 
+static void texts_are_escaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"", ""},
+        {NULL, ""},
+        {"a b/c\\d\"", "a b/c\\d\""},
+        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x8c\xbe", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x8c\xbe"},
+        {"a\nb\r\tc", "a\\nb\\r\\tc"},
+        {"\x1b[2K\x01\x7f", "\\x1b[2K\\x01\\x7f"},
+        {"\xc2\x9b", "\\xc2\\x9b"},          /* a control sequence begins, in one character */
+        {"\xe2\x80\xae", "\\xe2\\x80\\xae"}, /* what follows is written from right to left */
+        {"\xe4 \xc3", "\\xe4 \\xc3"},        /* no UTF-8 */
+        {"\xc0\x8a", "\\xc0\\x8a"},          /* a newline in too many bytes */
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"}, /* half a character of UTF-16 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char once[64], twice[64];
+        assert_int_equal(qn_escape(once, sizeof once, cases[i].text), strlen(cases[i].shown));
+        assert_string_equal(once, cases[i].shown);
+        qn_escape(twice, sizeof twice, once);
+        assert_string_equal(twice, once);
+    }
+}
+
+static void nothing_is_cut_in_two(void **state)
+{
+    (void)state;
+    static const char text[] = "a\n\xc3\xa4\x1b";
+    static const struct {
+        size_t capacity;
+        const char *shown;
+    } cases[] = {{1, ""},
+                 {2, "a"},
+                 {3, "a"},
+                 {4, "a\\n"},
+                 {5, "a\\n"},
+                 {6, "a\\n\xc3\xa4"},
+                 {9, "a\\n\xc3\xa4"},
+                 {10, "a\\n\xc3\xa4\\x1b"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char shown[16] = "";
+        assert_int_equal(qn_escape(shown, cases[i].capacity, text), 9);
+        assert_string_equal(shown, cases[i].shown);
+    }
+    assert_int_equal(qn_escape(NULL, 0, text), 9);
+}
+
 static void sizes_read_well(void **state)
 {
     (void)state;
@@ -146,6 +198,36 @@ static void count_line(void *user, qn_log_level level, const char *text)
     ++*(int *)user;
 }
 
+static void nearest_names_are_offered(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"train", "trace", "lr",      "lr_end", "beta1",
+                                        "beta2", "beta3", "tensor1", "beta4"};
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
+        {"trian", "; did you mean train?"},
+        {"TRAINS", "; did you mean train?"},
+        {"tracn", "; did you mean train or trace?"},
+        {"tra", ""},
+        {"l", "; did you mean lr?"},
+        {"rl", "; did you mean lr?"},
+        {"xy", ""},
+        {"lrend", "; did you mean lr_end?"},
+        {"", ""},
+        {"beta", "; did you mean beta1, beta2 or beta3?"},
+        {"tensor", "; did you mean tensor1?"},
+        {"a name that is longer than all that the distance is computed of, so it is near none", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_nearest nearest = {.text = cases[i].text};
+        char hint[QN_NEAREST_BYTES];
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            qn_nearest_offer(&nearest, names[n]);
+        assert_string_equal(qn_nearest_hint(&nearest, hint), cases[i].hint);
+    }
+}
+
 static void logs_filter_and_fail(void **state)
 {
     (void)state;
@@ -155,6 +237,58 @@ static void logs_filter_and_fail(void **state)
     assert_int_equal(qn_fail(&log, QN_ERR_IO, "file: reason %d", 7), QN_ERR_IO);
     assert_int_equal(qn_fail(NULL, QN_ERR_IO, "nobody"), QN_ERR_IO);
     assert_int_equal(lines, 1);
+}
+
+static void keep_line(void *user, qn_log_level level, const char *text)
+{
+    assert_int_equal(level, QN_LOG_WARNING);
+    snprintf(user, 64, "%s", text);
+}
+
+static void logs_one_line(void **state)
+{
+    (void)state;
+    char line[64];
+    const struct qn_log log = {keep_line, line, QN_LOG_WARNING};
+    qn_log_write(&log, QN_LOG_WARNING, "%s: is missing", "a\x1b[2K\nquern: done");
+    assert_string_equal(line, "a\\x1b[2K\\nquern: done: is missing");
+}
+
+static void *fail_elsewhere(void *line)
+{
+    assert_string_equal(qn_last_error(), "");
+    qn_fail(NULL, QN_ERR_IO, "%s", (const char *)line);
+    assert_string_equal(qn_last_error(), line);
+    return NULL;
+}
+
+static void the_last_error_is_kept_without_a_log(void **state)
+{
+    (void)state;
+    static char line[] = "file: of another thread";
+    int lines = 0;
+    pthread_t thread;
+    const struct qn_log log = {count_line, &lines, QN_LOG_ERROR}, silent = {0};
+    qn_fail(&silent, QN_ERR_IO, "silent: %d", 1);
+    assert_string_equal(qn_last_error(), "silent: 1");
+    qn_fail(&log, QN_ERR_IO, "file: reason %d", 7);
+    assert_string_equal(qn_last_error(), "file: reason 7");
+    qn_log_write(NULL, QN_LOG_WARNING, "no error");
+    assert_string_equal(qn_last_error(), "file: reason 7");
+    qn_log_write(NULL, QN_LOG_ERROR, "because of %s", qn_last_error());
+    assert_string_equal(qn_last_error(), "because of file: reason 7");
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, line), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(qn_last_error(), "because of file: reason 7");
+}
+
+static void texts_are_freed(void **state)
+{
+    (void)state;
+    struct qn_text text = {0};
+    qn_text_add(&text, "text");
+    qn_free(qn_text_take(&text)); /* a sanitizer sees what is left */
+    qn_free(NULL);
 }
 
 int main(void)
@@ -168,8 +302,14 @@ int main(void)
         cmocka_unit_test(philox_gives_known_answers),
         cmocka_unit_test(random_numbers_have_their_moments),
         cmocka_unit_test(text_grows_and_escapes),
+        cmocka_unit_test(texts_are_escaped),
+        cmocka_unit_test(nothing_is_cut_in_two),
         cmocka_unit_test(sizes_read_well),
+        cmocka_unit_test(nearest_names_are_offered),
         cmocka_unit_test(logs_filter_and_fail),
+        cmocka_unit_test(logs_one_line),
+        cmocka_unit_test(the_last_error_is_kept_without_a_log),
+        cmocka_unit_test(texts_are_freed),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -10,11 +10,26 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include <quern/quern.h>
 
-#define REFUSED(call) assert_int_equal(call, QN_ERR_ARGUMENT)
+#include <string.h>
 
 static const qn_tensor none = {0};
+
+/* `status` is that of a call after forget(): it refused NULL, in a line of its own. */
+static void assert_refused(const char *call, qn_status status)
+{
+    if (status != QN_ERR_ARGUMENT || strcmp(qn_last_error(), "an older error") == 0)
+        fail_msg("%s: %s: %s", call, qn_status_name(status), qn_last_error());
+}
+
+static void forget(void)
+{
+    qn_log_write(NULL, QN_LOG_ERROR, "an older error");
+}
+
+#define REFUSED(call) (forget(), assert_refused(#call, call))
 
 static void nothing_is_opened(void **state)
 {
@@ -25,12 +40,16 @@ static void nothing_is_opened(void **state)
     REFUSED(qn_device_list(NULL, 1, &count, NULL));
     REFUSED(qn_graph_create(NULL, NULL));
     REFUSED(qn_plan_create(NULL, NULL, NULL, NULL, NULL));
+    REFUSED(qn_plan_create_runs(NULL, NULL, NULL, NULL, NULL));
     REFUSED(qn_trainer_open(NULL, NULL, NULL, NULL));
     REFUSED(qn_checkpoint_open(NULL, NULL, NULL));
     REFUSED(qn_checkpoint_lock(NULL, NULL, NULL));
     REFUSED(qn_dataset_open(NULL, NULL));
     REFUSED(qn_dataset_open_images(NULL, NULL));
+    REFUSED(qn_dataset_from_arrays(NULL, NULL));
+    REFUSED(qn_dataset_from_function(NULL, NULL));
     REFUSED(qn_loader_open(NULL, NULL, NULL));
+    REFUSED(qn_metric_create(NULL, NULL));
     REFUSED(qn_tensors_open(NULL, NULL, NULL));
     REFUSED(qn_tensors_create(NULL, NULL, NULL));
     REFUSED(qn_tensors_save(NULL, NULL, NULL, NULL, NULL, NULL));
@@ -49,15 +68,31 @@ static void nothing_is_used(void **state)
     REFUSED(qn_trainer_finish(NULL, NULL));
     REFUSED(qn_trainer_accumulate(NULL, NULL));
     REFUSED(qn_trainer_evaluate(NULL, 1, NULL, NULL, NULL));
+    REFUSED(qn_trainer_evaluate_run(NULL, "x", 1, NULL, NULL, NULL));
+    REFUSED(qn_trainer_weigh(NULL, NULL, NULL));
+    REFUSED(qn_trainer_run(NULL, NULL, NULL));
+    REFUSED(qn_trainer_reduce(NULL, NULL));
+    REFUSED(qn_trainer_update(NULL, NULL, NULL));
+    REFUSED(qn_trainer_read_slice(NULL, NULL, NULL));
+    REFUSED(qn_trainer_write_slice(NULL, NULL, NULL));
+    REFUSED(qn_trainer_clear_cell(NULL, "x"));
     REFUSED(qn_trainer_set_budget(NULL, 1));
     REFUSED(qn_trainer_read(NULL, "x", NULL, 0));
     REFUSED(qn_trainer_write(NULL, "x", NULL, 0));
     REFUSED(qn_trainer_read_gradient(NULL, "x", NULL, 0));
     REFUSED(qn_checkpoint_save(NULL, "x", NULL));
     REFUSED(qn_checkpoint_plan(NULL, NULL, NULL, NULL));
+    REFUSED(qn_checkpoint_plan_runs(NULL, NULL, NULL, NULL));
     REFUSED(qn_checkpoint_restore(NULL, NULL));
     REFUSED(qn_weights_load(NULL, "x"));
+    REFUSED(qn_trainer_load_weights(NULL, "x", NULL));
+    REFUSED(qn_trainer_save_weights(NULL, "x", NULL));
+    REFUSED(qn_abi_compare(NULL, NULL, 1));
     REFUSED(qn_loader_next(NULL, 1, NULL));
+    REFUSED(qn_loader_fetch(NULL, "x", 0, 1, NULL));
+    REFUSED(qn_batch_fetch(NULL, "x", 0, 1, NULL));
+    REFUSED(qn_dataset_fits(NULL, NULL, NULL));
+    REFUSED(qn_metric_update(NULL, "x", 0, 1, NULL, NULL));
     REFUSED(qn_tensors_read(NULL, NULL, 0, NULL, 0));
     REFUSED(qn_tensors_write(NULL, 0, NULL, 0));
     REFUSED(qn_tensors_commit(NULL, NULL, NULL));
@@ -90,14 +125,27 @@ static void nothing_is_read(void **state)
     assert_int_equal(qn_trainer_bytes(NULL), 0);
     qn_trainer_profile(NULL, NULL, NULL);
     assert_null(qn_checkpoint_describe(NULL));
+    assert_null(qn_graph_input(NULL, 0, NULL));
+    assert_null(qn_graph_output(NULL, 0, NULL));
     assert_null(qn_dataset_describe(NULL));
+    assert_null(qn_dataset_column(NULL, "x"));
+    assert_int_equal(qn_column_bytes(NULL), 0);
+    assert_null(qn_batch_column(NULL, "x"));
     assert_int_equal(qn_dataset_checksum(NULL), 0);
     assert_int_equal(qn_loader_position(NULL), 0);
+    assert_null(qn_loader_batch(NULL));
+    assert_true(qn_metric_result(NULL) != qn_metric_result(NULL)); /* NAN */
+    assert_int_equal(qn_metric_count(NULL), 0);
+    assert_null(qn_metric_confusion(NULL, NULL));
+    qn_metric_reset(NULL);
     assert_int_equal(qn_tensors_count(NULL), 0);
     assert_null(qn_tensors_at(NULL, 0));
     assert_null(qn_tensors_find(NULL, "x"));
     assert_null(qn_tensors_metadata(NULL, "x"));
     assert_null(qn_model_help(NULL));
+    char hint[QN_NEAREST_BYTES];
+    qn_nearest_offer(NULL, "x");
+    assert_string_equal(qn_nearest_hint(NULL, hint), "");
 }
 
 static void nothing_is_ended(void **state)
@@ -113,6 +161,7 @@ static void nothing_is_ended(void **state)
     qn_checkpoint_close(NULL);
     qn_dataset_close(NULL);
     qn_loader_close(NULL);
+    qn_metric_destroy(NULL);
     qn_tensors_close(NULL);
     qn_tensors_discard(NULL);
     qn_tensors_discard(&writer);

@@ -218,6 +218,8 @@ static void every_bug_is_noticed(void **state)
     (void)state;
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
     for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+        if (bugs[i].plant == bad_product && !qn_device_facts(device)->blas)
+            continue;
         assert_int_equal(failures(device, bugs[i].check, NULL), 0);
         if (!failures(device, bugs[i].check, bugs[i].plant))
             fail_msg("nobody noticed: %s", bugs[i].what);

@@ -4,7 +4,10 @@
 #include "base/random.h"
 #include "cl/private.h"
 #include "cl/recording.h"
+#include "op/blas.h"
 #include "op/op.h"
+
+#include <clblast_c.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -75,7 +78,7 @@ static void compare(const struct product *p, float *const *matrix, const float *
 static void multiply(qn_device *device, const struct product *p)
 {
     const int64_t counts[] = {p->m * p->k, p->k * p->n, p->m * p->n};
-    const int64_t temporary = qn_blas_temp_bytes(device, p->m, p->n, p->k);
+    const int64_t temporary = qn_blas_bytes(qn_device_facts(device), p->m, p->n, p->k);
     assert_true(temporary > 0);
     int64_t bytes[4] = {[3] = temporary};
     float *matrix[3];
@@ -195,6 +198,58 @@ static void lets_go_of_a_closed_context(void **state)
     multiply(other, &p);
 }
 
+/* Equal at every size, whole tiles and one more or less among them. */
+static void assert_rule(qn_device *device, uint64_t seed)
+{
+    const struct qn_facts *facts = qn_device_facts(device);
+    assert_true(facts->blas);
+    for (uint64_t i = 0; i < 2000; i++) {
+        int64_t size[3];
+        for (uint64_t d = 0; d < 3; d++) {
+            const uint64_t bits = qn_random_bits(seed, i, d), range = UINT64_C(1) << bits % 14;
+            size[d] = 1 + (int64_t)((bits >> 8) % range);
+            if (i % 4 == 0)
+                size[d] = (size[d] + 63) / 64 * 64 + (int64_t)(bits >> 32) % 2;
+        }
+        const int64_t asked = qn_blas_ask(device, size[0], size[1], size[2]);
+        const int64_t wanted = asked > QN_BLAS_LEAST ? asked : QN_BLAS_LEAST;
+        assert_int_equal(qn_blas_bytes(facts, size[0], size[1], size[2]), wanted);
+    }
+}
+
+/* Of the device as it is, and as others are tuned. */
+static void the_facts_say_what_the_temporary_buffer_takes(void **state)
+{
+    static const char *const names[] = {"GEMMK", "KREG",  "KWG",   "KWI", "MDIMA", "MDIMC",
+                                        "MWG",   "NDIMB", "NDIMC", "NWG", "SA",    "SB",
+                                        "STRM",  "STRN",  "VWM",   "VWN"};
+    static const size_t others[][16] = {{0, 1, 16, 2, 8, 8, 64, 16, 16, 128, 1, 1, 0, 0, 4, 2},
+                                        {1, 4, 1, 1, 8, 8, 32, 8, 8, 16, 0, 0, 0, 0, 4, 2}};
+    static const char *const routine[] = {"XGEMM_MIN_INDIRECT_SIZE"};
+    static const size_t sides[] = {1, 217};
+    static struct kept log;
+    const struct qn_device *device = *state;
+    assert_rule(*state, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(CLBlastOverrideParameters(device->found.id, "Xgemm",
+                                                   CLBlastPrecisionSingle, 16, (const char **)names,
+                                                   others[i]),
+                         CLBlastSuccess);
+        assert_int_equal(CLBlastOverrideParameters(device->found.id, "GemmRoutine",
+                                                   CLBlastPrecisionSingle, 1,
+                                                   (const char **)routine, &sides[i]),
+                         CLBlastSuccess);
+        qn_device *tuned = open_device(&log);
+        const struct qn_facts *facts = qn_device_facts(tuned);
+        assert_int_equal(facts->blas_rows, others[i][6]);
+        assert_int_equal(facts->blas_columns, others[i][9]);
+        assert_int_equal(facts->blas_terms, others[i][2] * others[i][1]);
+        assert_int_equal(facts->blas_side, sides[i]);
+        assert_rule(tuned, 2);
+        qn_device_close(&tuned);
+    }
+}
+
 static void refuses_a_missing_buffer(void **state)
 {
     struct qn_slab *slab = NULL;
@@ -207,7 +262,6 @@ static void refuses_a_missing_buffer(void **state)
     assert_int_equal(qn_emit_gemm(emit, &gemm), QN_ERR_ARGUMENT);
     qn_recording_set_blas_buffer(recording, 1);
     assert_int_equal(qn_emit_gemm(emit, &gemm), QN_ERR_ARGUMENT);
-    assert_int_equal(qn_blas_temp_bytes(*state, 0, 1, 1), -1);
     qn_recording_close(&recording);
     qn_slab_close(&slab);
 }
@@ -220,6 +274,7 @@ int main(void)
         cmocka_unit_test(multiplies_in_two_threads),
         cmocka_unit_test(lets_go_of_a_closed_context),
         cmocka_unit_test(refuses_a_missing_buffer),
+        cmocka_unit_test(the_facts_say_what_the_temporary_buffer_takes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -4,10 +4,13 @@
 #include "base/cache.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char key[] = "format 1\nprogram relu\n", other[] = "format 1\nprogram gelu\n";
@@ -150,6 +153,81 @@ static void refuses_links(void **state)
     qn_cache_close(cache);
 }
 
+static void put(int cache, const char *name)
+{
+    int file = openat(cache, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "half", 4), 4);
+    close(file);
+}
+
+static bool there(int cache, const char *name)
+{
+    struct stat info;
+    return fstatat(cache, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What a writer that was killed left is removed; what one is writing, or is not ours, stays. */
+static void removes_what_no_writer_holds(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"tmp.txt", "tmp.1", "tmp.1.x", "tmp.1.2.bin", "atmp.1.2"};
+    enum { OTHERS = sizeof others / sizeof *others };
+    int cache = qn_cache_open(folder, NULL);
+    for (int i = 0; i < OTHERS; i++)
+        put(cache, others[i]);
+    put(cache, "tmp.1.0");
+    put(cache, "tmp.4194303.7f12ab34");
+    put(cache, "tmp.2.0");
+    assert_int_equal(symlinkat("tmp.txt", cache, "tmp.3.0"), 0);
+    assert_int_equal(mkdirat(cache, "tmp.4.0", 0700), 0);
+    int held = openat(cache, "tmp.2.0", O_WRONLY);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    int again = qn_cache_open(folder, NULL);
+    assert_false(there(cache, "tmp.1.0") || there(cache, "tmp.4194303.7f12ab34"));
+    assert_true(there(cache, "tmp.2.0") && there(cache, "tmp.3.0") && there(cache, "tmp.4.0"));
+    for (int i = 0; i < OTHERS; i++)
+        assert_true(there(cache, others[i]));
+    close(held);
+    qn_cache_close(again);
+    again = qn_cache_open(folder, NULL);
+    assert_false(there(cache, "tmp.2.0"));
+    store(again, key, "binary");
+    assert_true(loads(again, key, "binary"));
+    qn_cache_close(again);
+    qn_cache_close(cache);
+}
+
+/* A writer that stands in the middle of a file, until it is killed. */
+static void keeps_what_another_process_writes(void **state)
+{
+    (void)state;
+    enum { BYTES = 1 << 25 };
+    char path[512];
+    pid_t writer = fork();
+    if (writer == 0) {
+        const struct qn_binary binary = {calloc(BYTES, 1), BYTES};
+        int cache = qn_cache_open(folder, NULL);
+        for (;;)
+            qn_cache_store(cache, key, strlen(key), &binary);
+    }
+    bool seen = false;
+    for (int i = 0; i < 2000 && !seen; i++) {
+        int cache = qn_cache_open(folder, NULL);
+        snprintf(path, sizeof path, "tmp.%ld.0", (long)writer);
+        seen = there(cache, path);
+        qn_cache_close(cache);
+        usleep(1000);
+    }
+    kill(writer, SIGKILL);
+    waitpid(writer, NULL, 0);
+    assert_true(seen);
+    qn_cache_close(qn_cache_open(folder, NULL));
+    int cache = qn_cache_open(folder, NULL);
+    assert_false(there(cache, path));
+    qn_cache_close(cache);
+}
+
 static void makes_its_folder_private(void **state)
 {
     (void)state;
@@ -198,6 +276,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses_any_other_length, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_what_others_may_write, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_links, setup, teardown),
+        cmocka_unit_test_setup_teardown(removes_what_no_writer_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_what_another_process_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_its_folder_private, setup, teardown),
         cmocka_unit_test_setup_teardown(takes_the_environment, setup, teardown),
     };

@@ -181,7 +181,7 @@ static void refuses_wrong_launches(void **state)
          "CL_INVALID_ARG_INDEX"},
         {{"trivial", "turn", "-DX_TYPE=f32", {QN_BUF(&in)}, {8}, {8}}, QN_ERR_INTERNAL, "number"},
         {{"trivial", "turn", "-DX_TYPE=f32", {QN_BUF(&none), QN_LONG(0)}, {1}, {2 * most}},
-         QN_ERR_DEVICE,
+         QN_ERR_BUILD,
          "work-group of"},
         {{"trivial", "nothing", "-DX_TYPE=f32", {QN_BUF(&in)}, {1}, {1}},
          QN_ERR_BUILD,

@@ -2,21 +2,27 @@
 # SPDX-License-Identifier: MIT
 """bad_input.py PROGRAM [CLCOUNT]: whatever is wrong gives one line that names it, the right exit
 code, and leaves nothing behind. CLCOUNT is the library that can refuse buffers."""
+import json
 import os
 import pathlib
 import re
 import shutil
 import sys
+import zlib
 
 from support import Bench, idx
 
 # (arguments, exit code, what the line matches)
 COMMAND_LINE = [
-    ('frobnicate', 2, r'frobnicate: no such command'),
+    ('frobnicate', 2, r'frobnicate: no such command; see quern help'),
+    ('trian r.ini', 2, r'no such command; see quern help; did you mean train\?'),
+    ('help frobnicate', 2, r'frobnicate: no such command; see'),
+    ('help chekc', 2, r'no such command; see quern help; did you mean check\?'),
     ('train', 2, r'train: needs a RECIPE'),
     ('train r.ini more', 2, r'more: one argument too many'),
     ('devices r.ini', 2, r'r\.ini: one argument too many'),
-    ('train r.ini --bogus', 2, r'train: --bogus: unknown option'),
+    ('train r.ini --bogus', 2, r'train: --bogus: unknown option; see quern help train'),
+    ('train r.ini --epoch=3', 2, r'see quern help train; did you mean --epochs\?'),
     ('train r.ini --js', 2, r'--js: unknown option'),
     ('train r.ini --budget', 2, r'--budget: needs a value \(SIZE\)'),
     ('train r.ini --quiet=1', 2, r'--quiet takes no value'),
@@ -25,25 +31,33 @@ COMMAND_LINE = [
     ('train r.ini --budget -1MiB', 2, r'memory\.budget: .-1MiB. is no size above nothing'),
     ('train r.ini --budget much', 2, r'memory\.budget: .much. is not a size'),
     ('train r.ini --budget=', 2, r'memory\.budget: has no value'),
-    ('train r.ini --batch 0', 2, r'--batch: train\.batch: .0. is too small'),
+    ('train r.ini --batch 0', 2, r'--batch: train\.batch: .0. is too small; from 1 to 16777216'),
     ('train r.ini --batch 1x', 2, r'train\.batch: .1x. is not a whole number'),
     ('train r.ini --micro-batch 0', 2, r'memory\.micro_batch: .0. is too small'),
     ('train r.ini --steps 0', 2, r'train\.steps: .0. is too small'),
+    ('train r.ini --set train.momentum=1', 2, r'is too large; from 0, below 1'),
+    ('train r.ini --set train.lr=0', 2, r'is too small; above 0, below 1000000'),
     ('train r.ini --seed -1', 2, r'train\.seed: .-1. is too small'),
     ('train r.ini --storage f64', 2, r'memory\.storage: .f64. is not one of them: f32, f16, bf16'),
     ('train r.ini --recompute some', 2, r'no node is called some'),
     ('train r.ini --set lr=1', 2, r'--set: .lr. is not section\.key'),
     ('train r.ini --set train.lr', 2, r'--set: .train\.lr. is not section\.key=value'),
     ('train r.ini --set train.rate=1', 2, r'--set: train\.rate: unknown key'),
-    ('train r.ini --set trains.lr=1', 2, r'--set: trains\.lr: unknown section'),
+    ('train r.ini --set train.warm_up=1', 2, r'train\.warm_up: unknown key; did you mean warmup\?'),
+    ('train r.ini --set train.beta=0.9', 2, r'unknown key; did you mean beta1 or beta2\?'),
+    ('train r.ini --set trains.lr=1', 2, r'--set: trains\.lr: unknown section; did you mean train\?'),
     ('train r.ini --set train.lr=fast', 2, r'train\.lr: .fast. is not a number'),
-    ('train r.ini --set model.name=gpt9', 2, r'--set: model\.name: .gpt9. is no model'),
-    ('train r.ini --set model.depth=1', 2, r'--set: model\.depth: no such key'),
+    ('train r.ini --set model.name=gpt9', 2, r'--set: model\.name: .gpt9. is no model that ships '
+     r'\(cnn, .*, vgg\); did you mean gpt\?'),
+    ('train r.ini --set model.depth=1', 2, r'--set: model\.depth: no such key; its keys: '
+     r'hidden1, hidden2, dropout, label_smoothing'),
+    ('train r.ini --set model.hidden=1', 2, r'no such key; did you mean hidden1 or hidden2\?'),
     ('train r.ini --set model.hidden1=-1', 2, r'--set: model\.hidden1: .-1. is not'),
     ('train r.ini --set data.classes=2', 2, r'data\.classes: 2 classes, but the labels reach 2'),
     ('train r.ini --set data.shape=1,9,8', 2, r'data\.shape: the images are 1,8,8'),
     ('train r.ini --set data.mean=0.1,0.2', 2, r'data\.mean: 2 values, but .* 1 channel'),
     ('train r.ini --device nonesuch', 4, r'--device: .*nonesuch'),
+    ('train fashion-mnits', 2, r'none that ships \(.*\); did you mean fashion-mnist\?'),
     ('train nonesuch', 2, r'nonesuch: recipe: no file of that name, and none that ships'),
     ('train ./nonesuch.ini', 2, r'\./nonesuch\.ini: No such file'),
     ('train data', 2, r'data: Is a directory'),
@@ -96,6 +110,16 @@ def check(bench, args, code, pattern, **env):
     bench.expect(re.search(pattern, error), f'{name}: not {pattern}')
     left = [str(path) for path in sorted(bench.folder.rglob('*')) if path not in before]
     bench.expect(not left, f'{name}: leaves {left}')
+
+
+def check_columns(bench):
+    """A model of tokens finds images instead, which are rows of one channel and height 1."""
+    kept = {path: path.read_bytes() for path in sorted(bench.folder.glob('data/*images*'))}
+    for path, whole in kept.items():
+        path.write_bytes(idx(8, (len(whole[16:]) // 64, 1, 64), whole[16:]))
+    check(bench, 'train gpt.ini', 2, r'gpt\.ini: tokens: the data has no column for this input')
+    for path, whole in kept.items():
+        path.write_bytes(whole)
 
 
 def check_data(bench):
@@ -158,6 +182,46 @@ def check_checkpoint(bench):
         path.write_bytes(whole)
 
 
+BAD_FACTS = [
+    ('bytes_per_second', 1e-300, r'1e-300 is not from 1 to 1e\+24'),
+    ('bytes_per_second', -1, r'-1 is not from 1 to'),
+    ('launch_seconds', 1e308, r'1e\+308 is not from 1e-12 to 1000'),
+    ('flops', 'much', r'is not a number'),
+    ('compute_units', 2.5, r'2\.5 is not a whole number from 1 to 1048576'),
+    ('vector_width', 32, r'32 is not a whole number from 4 to 16'),
+    ('vector_width', 6, r'6 is none of 4, 8, 16'),
+    ('blas', 1, r'is not true or false'),
+]
+
+
+def check_facts(bench):
+    """Facts that no plan can be made from, in a file and in a checkpoint that is whole."""
+    facts = json.loads(bench.good('devices', '--json'))['devices'][0]['facts']
+    for key, value, pattern in BAD_FACTS:
+        (bench.folder / 'f.json').write_text(json.dumps(dict(facts, **{key: value})))
+        check(bench, 'plan r.ini --facts f.json', 1, rf'f\.json: {key}: {pattern}')
+    (bench.folder / 'f.json').unlink()
+    folder = (bench.folder / 'run/last').resolve()
+    train, sums = (folder / name for name in ('train.json', 'checksums.txt'))
+    kept = train.read_bytes(), sums.read_bytes()
+    whole = json.loads(kept[0])
+
+    def change(facts):
+        train.write_text(json.dumps(dict(whole, facts=facts)))
+        text = train.read_bytes()
+        sums.write_text(re.sub(r'\w+ \d+ train\.json',
+                               f'{zlib.crc32(text):08x} {len(text)} train.json', kept[1].decode()))
+
+    for key, value, pattern in BAD_FACTS[:3]:
+        change(dict(whole['facts'], **{key: value}))
+        check(bench, 'resume run', 1, rf'train\.json: {key}: {pattern}')
+    # Checkpoints of before say nothing of CLBlast's tiles.
+    change({key: value for key, value in whole['facts'].items() if 'blas_' not in key})
+    bench.good('eval', 'run')
+    train.write_bytes(kept[0])
+    sums.write_bytes(kept[1])
+
+
 def check_files_kept(bench):
     """A run that never starts keeps the figures of the one before."""
     metrics = bench.folder / 'old.json'
@@ -183,6 +247,7 @@ def main():
         bench.recipe('cnn.ini', **{'name = mlp': 'name = cnn\nwidth = 2',
                                    'hidden1 = 64': 'group = 16', 'hidden2 = 0\n': '',
                                    'batch = 24': 'batch = 64'})
+        bench.recipe('gpt.ini', **{'name = mlp': 'name = gpt', 'hidden1 = 64\nhidden2 = 0\n': ''})
         bench.good('train', 'r.ini', '--quiet', '--out', 'run')
         shutil.copytree(bench.folder / 'run/last', bench.folder / 'alone/copy')
         for args, code, pattern in COMMAND_LINE:
@@ -192,9 +257,11 @@ def main():
         if 'Portable Computing Language' in bench.good('devices'):
             check(bench, 'resume run', 1, r'run/\S+: made on .*this is .*; --replan makes a new one',
                   POCL_MAX_WORK_GROUP_SIZE='16')
+        check_columns(bench)
         check_data(bench)
         check_tables(bench)
         check_checkpoint(bench)
+        check_facts(bench)
         check_files_kept(bench)
         if len(sys.argv) > 2:
             check_refusal(bench, str(pathlib.Path(sys.argv[2]).resolve()))

@@ -82,7 +82,8 @@ def digest(bench, out):
 
 def check_training(bench):
     bench.good('train', 'i.ini', '--quiet', '--out', 'whole', '--metrics', 'm.json')
-    _, *updates, summary = lines(bench, 'm.json')
+    _, *rows, summary = lines(bench, 'm.json')
+    updates = [row for row in rows if 'step' in row]
     first = sum(u['loss'] for u in updates[:5])
     last = sum(u['loss'] for u in updates[-5:])
     bench.expect(last < 0.4 * first, f'the loss goes from {first / 5} to {last / 5}')
@@ -91,6 +92,10 @@ def check_training(bench):
     evaluation = json.loads(bench.good('eval', 'whole', '--json'))
     bench.expect(evaluation['test_samples'] == 2 * TEST and
                  evaluation['test_accuracy'] == accuracy, f'eval: {evaluation}')
+    bench.expect([(c['name'], c['labels']) for c in evaluation['test_classes']] ==
+                 [(name, TEST) for name in sorted(CLASSES)], f'classes: {evaluation}')
+    rows = bench.good('eval', 'whole').splitlines()[2:]
+    bench.expect([row.split()[-1] for row in rows] == sorted(CLASSES), f'names: {rows}')
 
 
 def check_plans(bench):
@@ -99,7 +104,7 @@ def check_plans(bench):
     for size in (8, 16):
         bench.good('train', 'i.ini', '--quiet', '--steps', 6, '--micro-batch', size, '--metrics',
                    f'{size}.json')
-        losses.append([u['loss'] for u in lines(bench, f'{size}.json')[1:-1]])
+        losses.append([row['loss'] for row in lines(bench, f'{size}.json') if 'step' in row])
     bench.expect(all(abs(a - b) < 1e-3 for a, b in zip(*losses)), f'micro-batches: {losses}')
     bench.good('train', 'i.ini', '--quiet', '--epochs', 3, '--out', 'parts')
     bench.good('resume', 'parts', '--quiet', '--epochs', 8)

@@ -72,8 +72,8 @@ static void everything(void **state)
     assert_true(settings.data.mean.value[1] == 0.25f);
     assert_int_equal(settings.data.shape[2], 9);
     assert_int_equal(settings.train.seed, 0);
-    assert_int_equal(settings.train.optimizer.kind, QN_ADAMW);
-    assert_int_equal(settings.train.schedule.kind, SCHEDULE_ONE_CYCLE);
+    assert_string_equal(settings.train.optimizer.name, "adamw");
+    assert_int_equal(settings.train.schedule.kind, QN_LR_ONE_CYCLE);
     assert_false(settings.train.eval_every.epochs);
     assert_int_equal(settings.train.eval_every.count, 20);
     assert_int_equal(settings.memory.budget, INT64_C(3) << 29);
@@ -117,27 +117,71 @@ static void images(void **state)
            "r.ini: data.path: missing");
 }
 
+/* All are offered. */
+static void an_unknown_optimizer(void **state)
+{
+    (void)state;
+    char message[256] = "r.ini:6: train.optimizer: 'rmsprop' is not one of them: sgd";
+    for (int i = 1; qn_optimizer_name(i); i++) {
+        const size_t length = strlen(message);
+        snprintf(message + length, sizeof message - length, ", %s", qn_optimizer_name(i));
+    }
+    refuse(HEAD "optimizer = rmsprop\n", message);
+}
+
+#define ADAPTIVE HEAD "batch = adaptive\nbatch_min = 48\nbatch_max = 200\n"
+
+static void adaptive(void **state)
+{
+    (void)state;
+    accept(ADAPTIVE "steps = 9\n");
+    assert_int_equal(settings.train.batches.count, 0);
+    qn_plan_params plan = settings_plan(&settings);
+    assert_int_equal(plan.batch[0], 192);
+    assert_int_equal(plan.batch[2], 48);
+    assert_int_equal(plan.batch[3], 0);
+    assert_int_equal(plan.micro_batch, 24);
+    override("memory.micro_batch", "16");
+    assert_int_equal(settings_plan(&settings).micro_batch, 16);
+    refuse(ADAPTIVE "epochs = 9\n", "r.ini: train.batch: adaptive needs train.steps: nobody knows "
+                                    "how many updates epochs take");
+    refuse(ADAPTIVE "steps = 9\n[memory]\nmicro_batch = 25\n",
+           "r.ini: memory.micro_batch: an adaptive batch needs at most half of train.batch_min");
+    refuse(HEAD "batch = adaptive\nbatch_min = 8\nsteps = 9\n",
+           "r.ini: train.batch: adaptive needs train.batch_min and a train.batch_max not below it");
+    refuse(HEAD "batch_max = 8\nsteps = 9\n",
+           "r.ini: train.batch_min, train.batch_max: go with train.batch = adaptive");
+    refuse(HEAD "batch = adapted\n",
+           "r.ini:6: train.batch: 'adapted' is not a whole number; from 1 to 16777216");
+}
+
 static void refusals(void **state)
 {
     (void)state;
     refuse("name = x\n", "r.ini:1: .name: no such section");
-    refuse("[modle]\nname = x\n", "r.ini:2: modle.name: unknown section");
+    refuse("[modle]\nname = x\n", "r.ini:2: modle.name: unknown section; did you mean model?");
     refuse("[data]\nshape = 1,1e30,2\n",
-           "r.ini:2: data.shape: '1,1e30,2' is not channels,height,width");
-    refuse(HEAD "stepz = 1\n", "r.ini:6: train.stepz: unknown key");
+           "r.ini:2: data.shape: '1,1e30,2' is not channels,height,width; from 1 to 1048576");
+    refuse(HEAD "stepz = 1\n", "r.ini:6: train.stepz: unknown key; did you mean steps?");
     refuse(HEAD "steps = 1\nsteps = 2\n", "r.ini:7: train.steps: given twice, first in line 6");
     refuse(HEAD "steps\n", "r.ini:6: neither a [section] nor a key = value nor a comment");
     refuse(HEAD "[train\n", "r.ini:6: neither a [section] nor a key = value nor a comment");
     refuse(HEAD "steps =\n", "r.ini:6: train.steps: has no value");
-    refuse(HEAD "steps = 0\n", "r.ini:6: train.steps: '0' is too small");
+    refuse(HEAD "steps = 0\n", "r.ini:6: train.steps: '0' is too small; from 1 to 1099511627776");
     refuse(HEAD "steps = 1\nepochs = 2\n",
            "r.ini:6: train.steps: and train.epochs exclude each other");
-    refuse(HEAD "optimizer = rmsprop\n",
-           "r.ini:6: train.optimizer: 'rmsprop' is not one of them: sgd, adam, adamw");
-    refuse(HEAD "lr = 0\n", "r.ini:6: train.lr: '0' is not above 0");
-    refuse(HEAD "momentum = 1\n", "r.ini:6: train.momentum: '1' is too large");
+    refuse(HEAD "lr = 0\n", "r.ini:6: train.lr: '0' is too small; above 0, below 1000000");
+    refuse(HEAD "eps = 1e-300\n",
+           "r.ini:6: train.eps: '1e-300' is outside the range of f32, 1.2e-38 "
+           "to 3.4e38; above 0, below 1");
+    refuse(HEAD "clip = 1e-40\n",
+           "r.ini:6: train.clip: '1e-40' is outside the range of f32, 1.2e-38 "
+           "to 3.4e38; from 0, below 1e+30");
+    refuse(HEAD "beta1 = 0.99999999999\n",
+           "r.ini:6: train.beta1: '0.99999999999' is too large; above 0, below 1");
+    refuse(HEAD "momentum = 1\n", "r.ini:6: train.momentum: '1' is too large; from 0, below 1");
     refuse(HEAD "warmup = 1.5\n", "r.ini:6: train.warmup: '1.5' is neither a fraction below 1 nor "
-                                  "a whole number of updates");
+                                  "a whole number of updates; from 0, below 1099511627776");
     refuse(HEAD "batch_schedule = 1:64\n",
            "r.ini:6: train.batch_schedule: '1:64' is not update:batch,update:batch, updates "
            "rising from 0");
@@ -176,11 +220,15 @@ static void overriding(void **state)
     override("train.epochs", "1");
     assert_int_equal(settings_total(&settings.train, 99), 10);
     override("train.batch_schedule", "0:10,5:20");
-    assert_int_equal(settings_batch(&settings.train, 4), 10);
-    assert_int_equal(settings_batch(&settings.train, 5), 20);
+    assert_int_equal(qn_schedule_batch(&settings.train.batches, 4), 10);
+    assert_int_equal(qn_schedule_batch(&settings.train.batches, 5), 20);
     assert_int_equal(settings_total(&settings.train, 50), 5);
     assert_int_equal(settings_total(&settings.train, 99), 8);
     assert_int_equal(settings_total(&settings.train, 51), 6);
+    assert_true(settings.train.schedule.warmup == 0 && settings.train.schedule.end == 0);
+    override("train.warmup", "0"); /* not the default of one-cycle */
+    override("train.lr_end", "0");
+    assert_true(settings.train.schedule.warmup < 0 && settings.train.schedule.end < 0);
     assert_int_equal(settings_override(&recipe, "steps", "7", "--set", &failure), CODE_USAGE);
     assert_string_equal(failure.text, "--set: 'steps' is not section.key");
 }
@@ -210,7 +258,8 @@ static void round_trip(void **state)
     override("model.hidden1", "99");
     char *first = note_text(&recipe);
     accept_note(first);
-    assert_int_equal(settings.train.batch, 12);
+    assert_int_equal(settings.train.batches.count, 1);
+    assert_int_equal(settings.train.batches.step[0].batch, 12);
     assert_int_equal(settings.memory.budget, 3 << 20);
     assert_true(settings.train.schedule.lr == 0.25);
     assert_string_equal(settings.options[0].value, "99");
@@ -252,15 +301,27 @@ static void bad_values(void **state)
     refuse_note("[model]\nname = mlp\n", "dir: recipe: is not JSON");
     refuse_note("{\"model\": 1}", "dir: recipe: model: is no section");
     refuse_note("{\"model\": {\"name\": 1}}", "dir: recipe: model.name: is no text");
-    refuse_note("{\"train\": {\"lr\": \"x\"}}", "dir: train.lr: 'x' is not a number");
+    refuse_note("{\"train\": {\"lr\": \"x\"}}",
+                "dir: train.lr: 'x' is not a number; above 0, below 1000000");
+    recipe.resumed = true;
+    refuse_note("{\"resume\": {\"adaptive\": \"8 1 0.5\"}}",
+                "dir: resume.adaptive: '8 1 0.5' is not the state of an adaptive batch");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),    cmocka_unit_test(everything), cmocka_unit_test(images),
-        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),  cmocka_unit_test(overriding),
-        cmocka_unit_test(round_trip), cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
+        cmocka_unit_test(shipped),
+        cmocka_unit_test(everything),
+        cmocka_unit_test(images),
+        cmocka_unit_test(adaptive),
+        cmocka_unit_test(an_unknown_optimizer),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(long_line),
+        cmocka_unit_test(overriding),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value),
+        cmocka_unit_test(bad_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

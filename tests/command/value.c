@@ -20,6 +20,14 @@ static void sizes(void **state)
         {"32 MiB", 32 << 20},
         {"1.5GiB", INT64_C(3) << 29},
         {"1.3MiB", 1363148},
+        {"32mib", 32 << 20},
+        {"32MIB", 32 << 20},
+        {"32M", 32 << 20},
+        {"32 m", 32 << 20},
+        {"32K", 32 << 10},
+        {"1.5g", INT64_C(3) << 29},
+        {"32  MiB", 32 << 20},
+        {" 32\tMiB \r\n", 32 << 20},
         {"", 0},
         {"0", 0},
         {"0.5", 0},
@@ -27,9 +35,15 @@ static void sizes(void **state)
         {"-5MiB", 0},
         {"MiB", 0},
         {"32MB", 0},
-        {"32mib", 0},
+        {"32KB", 0},
+        {"32B", 0},
+        {"32Mi", 0},
         {"32MiBs", 0},
-        {"32  MiB", 0},
+        {"32 MiB 5", 0},
+        {"32 MiB x", 0},
+        {"32 5", 0},
+        {"3 2MiB", 0},
+        {" ", 0},
         {"text", 0},
         {"nan", 0},
         {"inf", 0},
@@ -81,6 +95,16 @@ static void others(void **state)
     assert_true(on);
     assert_null(value_switch("0", &on));
     assert_false(on);
+    assert_null(value_single("-3.4e38", &real));
+    assert_null(value_single("1.2e-38", &real));
+    assert_null(value_single("0", &real));
+    assert_true(real == 0);
+    assert_string_equal(value_single("3.5e38", &real),
+                        "is outside the range of f32, 1.2e-38 to 3.4e38");
+    assert_non_null(value_single("-1.1e-38", &real));
+    assert_non_null(value_single("1e-400", &real)); /* 0 for double, too */
+    assert_non_null(value_single("x", &real));
+    assert_non_null(value_reals("0, 1e39", reals, 2, &count));
     assert_non_null(value_switch("maybe", &on));
     assert_null(value_word("green", words, &word));
     assert_int_equal(word, 1);

@@ -28,6 +28,32 @@ static void put_labels(struct scratch *scratch, const char *name, uint32_t count
     put_part(scratch, name, 0x08, 1, &count, count);
 }
 
+/* Images and labels, and nothing else. */
+static void check_columns(const qn_dataset *dataset, int64_t count, int64_t channels,
+                          int64_t height, int64_t width, int64_t classes)
+{
+    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
+    const qn_column *images = &facts->columns[0], *labels = &facts->columns[1];
+    assert_int_equal(facts->count, count);
+    assert_int_equal(facts->n_columns, 2);
+    assert_string_equal(images->name, "images");
+    assert_ptr_equal(images, qn_dataset_column(dataset, "images"));
+    assert_int_equal(images->dtype, QN_U8);
+    assert_int_equal(images->shape.rank, 3);
+    assert_int_equal(images->shape.dim[0], channels);
+    assert_int_equal(images->shape.dim[1], height);
+    assert_int_equal(images->shape.dim[2], width);
+    assert_int_equal(images->classes, 0);
+    assert_int_equal(qn_column_bytes(images), channels * height * width);
+    assert_string_equal(labels->name, "labels");
+    assert_int_equal(labels->dtype, QN_I32);
+    assert_int_equal(labels->shape.rank, 0);
+    assert_int_equal(labels->classes, classes);
+    assert_null(labels->class_names);
+    assert_int_equal(qn_column_bytes(labels), 4);
+    assert_null(qn_dataset_column(dataset, "masks"));
+}
+
 static void names_in_a_folder_are_found(void **state)
 {
     struct scratch *scratch = *state;
@@ -46,17 +72,13 @@ static void names_in_a_folder_are_found(void **state)
         put_images(scratch, cases[i].images, 7);
         put_labels(scratch, cases[i].labels, 7);
         assert_int_equal(qn_dataset_open(&dataset, &params), QN_OK);
-        const qn_dataset_facts *facts = qn_dataset_describe(dataset);
-        assert_int_equal(facts->count, 7);
-        assert_int_equal(facts->channels, 1);
-        assert_int_equal(facts->height, 3);
-        assert_int_equal(facts->width, 4);
-        assert_int_equal(facts->image_bytes, 12);
-        assert_int_equal(facts->classes, 5);
+        check_columns(dataset, 7, 1, 3, 4, 5);
+        const uint8_t *images = qn_dataset_column(dataset, "images")->data;
+        const int32_t *labels = qn_dataset_column(dataset, "labels")->data;
         for (int j = 0; j < 7 * 12; j++)
-            assert_int_equal(facts->images[j], j % 5);
+            assert_int_equal(images[j], j % 5);
         for (int j = 0; j < 7; j++)
-            assert_int_equal(facts->labels[j], j % 5);
+            assert_int_equal(labels[j], j % 5);
         qn_dataset_close(&dataset);
         qn_dataset_close(&dataset);
         assert_int_equal(unlink(scratch_path(scratch, cases[i].images)), 0);
@@ -80,13 +102,11 @@ static void a_named_pair_is_read(void **state)
     put_part(scratch, "i", 0x08, 4, (const uint32_t[]){6, 3, 2, 5}, 180);
     put_part(scratch, "l", 0x0c, 1, (const uint32_t[]){6}, 24);
     assert_int_equal(open_pair(scratch, &dataset), QN_OK);
-    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
-    assert_int_equal(facts->channels, 3);
-    assert_int_equal(facts->height, 2);
-    assert_int_equal(facts->width, 5);
-    assert_int_equal(facts->classes, 6);
-    assert_int_equal(facts->labels[5], 5);
-    uLong sum = crc32(crc32(0, facts->images, 180), (const Bytef *)facts->labels, 24);
+    check_columns(dataset, 6, 3, 2, 5, 6);
+    const Bytef *images = qn_dataset_column(dataset, "images")->data;
+    const int32_t *labels = qn_dataset_column(dataset, "labels")->data;
+    assert_int_equal(labels[5], 5);
+    uLong sum = crc32(crc32(0, images, 180), (const Bytef *)labels, 24);
     assert_int_equal(qn_dataset_checksum(dataset), sum);
     qn_dataset_close(&dataset);
 }
@@ -132,6 +152,19 @@ static void negative_labels_are_refused(void **state)
                 idx_build(bytes, 0x0c, 1, (const uint32_t[]){2}, labels, sizeof labels));
     assert_int_equal(open_pair(scratch, &dataset), QN_ERR_FORMAT);
     scratch_said(scratch, "/l", "data: label 1 is negative");
+}
+
+/* The number of classes is one more than the largest label, and an int. */
+static void the_largest_label_is_refused(void **state)
+{
+    struct scratch *scratch = *state;
+    qn_dataset *dataset = NULL;
+    const unsigned char labels[] = {0x7f, 0xff, 0xff, 0xfe, 0x7f, 0xff, 0xff, 0xff};
+    put_images(scratch, "i", 2);
+    scratch_put(scratch, "l", bytes,
+                idx_build(bytes, 0x0c, 1, (const uint32_t[]){2}, labels, sizeof labels));
+    assert_int_equal(open_pair(scratch, &dataset), QN_ERR_FORMAT);
+    scratch_said(scratch, "/l", "data: label 1 is 2147483647, the largest is 2147483646");
 }
 
 static void what_is_missing_is_said(void **state)
@@ -180,15 +213,11 @@ static void fashion_mnist_is_what_it_is(void **state)
         qn_dataset_params params = {
             .log = scratch->log, .name = "fashion-mnist", .split = (qn_split)split};
         assert_int_equal(qn_dataset_open(&dataset, &params), QN_OK);
-        const qn_dataset_facts *facts = qn_dataset_describe(dataset);
         int64_t count = split ? 10000 : 60000, of_class[10] = {0};
-        assert_int_equal(facts->count, count);
-        assert_int_equal(facts->channels, 1);
-        assert_int_equal(facts->height, 28);
-        assert_int_equal(facts->width, 28);
-        assert_int_equal(facts->classes, 10);
+        check_columns(dataset, count, 1, 28, 28, 10);
+        const int32_t *labels = qn_dataset_column(dataset, "labels")->data;
         for (int64_t i = 0; i < count; i++)
-            of_class[facts->labels[i]]++;
+            of_class[labels[i]]++;
         for (int i = 0; i < 10; i++)
             assert_int_equal(of_class[i], count / 10);
         qn_dataset_close(&dataset);
@@ -200,7 +229,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SCRATCH(names_in_a_folder_are_found),       WITH_SCRATCH(a_named_pair_is_read),
         WITH_SCRATCH(pairs_that_do_not_fit_are_refused), WITH_SCRATCH(negative_labels_are_refused),
-        WITH_SCRATCH(what_is_missing_is_said),           WITH_SCRATCH(fashion_mnist_is_what_it_is),
+        WITH_SCRATCH(the_largest_label_is_refused),      WITH_SCRATCH(what_is_missing_is_said),
+        WITH_SCRATCH(fashion_mnist_is_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,34 +79,47 @@ static qn_loader *open_loader(struct scratch *scratch, const qn_dataset *dataset
     return loader;
 }
 
+static int64_t bytes_of(const qn_dataset *dataset, const char *name)
+{
+    return qn_column_bytes(qn_dataset_column(dataset, name));
+}
+
+static const uint8_t *rows_of(const qn_batch *batch, const char *name)
+{
+    return qn_batch_column(batch, name)->data;
+}
+
 static void classes_are_folders(void **state)
 {
     struct scratch *scratch = *state;
     static const int32_t labels[] = {0, 1, 1, 1, 2, 2};
     put_classes(scratch);
     qn_dataset *dataset = open_images(scratch, (qn_image_params){0});
-    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
-    assert_int_equal(facts->count, 6);
-    assert_int_equal(facts->channels, 3);
-    assert_int_equal(facts->height, H);
-    assert_int_equal(facts->width, W);
-    assert_int_equal(facts->image_bytes, 3 * PIXELS);
-    assert_int_equal(facts->label_bytes, 4);
-    assert_int_equal(facts->classes, 3);
-    assert_null(facts->images);
-    assert_memory_equal(facts->labels, labels, sizeof labels);
-    assert_string_equal(facts->class_names[0], "Bee");
-    assert_string_equal(facts->class_names[1], "cat");
-    assert_string_equal(facts->class_names[2], "owl");
+    const qn_column *image = qn_dataset_column(dataset, "images");
+    const qn_column *label = qn_dataset_column(dataset, "labels");
+    assert_int_equal(qn_dataset_describe(dataset)->count, 6);
+    assert_int_equal(qn_dataset_describe(dataset)->n_columns, 2);
+    assert_int_equal(image->dtype, QN_U8);
+    assert_int_equal(image->shape.rank, 3);
+    assert_int_equal(image->shape.dim[0], 3);
+    assert_int_equal(image->shape.dim[1], H);
+    assert_int_equal(image->shape.dim[2], W);
+    assert_null(image->data);
+    assert_int_equal(label->dtype, QN_I32);
+    assert_int_equal(label->shape.rank, 0);
+    assert_int_equal(label->classes, 3);
+    assert_memory_equal(label->data, labels, sizeof labels);
+    assert_string_equal(label->class_names[0], "Bee");
+    assert_string_equal(label->class_names[1], "cat");
+    assert_string_equal(label->class_names[2], "owl");
     qn_batch batch;
     qn_loader *loader = open_loader(scratch, dataset, 1, 0, 9, true);
     assert_int_equal(qn_loader_next(loader, 9, &batch), QN_OK);
-    assert_null(batch.masks);
     for (int i = 0; i < 9; i++) {
-        assert_int_equal(batch.labels[i], labels[i % 6]);
+        const uint8_t *pixels = rows_of(&batch, "images") + i * 3 * PIXELS;
+        assert_memory_equal(rows_of(&batch, "labels") + 4 * i, &labels[i % 6], 4);
         for (int j = 0; j < 3 * PIXELS; j++)
-            assert_int_equal(batch.images[i * 3 * PIXELS + j % 3 * PIXELS + j / 3],
-                             value_of(i % 6, j));
+            assert_int_equal(pixels[j % 3 * PIXELS + j / 3], value_of(i % 6, j));
     }
     qn_loader_close(&loader);
     qn_dataset_close(&dataset);
@@ -137,13 +150,13 @@ static void the_checksum_tells_folders_apart(void **state)
 static void collect(struct scratch *scratch, const qn_dataset *dataset, uint64_t seed,
                     int64_t position, int64_t count, int64_t cycle, uint8_t *images)
 {
-    int64_t bytes = qn_dataset_describe(dataset)->image_bytes;
+    int64_t bytes = bytes_of(dataset, "images");
     qn_loader *loader = open_loader(scratch, dataset, seed, position, cycle, false);
     for (int64_t done = 0; done < count; done += cycle) {
         qn_batch batch;
         int64_t samples = count - done < cycle ? count - done : cycle;
         assert_int_equal(qn_loader_next(loader, samples, &batch), QN_OK);
-        memcpy(images + done * bytes, batch.images, (size_t)(samples * bytes));
+        memcpy(images + done * bytes, rows_of(&batch, "images"), (size_t)(samples * bytes));
     }
     qn_loader_close(&loader);
 }
@@ -158,7 +171,7 @@ static void cycles_change_no_sample(void **state)
     qn_dataset *dataset = open_images(
         scratch,
         (qn_image_params){.size = {4, 6}, .crop = {2, 4}, .random_crop = true, .flip = true});
-    assert_int_equal(qn_dataset_describe(dataset)->image_bytes, IMAGE);
+    assert_int_equal(bytes_of(dataset, "images"), IMAGE);
     collect(scratch, dataset, 5, 0, COUNT, COUNT, once);
     for (int64_t cycle = 1; cycle < 20; cycle += 3) {
         collect(scratch, dataset, 5, 0, COUNT, cycle, again);
@@ -217,18 +230,20 @@ static void masks_follow_their_images(void **state)
         params.crop[0] = params.crop[1] = s ? 9 : 3;
         int64_t plane = params.crop[0] * params.crop[1];
         qn_dataset *dataset = open_images(scratch, params);
-        const qn_dataset_facts *facts = qn_dataset_describe(dataset);
-        assert_int_equal(facts->count, 5);
-        assert_int_equal(facts->label_bytes, plane);
-        assert_int_equal(facts->classes, 7);
-        assert_null(facts->labels);
-        assert_null(facts->class_names);
+        const qn_column *labels = qn_dataset_column(dataset, "labels");
+        assert_int_equal(qn_dataset_describe(dataset)->count, 5);
+        assert_int_equal(labels->dtype, QN_U8);
+        assert_int_equal(labels->shape.rank, 2);
+        assert_int_equal(qn_column_bytes(labels), plane);
+        assert_int_equal(labels->classes, 7);
+        assert_null(labels->data);
+        assert_null(labels->class_names);
         qn_loader *loader = open_loader(scratch, dataset, 2, 0, 50, false);
         assert_int_equal(qn_loader_next(loader, 50, &batch), QN_OK);
-        assert_null(batch.labels);
+        const uint8_t *greys = rows_of(&batch, "images"), *masks = rows_of(&batch, "labels");
         int far = 0;
         for (int64_t i = 0; i < 50 * plane; i++)
-            far += abs(batch.images[i] - 10 * batch.masks[i]) > 20 * s;
+            far += abs(greys[i] - 10 * masks[i]) > 20 * s;
         assert_in_range(far, 0, s ? 50 * plane / 6 : 0); /* a third of them blurred by the size */
         qn_loader_close(&loader);
         qn_dataset_close(&dataset);
@@ -302,6 +317,7 @@ static void files_that_break_are_told(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(qn_loader_next(loader, 1, &batch), QN_ERR_FORMAT);
         scratch_said(scratch, "/2_m.png: ", "class 9 in row 2, column 3, but there are 9 classes");
+        assert_non_null(strstr(qn_last_error(), "class 9 in row 2")); /* not on the worker alone */
         assert_int_equal(qn_loader_position(loader), 2);
     }
     qn_loader_close(&loader);

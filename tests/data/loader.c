@@ -62,17 +62,21 @@ static qn_loader *open_loader(struct fixture *fixture, int64_t position, int64_t
 /* The next cycle is what the order and the dataset say. */
 static void check_next(struct fixture *fixture, qn_loader *loader, int64_t samples)
 {
-    const qn_dataset_facts *facts = qn_dataset_describe(fixture->dataset);
+    const uint8_t *images = qn_dataset_column(fixture->dataset, "images")->data;
+    const int32_t *labels = qn_dataset_column(fixture->dataset, "labels")->data;
     int64_t position = qn_loader_position(loader);
     qn_batch batch;
     assert_int_equal(qn_loader_next(loader, samples, &batch), QN_OK);
     assert_int_equal(batch.position, position);
     assert_int_equal(batch.samples, samples);
     assert_int_equal(qn_loader_position(loader), position + samples);
+    assert_memory_equal(qn_loader_batch(loader), &batch, sizeof batch);
+    const uint8_t *image = qn_batch_column(&batch, "images")->data;
+    const int32_t *label = qn_batch_column(&batch, "labels")->data;
     for (int64_t i = 0; i < samples; i++) {
         int64_t sample = qn_order_at(&fixture->order, position + i);
-        assert_int_equal(batch.labels[i], facts->labels[sample]);
-        assert_memory_equal(batch.images + i * IMAGE, facts->images + sample * IMAGE, IMAGE);
+        assert_int_equal(label[i], labels[sample]);
+        assert_memory_equal(image + i * IMAGE, images + sample * IMAGE, IMAGE);
     }
 }
 
@@ -163,16 +167,45 @@ static void closing_ends_a_gather(void **state)
 static void sequential_epochs_follow_the_file(void **state)
 {
     struct fixture *fixture = *state;
-    const qn_dataset_facts *facts = qn_dataset_describe(fixture->dataset);
+    const int32_t *labels = qn_dataset_column(fixture->dataset, "labels")->data;
     qn_loader_params params = {.max_samples = 40, .sequential = true, .position = 90};
     qn_loader *loader = NULL;
     assert_int_equal(qn_loader_open(&loader, fixture->dataset, &params), QN_OK);
     for (int i = 0; i < 5; i++) {
         qn_batch batch;
         assert_int_equal(qn_loader_next(loader, 40, &batch), QN_OK);
+        const int32_t *label = qn_batch_column(&batch, "labels")->data;
         for (int64_t j = 0; j < 40; j++)
-            assert_int_equal(batch.labels[j], facts->labels[(batch.position + j) % COUNT]);
+            assert_int_equal(label[j], labels[(batch.position + j) % COUNT]);
     }
+    qn_loader_close(&loader);
+}
+
+/* As an evaluation fetches: the inputs of one micro-batch after another, the last one shorter. */
+static void micro_batches_are_fetched(void **state)
+{
+    enum { MICRO = 10, SAMPLES = 34 };
+    struct fixture *fixture = *state;
+    const qn_column *images = qn_dataset_column(fixture->dataset, "images");
+    const qn_column *labels = qn_dataset_column(fixture->dataset, "labels");
+    const qn_loader_params params = {.max_samples = MICRO, .sequential = true};
+    qn_loader *loader = NULL;
+    uint8_t image[MICRO * IMAGE];
+    int32_t label[MICRO];
+    assert_int_equal(qn_loader_open(&loader, fixture->dataset, &params), QN_OK);
+    assert_null(qn_loader_batch(loader));
+    assert_int_equal(qn_loader_fetch(loader, "labels", 1, 1, label), QN_ERR_ARGUMENT);
+    for (int64_t first = 0; first < SAMPLES; first += MICRO) {
+        int64_t count = SAMPLES - first < MICRO ? SAMPLES - first : MICRO;
+        assert_int_equal(qn_loader_fetch(loader, "images", first, count, image), QN_OK);
+        assert_int_equal(qn_loader_fetch(loader, "labels", first, count, label), QN_OK);
+        assert_memory_equal(image, (const uint8_t *)images->data + first * IMAGE, count * IMAGE);
+        assert_memory_equal(label, (const int32_t *)labels->data + first, count * 4);
+        assert_int_equal(qn_loader_batch(loader)->position, first);
+        assert_int_equal(qn_loader_batch(loader)->samples, count);
+    }
+    assert_int_equal(qn_loader_fetch(loader, "images", 0, MICRO, image), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_loader_fetch(loader, "masks", 30, 4, image), QN_ERR_ARGUMENT);
     qn_loader_close(&loader);
 }
 
@@ -201,6 +234,7 @@ int main(void)
         WITH_DATA(arguments_are_checked),
         WITH_DATA(closing_ends_a_gather),
         WITH_DATA(sequential_epochs_follow_the_file),
+        WITH_DATA(micro_batches_are_fetched),
         WITH_DATA(loaders_live_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2971,6 +2971,6 @@ static const struct golden_network networks[] = {
      {1, 1, 20}, 65, 20, {48.8571471, 12.824355}, 4.47184512, gpt_tensors, 41},
     {"gpt_steps", "gpt", {{"layers", "3"}, {"heads", "2"}, {"width", "48"}, {"tied", "1"}, {"fused", "0"}}, 5,
      {1, 1, 20}, 65, 20, {49.6160452, -22.0850084}, 4.40195166, gpt_steps_tensors, 40},
-    {"unet", "unet", {{"depth", "4"}, {"width", "6"}, {"group", "4"}}, 3,
+    {"unet", "unet", {{"depth", "4"}, {"width", "6"}, {"group", "4"}, {"norm", "batch"}}, 4,
      {3, 41, 30}, 5, 1230, {9.71454701, -8.59493689}, 1.69212582, unet_tensors, 92},
 };

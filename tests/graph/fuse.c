@@ -210,6 +210,19 @@ static qn_tensor norm_of(struct net *net)
     return norm;
 }
 
+static void a_chain_is_chosen_by_any_of_its_nodes(void **state)
+{
+    (void)state;
+    for (int chosen = 0; chosen < 3; chosen++) {
+        struct net net = open_net();
+        qn_tensor sum = qn_add(net.graph, net.x, net.y), last = qn_relu(net.graph, sum);
+        if (chosen)
+            qn_recompute(net.graph, chosen == 1 ? sum : last);
+        assert_int_equal(fused(&net, last)->recompute, chosen != 0);
+        qn_graph_destroy(&net.graph);
+    }
+}
+
 /* Whether the node is the batch norm, with a ReLU. */
 static bool is_joined(const struct qn_node *node)
 {
@@ -238,6 +251,42 @@ static void a_batch_norm_takes_its_relu_in(void **state)
     assert_true(used[place]);
     assert_false(used[relu]);
     qn_graph_destroy(&net.graph);
+}
+
+static void a_batch_norm_is_chosen_by_its_relu(void **state)
+{
+    (void)state;
+    for (int chosen = 0; chosen < 3; chosen++) {
+        struct net net = open_net();
+        qn_tensor norm = norm_of(&net), last = qn_relu(net.graph, norm);
+        if (chosen)
+            qn_recompute(net.graph, chosen == 1 ? norm : last);
+        assert_int_equal(fused(&net, last)->recompute, chosen != 0);
+        qn_graph_destroy(&net.graph);
+    }
+}
+
+/* However many there are, the norm takes them all in, and every node follows what it reads. */
+static void a_batch_norm_takes_several_relus_in(void **state)
+{
+    (void)state;
+    for (int relus = 2; relus <= 3; relus++) {
+        struct net net = open_net();
+        qn_tensor last = norm_of(&net);
+        for (int i = 0; i < relus; i++)
+            last = qn_relu(net.graph, last);
+        const struct qn_node *node = fused(&net, last);
+        assert_true(is_joined(node));
+        assert_int_equal(node->out, last.id);
+        for (int n = 0; n < net.graph->n_nodes; n++)
+            for (int i = 0; i < QN_MAX_IN && net.graph->nodes[n].in[i]; i++)
+                assert_true((int)net.graph->tensors[net.graph->nodes[n].in[i]].node < n);
+        struct qn_arena arena = {0};
+        struct qn_shapes shapes;
+        assert_int_equal(qn_graph_shapes(net.graph, 16, &arena, NULL, &shapes), QN_OK);
+        qn_arena_free(&arena);
+        qn_graph_destroy(&net.graph);
+    }
 }
 
 static void assert_apart(struct net *net, qn_tensor norm)
@@ -294,7 +343,10 @@ int main(void)
         cmocka_unit_test(a_bias_lies_along_the_last_dimension),
         cmocka_unit_test(a_chain_has_an_end),
         cmocka_unit_test(a_chain_has_so_many_inputs),
+        cmocka_unit_test(a_chain_is_chosen_by_any_of_its_nodes),
         cmocka_unit_test(a_batch_norm_takes_its_relu_in),
+        cmocka_unit_test(a_batch_norm_is_chosen_by_its_relu),
+        cmocka_unit_test(a_batch_norm_takes_several_relus_in),
         cmocka_unit_test(a_batch_norm_with_other_readers_stays),
         cmocka_unit_test(a_relu_behind_something_else_stays),
         cmocka_unit_test(a_batch_norm_comes_before_a_chain),

@@ -136,7 +136,10 @@ static void gradients_reach_what_can_learn(void **state)
     qn_loss(graph, y, "sum", NULL);
     assert_int_equal(qn_graph_status(graph), QN_OK);
     bool wanted[64] = {0};
-    qn_graph_mark_gradients(graph, wanted);
+    int gradient[64];
+    for (int n = 0; n < graph->n_nodes; n++)
+        gradient[n] = graph->nodes[n].kind == QN_NODE_PARAMETER && !graph->nodes[n].frozen ? n : -1;
+    qn_graph_mark_gradients(graph, gradient, wanted);
     assert_false(wanted[x.id]);
     assert_false(wanted[a.id]);
     assert_false(wanted[h.id]);
@@ -179,6 +182,31 @@ static void groups_have_a_common_multiple(void **state)
     qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0}, &(qn_batch_norm_params){.group = 2});
     assert_int_equal(qn_graph_status(graph), QN_OK);
     assert_int_equal(qn_graph_batch_group(graph), -1);
+    qn_graph_destroy(&graph);
+}
+
+static void count_warnings(void *user, qn_log_level level, const char *message)
+{
+    assert_int_equal(level, QN_LOG_WARNING);
+    assert_non_null(strstr(message, "batch norm of groups of 7"));
+    ++*(int *)user;
+}
+
+static void a_batch_norm_of_few_samples_is_warned_of_once(void **state)
+{
+    (void)state;
+    int warnings = 0;
+    const qn_tensor none = {0};
+    const qn_graph_params params = {.log = {count_warnings, &warnings, QN_LOG_WARNING}};
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
+    qn_tensor x = image(graph);
+    x = qn_batch_norm(graph, x, none, none, &(qn_batch_norm_params){.group = 8});
+    assert_int_equal(warnings, 0);
+    for (int i = 0; i < 2; i++)
+        x = qn_batch_norm(graph, x, none, none, &(qn_batch_norm_params){.group = 7});
+    assert_int_equal(warnings, 1);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
     qn_graph_destroy(&graph);
 }
 
@@ -233,6 +261,35 @@ static void numbers_are_checked(void **state)
         assert_int_equal(qn_graph_status(graph), QN_ERR_ARGUMENT);
         qn_graph_destroy(&graph);
     }
+}
+
+/* Inputs stand among parameters and operators; outputs may be marked in any order. */
+static void inputs_and_outputs_have_an_order(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    qn_tensor found = {0};
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){4, 4}, NULL);
+    qn_tensor y = qn_linear(graph, x, w, (qn_tensor){0});
+    qn_tensor z = qn_input(graph, "z", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+    qn_tensor sum = qn_add(graph, y, z);
+    qn_output(graph, sum, "sum");
+    qn_output(graph, y, "y");
+    assert_string_equal(qn_graph_input(graph, 0, &found), "x");
+    assert_int_equal(found.id, x.id);
+    assert_string_equal(qn_graph_input(graph, 1, &found), "z");
+    assert_int_equal(found.id, z.id);
+    assert_string_equal(qn_graph_output(graph, 0, &found), "sum");
+    assert_int_equal(found.id, sum.id);
+    assert_string_equal(qn_graph_output(graph, 1, &found), "y");
+    assert_int_equal(found.id, y.id);
+    assert_string_equal(qn_graph_output(graph, 1, NULL), "y");
+    for (int i = -1; i <= 2; i += 3) {
+        assert_null(qn_graph_input(graph, i, &found));
+        assert_null(qn_graph_output(graph, i, &found));
+    }
+    qn_graph_destroy(&graph);
 }
 
 static void check_output(qn_graph *graph, qn_tensor tensor, const char *name, const char *reason)
@@ -320,6 +377,44 @@ static void samples_are_asked_for(void **state)
     }
 }
 
+/* Each offers a tensor with the batch in it where all samples would see all of it. */
+static void samples_do_not_mix(void **state)
+{
+    (void)state;
+    static const char *const reasons[] = {
+        "linear_5: x (b, 4) has the batch in it, but input 1 is one for all samples",
+        "conv2d_5: images (b, 3, 8, 8) has the batch in it, but input 1 is one for all samples",
+        "embedding_5: x (b, 4) has the batch in it, but input 1 is one for all samples",
+        "linear_cross_entropy_5: x (b, 4) has the batch in it, but input 1 is one for all samples",
+        "chain_5: row (b) has the batch in it, but input 5 is one for all samples",
+        "batch_matmul_5: x (b, 4) has the batch in it, but the result (4, 4) not in dimension 0 "
+        "alone",
+        "batch_matmul_5: x (b, 4) has the batch in it, but the result (b, b) not in dimension 0 "
+        "alone",
+    };
+    for (int i = 0; i < 7; i++) {
+        qn_graph *graph = new_graph();
+        qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 4});
+        qn_tensor images = qn_input(graph, "images", QN_F32, 4, (int64_t[]){QN_BATCH, 3, 8, 8});
+        qn_tensor ids = qn_input(graph, "ids", QN_I32, 1, (int64_t[]){QN_BATCH});
+        qn_tensor row = qn_input(graph, "row", QN_F32, 1, (int64_t[]){QN_BATCH});
+        qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){4, 4}, NULL), none = {0};
+        const qn_tensor chained[QN_CHAIN_INPUTS] = {w, [QN_CHAIN_BIAS] = row};
+        const qn_chain_step add = {QN_CHAIN_ADD, 0, QN_CHAIN_BIAS, 0};
+        const qn_batch_matmul_params turned = {.transpose_a = i == 5, .transpose_b = i == 6};
+        qn_tensor mixed = i == 0   ? qn_linear(graph, w, x, none)
+                          : i == 1 ? qn_conv2d(graph, images, images, none, NULL)
+                          : i == 2 ? qn_embedding(graph, ids, x)
+                          : i == 3 ? qn_linear_cross_entropy(graph, x, x, ids, NULL)
+                          : i == 4 ? qn_chain(graph, chained, &add, 1)
+                                   : qn_batch_matmul(graph, x, x, &turned);
+        assert_int_equal(mixed.id, 0);
+        assert_int_equal(qn_graph_status(graph), QN_ERR_SHAPE);
+        assert_string_equal(qn_graph_error(graph), reasons[i]);
+        qn_graph_destroy(&graph);
+    }
+}
+
 static void outputs_have_a_limit(void **state)
 {
     (void)state;
@@ -401,12 +496,15 @@ int main(void)
         cmocka_unit_test(gradients_reach_what_can_learn),
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
+        cmocka_unit_test(a_batch_norm_of_few_samples_is_warned_of_once),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(names_have_a_limit),
         cmocka_unit_test(numbers_are_checked),
+        cmocka_unit_test(inputs_and_outputs_have_an_order),
         cmocka_unit_test(outputs_are_rows_that_operators_make),
         cmocka_unit_test(losses_have_names_of_their_own),
         cmocka_unit_test(made_up_names_are_free),
+        cmocka_unit_test(samples_do_not_mix),
         cmocka_unit_test(outputs_have_a_limit),
         cmocka_unit_test(samples_are_asked_for),
         cmocka_unit_test(tensors_are_joined_and_cut),

@@ -84,7 +84,9 @@ static void residual_networks_refuse_what_they_are_not(void **state)
         const char *error;
     } cases[] = {{{"depth", "20"}, "model.depth: is 18, 34, 50, 101 or 152"},
                  {{"stem", "5"}, "model.stem: is 3 or 7"},
-                 {{"width", "5"}, "model.width: no such key"}};
+                 {{"width", "5"},
+                  "model.width: no such key; its keys: depth, group, stem"},
+                 {{"dpeth", "18"}, "model.dpeth: no such key; did you mean depth?"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_graph *graph = build("resnet", 32, 10, &cases[i].option, 1);
         assert_string_equal(qn_graph_error(graph), cases[i].error);
@@ -224,13 +226,26 @@ static void decoders_refuse_what_they_are_not(void **state)
 static void pixel_networks_have_their_parameters(void **state)
 {
     (void)state;
-    static const qn_model_option thin[] = {{"width", "16"}, {"depth", "3"}};
+    static const qn_model_option thin[] = {{"width", "16"}, {"depth", "3"}},
+                                 wide[] = {{"group", "8"}}, batch[] = {{"norm", "batch"}},
+                                 odd[] = {{"norm", "layer"}};
     qn_model_data data = {.channels = 3, .height = 75, .width = 50, .classes = 2, .masks = true};
     qn_graph *graph = build_for(&data, "unet", NULL, 0);
     assert_string_equal(qn_graph_error(graph), "");
     assert_int_equal(parameters_of(graph), 31037698);
     assert_true(has_parameter(graph, "down4.conv2.weight"));
     assert_true(has_parameter(graph, "up0.double.bias"));
+    assert_true(has_parameter(graph, "up0.gn2.weight"));
+    qn_graph_destroy(&graph);
+    for (int i = 0; i < 2; i++) {
+        graph = build_for(&data, "unet", i ? batch : wide, 1);
+        assert_int_equal(parameters_of(graph), 31037698);
+        assert_true(has_parameter(graph, "up0.bn2.weight"));
+        assert_int_equal(qn_graph_batch_group(graph), i ? 1 : 8);
+        qn_graph_destroy(&graph);
+    }
+    graph = build_for(&data, "unet", odd, 1);
+    assert_string_equal(qn_graph_error(graph), "model.norm: 'layer' is not auto, batch, group");
     qn_graph_destroy(&graph);
     data.height = data.width = 3;
     graph = build_for(&data, "unet", thin, 2);

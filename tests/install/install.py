@@ -6,17 +6,36 @@ static. With `subproject`, through Meson from another project instead."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
-PUBLIC = {'check', 'data', 'device', 'graph', 'io', 'log', 'model', 'ops', 'plan', 'quern',
-          'status', 'tensor', 'train', 'tune'}
+PUBLIC = {'abi', 'check', 'data', 'device', 'graph', 'io', 'log', 'metric', 'model', 'ops', 'plan',
+          'quern', 'schedule', 'status', 'tensor', 'train', 'tune'}
 OUTSIDE = """project('outside', 'c', default_options: ['c_std=c11'])
 quern = dependency('quern', fallback: 'quern')
 executable('outside', 'main.c', dependencies: quern)
 """
+
+SAYS_LAST_ERROR = """#include <quern/quern.h>
+#include <stdio.h>
+int main(void)
+{
+    qn_status status = qn_abi_check();
+    return printf("%s: %s", qn_status_name(status), qn_last_error()) < 0;
+}
+"""
+OTHER_HEADERS = {
+    'same': ('plan.h', 'int64_t capacity;', 'int64_t capacity;', 'QN_OK: '),
+    'other': ('abi.h', r'X\(qn_place_params, 0x\w+', 'X(qn_place_params, 0x12345678',
+              'QN_ERR_ARGUMENT: qn_place_params: has other fields in the program than in Quern .*'),
+    'larger': ('plan.h', 'int64_t capacity;', 'int64_t capacity, more;',
+               r'QN_ERR_ARGUMENT: qn_place_params: has 48 bytes in the program and 40 in Quern .*'),
+    'newer': ('abi.h', 'QN_VERSION "', 'QN_VERSION "9',
+              r'QN_ERR_ARGUMENT: the program was made for Quern 9.* and runs with .*'),
+}
 
 
 class Place:
@@ -59,7 +78,9 @@ def check_files(place):
     headers = {path.stem for path in place.dest.rglob('include/quern/*.h')}
     place.expect(headers == PUBLIC, f'headers: {headers}')
     names = {path.name for path in place.dest.rglob('*')}
-    for name in ('libquern.so', 'libquern.a', 'quern.pc', 'quern', 'fashion-mnist.ini'):
+    major, minor, _ = (place.root / 'meson.build').read_text().split("version: '")[1].split('.', 2)
+    soname = f'libquern.so.0.{minor}' if major == '0' else f'libquern.so.{major}'
+    for name in ('libquern.so', soname, 'libquern.a', 'quern.pc', 'quern', 'fashion-mnist.ini'):
         place.expect(name in names, f'{name} is not installed')
 
 
@@ -75,6 +96,25 @@ def check_program(place, name, source, expected):
                                   '-lOpenCL', '-lm'])
     out = place.run(f'{name} runs, static', [place.folder / f'{name}-static'])
     place.expect(re.search(expected, out), f'{name}, static, says: {out}')
+
+
+def check_other_headers(place):
+    """A library that is not of the headers that a program was compiled with."""
+    flags, libdir = place.flags('--cflags', '--libs', 'quern')
+    installed = next(place.dest.rglob('include/quern/quern.h')).parent
+    for name, (header, old, new, expected) in OTHER_HEADERS.items():
+        include, program = place.folder / f'{name}-include', place.folder / name
+        shutil.copytree(installed, include / 'quern')
+        path = include / 'quern' / header
+        text = path.read_text()
+        place.expect(re.search(old, text), f'{header}: {old} is not there')
+        path.write_text(re.sub(old, new, text, count=1))
+        for compiler in (['cc', *STRICT], ['c++', *STRICT[1:], '-std=c++11', '-Wold-style-cast']):
+            source = place.folder / f'{name}.{"c" if compiler[0] == "cc" else "cc"}'
+            source.write_text(SAYS_LAST_ERROR)
+            place.run(source.name, [*compiler, '-I', include, source, '-o', program, *flags])
+            out = place.run(f'{source.name} runs', [program], LD_LIBRARY_PATH=str(libdir))
+            place.expect(re.fullmatch(expected, out), f'{source.name} says: {out}')
 
 
 def check_command(place):
@@ -107,6 +147,7 @@ def main():
         check_files(place)
         check_program(place, 'embed', place.root / 'examples/embed.c', r'51\d of 512 points right')
         check_program(place, 'first', place.readme_program(), r'^done: 3\.000$')
+        check_other_headers(place)
         check_command(place)
     print(f'{place.passed} passed, {place.failed} failed')
     return 1 if place.failed else 0

@@ -108,6 +108,20 @@ static void folders_above_are_made(void **state)
     scratch_said(scratch, "/file/a", "Not a directory");
 }
 
+/* Where even root may make none; the folder that cannot be made is not the one that is missing. */
+static void the_true_reason_is_said(void **state)
+{
+    struct scratch *scratch = *state;
+    static const char *const paths[] = {"/sys/quern", "/sys/quern/a/b"};
+    if (access("/sys/kernel", F_OK) != 0) /* not mounted */
+        skip();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(qn_folder_make(paths[i], &scratch->log), QN_ERR_IO);
+        assert_null(strstr(scratch->heard, "No such file"));
+        scratch_said(scratch, paths[i], "cannot make the folder: ");
+    }
+}
+
 static void the_link_is_replaced(void **state)
 {
     struct scratch *scratch = *state;
@@ -278,6 +292,7 @@ int main(void)
         WITH_SCRATCH(a_discarded_folder_leaves_nothing),
         WITH_SCRATCH(a_file_in_the_way_stays),
         WITH_SCRATCH(folders_above_are_made),
+        WITH_SCRATCH(the_true_reason_is_said),
         WITH_SCRATCH(the_link_is_replaced),
         WITH_SCRATCH(removal_follows_no_link),
         WITH_SCRATCH(leftovers_of_the_killed_are_removed),

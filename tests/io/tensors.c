@@ -250,7 +250,7 @@ static void headers_are_checked(void **state)
         {"{" T("a", "0", "4") "," T("b", "3", "7") "}", 7, "tensor b: overlaps another"},
         {"{" T("a", "0", "4") "," T("a", "4", "8") "}", 8, "tensor a: name twice"},
         {"{" T("a", "0", "4") "," T("a\\u0000b", "4", "8") "}", 8, ""},
-        {"{" T("a\\nb", "0", "5") "}", 5, "tensor a?b: "},
+        {"{" T("a\\nb", "0", "5") "}", 5, "tensor a\\nb: "},
         {"{" T("\xff", "0", "4") "}", 4, "name is not UTF-8"},
         {"{\"__metadata__\":3}", 0, "metadata is no object"},
         {"{\"__metadata__\":{\"a\":3}}", 0, "something else than texts"},

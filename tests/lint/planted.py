@@ -8,13 +8,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "recipes"]
+FOLDERS = ["src", "include", "cl_kernels", "tools", "examples", "recipes", "docs",
+           ".github"]
 # (tool, file, line)
 PLANTED = [
     ("layers", "src/cl/slab.c", '#include "plan/plan.h"'),
     ("layers", "src/cl/slab.c", "#include <plan/plan.h>"),
     ("layers", "src/cl/slab.c", "#include <../plan/plan.h>"),
     ("layers", "src/plan/plan.c", "#include <CL/cl.h>"),
+    ("layers", "src/plan/cost/price.c", '#include "plan/search/cut.h"'),
     ("layers", "src/plan/plan.c", '#include "zlib.h"'),
     ("layers", "src/plan/plan.c", "/* wrong on NVIDIA */"),
     ("layers", "src/ops/relu.c", '#include "ops/tanh.h"'),
@@ -26,6 +28,20 @@ PLANTED = [
     ("style", "src/cl/slab.c", "int long_line; /* " + "x" * 90 + " */"),
     ("style", "tools/demo.sh", "\techo"),
     ("style", "recipes/fashion-mlp.ini", "blank = 1 "),
+    ("style", "docs/architecture.md", "[a room](../src/attic)"),
+    ("style", ".github/workflows/ci.yml", "name: ci "),
+]
+# (header, text, text in its place, what abi.py must say)
+ABI = [
+    ("log.h", "void *user;", "void *user;", ""),
+    ("log.h", "void *user;", "void *user; int more;", "+    16 4 int more"),
+    ("tensor.h", "int rank;", "unsigned rank;", "-    0 4 int rank"),
+    ("log.h", "void *user;", "double user;", "+    8 8 double user"),
+    ("tensor.h", "typedef struct qn_tensor {",
+     "typedef struct qn_more {\n    int a;\n} qn_more;\ntypedef struct qn_tensor {", "+qn_more 4"),
+    ("ops.h", "{ QN_UPSAMPLE_NEAREST,", "{ QN_UPSAMPLE_NONE, QN_UPSAMPLE_NEAREST,",
+     "+QN_UPSAMPLE_NEAREST 1"),
+    ("abi.h", "X(qn_log, 0x", "X(qn_log, 0x1", "QN_STRUCT_LIST is not that of the structs"),
 ]
 
 
@@ -42,6 +58,17 @@ def is_noticed(root, copy, tool, place, line):
     done = check(root, copy, tool)
     path.write_text(text)
     return done.returncode == 1 and f"{place}:{number}:" in done.stdout
+
+
+def abi_says(root, copy, name, old, new):
+    """What abi.py says of the copy with another text in a header."""
+    path = copy / "include/quern" / name
+    text = path.read_text()
+    path.write_text(text.replace(old, new, 1))
+    done = subprocess.run([sys.executable, root / "tests/lint/abi.py", copy], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    path.write_text(text)
+    return done.returncode, done.stdout
 
 
 def main():
@@ -61,7 +88,12 @@ def main():
             if not is_noticed(root, copy, *item):
                 print(f"check_{item[0]}.py does not notice in {item[1]}: {item[2]}")
                 failed += 1
-    print(f"{len(PLANTED) + 2 - failed} passed, {failed} failed")
+        for name, old, new, expected in ABI:
+            code, text = abi_says(root, copy, name, old, new)
+            if code != (1 if expected else 0) or expected not in text:
+                print(f"abi.py of include/quern/{name} with '{new}' says {code}:\n{text}")
+                failed += 1
+    print(f"{len(PLANTED) + len(ABI) + 2 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -10,11 +10,13 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "plan/anneal.h"
-#include "plan/program.h"
-#include "plan/seeds.h"
-#include "plan/timeline.h"
+#include "plan/search/anneal.h"
+#include "plan/program/program.h"
+#include "plan/search/seeds.h"
+#include "plan/search/timeline.h"
 #include "support.h"
+
+#include <math.h>
 
 /* A network lowered for one micro-step. */
 struct lowered {
@@ -32,8 +34,8 @@ static void lower(struct lowered *l, const qn_graph *graph, bool park)
     *l = (struct lowered){.facts = test_facts(), .params = {.batch = {16}}};
     l->how = (struct qn_lowering){
         .arena = &l->arena, .facts = &l->facts, .params = &l->params, .park = park};
-    assert_int_equal(qn_persist_make(&l->how, graph, &l->persist), QN_OK);
-    assert_int_equal(qn_lower_training(&l->how, &l->persist, 16, &l->problem), QN_OK);
+    test_persist(&l->how, graph, &l->persist);
+    assert_int_equal(qn_lower_run(&l->how, &l->persist, 0, 16, &l->problem), QN_OK);
     assert_int_equal(qn_candidates_make(&l->how, &l->problem, &l->seeds), QN_OK);
 }
 
@@ -44,7 +46,7 @@ static int64_t peak_of(struct lowered *l, const struct qn_steps *steps)
     struct qn_lowering how = l->how;
     struct qn_program program = {.n_phases = 0};
     how.arena = &arena;
-    qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, &l->problem, true, steps);
+    qn_program_add(&program, &arena, "micro-step", QN_MICRO_PHASE, &l->problem, true, steps);
     const qn_status status = qn_program_simulate(&program, &l->persist, true, &how);
     const int64_t peak = status == QN_OK ? program.live_peak : -1;
     qn_arena_free(&arena);
@@ -155,12 +157,36 @@ static void repeats(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* No objective is less than another then. */
+static void gives_a_list_that_runs_whatever_steps_take(void **state)
+{
+    (void)state;
+    static const double all[] = {INFINITY, NAN, 1e308, 0};
+    struct lowered l;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    lower(&l, graph, true);
+    for (int i = 0; i < 4; i++) {
+        struct qn_steps steps;
+        int64_t peak;
+        const struct qn_anneal_params params = {l.seeds.items[0].peak / 2, 5000, 1};
+        for (int t = 0; t < l.problem.n_tasks; t++)
+            l.problem.tasks[t].seconds = all[i];
+        assert_true(
+            qn_anneal(&l.problem, &l.seeds.items[0].steps, &params, &l.arena, &steps, &peak));
+        assert_int_equal(peak, peak_of(&l, &steps));
+        assert_true(peak > 0);
+    }
+    qn_arena_free(&l.arena);
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_simulators_agree),
         cmocka_unit_test(finds_better_lists_than_the_seeds),
         cmocka_unit_test(repeats),
+        cmocka_unit_test(gives_a_list_that_runs_whatever_steps_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "bound.h"
-#include "plan/cut.h"
+#include "plan/search/cut.h"
 
 #include <math.h>
 

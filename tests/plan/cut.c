@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/cut.h"
+#include "plan/search/cut.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 #include "support.h"
 
 #include <stdlib.h>
@@ -43,10 +43,10 @@ static qn_plan *plan_early(const qn_graph *graph, qn_plan_params params, int64_t
 
 enum { LOOKS = 4 };
 
-static void check_model(qn_graph *graph, int64_t batch, qn_optimizer_kind kind)
+static void check_model(qn_graph *graph, int64_t batch, const char *optimizer)
 {
     const qn_plan_params params = {
-        .batch = {batch, batch / 2}, .micro_batch = batch, .optimizer = {.kind = kind}};
+        .batch = {batch, batch / 2}, .micro_batch = batch, .optimizer = {.name = optimizer}};
     const struct test_budgets budgets = find(graph, params);
     for (int i = 0; i < LOOKS; i++) {
         const int64_t budget = budgets.bytes[i * (budgets.count - 1) / (LOOKS - 1)];
@@ -61,9 +61,9 @@ static void check_model(qn_graph *graph, int64_t batch, qn_optimizer_kind kind)
 static void no_step_reads_what_was_updated(void **state)
 {
     (void)state;
-    check_model(test_model("cnn", NULL, 0), 32, QN_ADAMW);
-    check_model(test_model("resnet", depth18, 1), 8, QN_SGD);
-    check_model(test_chain(12, 96), 64, QN_ADAM);
+    check_model(test_model("cnn", NULL, 0), 32, "adamw");
+    check_model(test_model("resnet", depth18, 1), 8, "sgd");
+    check_model(test_chain(12, 96), 64, "adam");
 }
 
 /* --- what it is worth --- */
@@ -169,8 +169,8 @@ static void lower(struct lowered *l, const qn_graph *graph, int64_t batch, bool 
     *l = (struct lowered){.facts = test_facts(), .params = {.batch = {batch}}};
     const struct qn_lowering how = {
         .arena = &l->arena, .facts = &l->facts, .params = &l->params, .early = early};
-    assert_int_equal(qn_persist_make(&how, graph, &l->persist), QN_OK);
-    assert_int_equal(qn_lower_training(&how, &l->persist, batch, &l->problem), QN_OK);
+    test_persist(&how, graph, &l->persist);
+    assert_int_equal(qn_lower_run(&how, &l->persist, 0, batch, &l->problem), QN_OK);
 }
 
 static int next_of_a_node(const struct lowered *l, int task)

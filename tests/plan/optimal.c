@@ -86,7 +86,7 @@ static int64_t simulate(const struct planned *p, const struct qn_steps *steps)
     struct qn_lowering how = {
         .arena = &arena, .facts = &p->plan->facts, .params = &p->plan->params};
     struct qn_program program = {.n_phases = 0};
-    qn_program_add(&program, &arena, "micro-step", QN_RUN_MICRO, p->problem, true, steps);
+    qn_program_add(&program, &arena, "micro-step", QN_MICRO_PHASE, p->problem, true, steps);
     const qn_status status = qn_program_simulate(&program, &p->plan->persist, true, &how);
     const int64_t peak = status == QN_OK ? program.live_peak : -1;
     qn_arena_free(&arena);

@@ -6,7 +6,7 @@
 #ifndef QN_TESTS_PLAN_OPTIMUM_H
 #define QN_TESTS_PLAN_OPTIMUM_H
 
-#include "plan/schedule.h"
+#include "plan/program/schedule.h"
 
 enum test_verdict {
     TEST_FOUND,

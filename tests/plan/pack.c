@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "plan/pack.h"
+#include "plan/placement/pack.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -126,7 +126,7 @@ static void takes_what_was_measured(void **state)
     qn_plan *plan = plan_parked(graph, params, find(graph, params).bytes[0]);
     double expected = 0;
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
-    const int phases[] = {cycle->first, cycle->later, cycle->rest};
+    const int phases[] = {cycle->runs[0].first, cycle->runs[0].later, cycle->runs[0].rest};
     for (int p = 0; p < 3; p++)
         for (int i = 0; i < plan->program.phases[phases[p]].n_steps; i++) {
             const struct qn_phase_run *phase = &plan->program.phases[phases[p]];

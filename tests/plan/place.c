@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "plan/program.h"
+#include "plan/placement/place.h"
 
 #include <stdio.h>
 

@@ -15,7 +15,7 @@
 
 #define MIB ((int64_t)1 << 20)
 
-static const qn_optimizer adamw = {.kind = QN_ADAMW};
+static const qn_optimizer adamw = {.name = "adamw"};
 
 static void every_budget_keeps_the_invariants(void **state)
 {
@@ -187,9 +187,9 @@ static void ragged_batches_and_schedules(void **state)
         const struct qn_cycle_plan *cycle = &plan->program.cycles[i];
         assert_int_equal(cycle->micro_steps * plan->info.micro_batch + cycle->remainder,
                          cycle->batch);
-        assert_int_equal(cycle->rest >= 0, cycle->remainder > 0);
+        assert_int_equal(cycle->runs[0].rest >= 0, cycle->remainder > 0);
         if (cycle->micro_steps == 0)
-            assert_true(plan->program.phases[cycle->rest].first);
+            assert_true(plan->program.phases[cycle->runs[0].rest].first);
     }
     test_invariants(plan);
     test_interpret(plan);
@@ -345,6 +345,32 @@ static qn_tensor made_by(const qn_graph *graph, const char *name)
     return (qn_tensor){graph->nodes[n].out};
 }
 
+static void names_of_what_was_fused_choose(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {
+        .budget = 400 * MIB, .batch = {256}, .micro_batch = 64, .recompute = QN_RECOMPUTE_CHOSEN};
+    const qn_tensor norm = made_by(graph, "bn1");
+    int relu = 0;
+    while (graph->nodes[relu].in[0] != norm.id)
+        relu++;
+    params.chosen = "bn1";
+    qn_plan *by_norm = test_plan(graph, &params);
+    params.chosen = graph->nodes[relu].name;
+    qn_plan *by_relu = test_plan(graph, &params);
+    params.chosen = NULL;
+    qn_recompute(graph, (qn_tensor){graph->nodes[relu].out});
+    qn_plan *marked = test_plan(graph, &params);
+    assert_true(by_norm->info.recomputed_steps > 0);
+    assert_int_equal(by_relu->info.hash, by_norm->info.hash);
+    assert_int_equal(marked->info.hash, by_norm->info.hash);
+    qn_plan_destroy(&by_norm);
+    qn_plan_destroy(&by_relu);
+    qn_plan_destroy(&marked);
+    qn_graph_destroy(&graph);
+}
+
 static void modes_do_what_they_say(void **state)
 {
     (void)state;
@@ -426,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_group_beyond_the_batch),
         cmocka_unit_test(groups_stay_whole_in_every_batch),
         cmocka_unit_test(modes_do_what_they_say),
+        cmocka_unit_test(names_of_what_was_fused_choose),
         cmocka_unit_test(nothing_to_recompute),
         cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),
     };

@@ -147,25 +147,28 @@ static void arguments_are_checked(void **state)
                               {.bytes_per_second = -1},
                               {.flops = (double)NAN},
                               {.launch_seconds = -1e-5},
-                              {.max_alloc_bytes = 100}};
+                              {.max_alloc_bytes = 100},
+                              {.bytes_per_second = 1e-300},
+                              {.launch_seconds = 1e308},
+                              {.flops = (double)INFINITY}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        assert_refused(graph, &lines, &facts[i], &good, QN_ERR_ARGUMENT, "facts->");
+        assert_refused(graph, &lines, &facts[i], &good, QN_ERR_ARGUMENT, "plan: facts: ");
+    assert_refused(graph, &lines, &facts[9], &good, QN_ERR_ARGUMENT,
+                   "facts: bytes_per_second: 1e-300 is not from 1 to 1e+24");
     const qn_facts none = {.cpu = true};
     const qn_plan_params params[] = {
         {.batch = {64}, .recompute = (qn_recompute_mode)7},
         {.batch = {64}, .recompute = (qn_recompute_mode)-1},
-        {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)9}},
-        {.batch = {64}, .optimizer = {.kind = (qn_optimizer_kind)-1}},
         {.batch = {64}, .budget = -1},
         {.batch = {64}, .optimizer = {.momentum = 1}},
         {.batch = {64}, .optimizer = {.momentum = -0.5}},
         {.batch = {64}, .optimizer = {.momentum = (double)NAN}},
         {.batch = {64}, .optimizer = {.nesterov = true}},
-        {.batch = {64}, .optimizer = {.kind = QN_ADAM, .beta1 = 1}},
-        {.batch = {64}, .optimizer = {.kind = QN_ADAM, .beta2 = -0.1}},
-        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .beta2 = (double)NAN}},
-        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .eps = -1e-8}},
-        {.batch = {64}, .optimizer = {.kind = QN_ADAMW, .eps = (double)INFINITY}},
+        {.batch = {64}, .optimizer = {.name = "adam", .beta1 = 1}},
+        {.batch = {64}, .optimizer = {.name = "adam", .beta2 = -0.1}},
+        {.batch = {64}, .optimizer = {.name = "adamw", .beta2 = (double)NAN}},
+        {.batch = {64}, .optimizer = {.name = "adamw", .eps = -1e-8}},
+        {.batch = {64}, .optimizer = {.name = "adamw", .eps = (double)INFINITY}},
     };
     for (size_t i = 0; i < sizeof params / sizeof *params; i++)
         assert_refused(graph, &lines, &none, &params[i], QN_ERR_ARGUMENT, "params->");

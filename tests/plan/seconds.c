@@ -8,9 +8,11 @@
 
 #include <cmocka.h>
 
-#include "plan/seconds.h"
+#include "plan/cost/seconds.h"
+#include "plan/plan.h"
 #include "support.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +82,36 @@ static void other_variants_and_settings_were_not_measured(void **state)
     like = run;
     like.task = "another";
     assert_true(qn_seconds_measured(&table, &facts, &like, &cost) <= 0);
+    qn_tuning_free(&table);
+}
+
+/* Runs of twice the samples take twice as long here, so that all rates are equal. */
+static void a_guess_has_a_margin(void **state)
+{
+    (void)state;
+    struct qn_tuning table = {0};
+    const struct qn_tuned run = run_at(8, 0.1, 8e6);
+    struct qn_tuned like = run_at(8, 0, 0);
+    const struct qn_cost same = {.flops = 8e6, .launches = 1},
+                         twice = {.flops = 17e6, .launches = 1};
+    const double guess = qn_seconds_guess(100. / 9, 8, 16);
+    assert_near(qn_seconds_guess(0, 8, 16), 1);
+    assert_near(qn_seconds_guess(3, 8, 8), 3);
+    assert_near(qn_seconds_guess(3, 0, 8), 3);
+    assert_near(qn_seconds_counted(NULL, &facts, 1, &like, &same).seconds, 9e-3);
+    assert_near(qn_seconds_counted(&table, &facts, 1, &like, &same).seconds, 9e-3);
+    assert_true(qn_tuning_add_choice(&table, &run));
+    struct qn_seconds counted = qn_seconds_counted(&table, &facts, guess, &like, &same);
+    assert_near(counted.seconds, 0.1);
+    assert_true(counted.measured);
+    like.batch = 16;
+    counted = qn_seconds_counted(&table, &facts, guess, &like, &twice);
+    assert_near(counted.seconds, 1.1 * 0.2);
+    assert_false(counted.measured);
+    like.task = "another";
+    counted = qn_seconds_counted(&table, &facts, guess, &like, &twice);
+    assert_near(counted.seconds, 1.25 * 0.2);
+    assert_false(counted.measured);
     qn_tuning_free(&table);
 }
 
@@ -170,13 +202,76 @@ static void a_plan_says_what_was_measured_and_takes_it(void **state)
     find_variant(graph, variant, setting);
     snprintf(tuning, sizeof tuning, costs, variant, setting);
     const double estimated = planned_seconds(graph, 8, NULL, "costs estimated");
-    const double measured = planned_seconds(graph, 8, tuning, "costs measured for 3 of");
+    const double measured =
+        planned_seconds(graph, 8, tuning, "costs measured for 3 of 17 steps, 16 % of the time");
     assert_true(estimated < 0.01);
     /* Three products, and all the rest calibrated: more than 6 s. */
     assert_true(measured > 6);
-    /* Half the samples: less, but launches and weights stay. */
-    const double half = planned_seconds(graph, 4, tuning, "costs measured for 3 of");
-    assert_true(half < measured && half > measured / 4);
+    /* Half the samples: less, but launches and weights stay, and a margin is added: nobody timed
+     * them. */
+    const double half = planned_seconds(graph, 4, tuning, "costs estimated");
+    assert_true(half < 1.1 * measured && half > measured / 4);
+    qn_graph_destroy(&graph);
+}
+
+static int64_t micro_batch_after(const qn_graph *graph, int64_t kept, double spread)
+{
+    qn_plan_params params = {.budget = 64 << 20, .batch = {8192}};
+    char tuning[512];
+    qn_plan *plan = test_plan(graph, &params);
+    snprintf(tuning, sizeof tuning,
+             "{\"quern_tuning\": 1, \"kept\": [{\"training\": \"%016" PRIx64
+             "\", \"micro_batch\": %" PRId64
+             "}], \"self_tests\": [], \"choices\": [{\"task\": \"t\", "
+             "\"batch\": 1, \"variant\": \"cpu\", \"seconds\": 1, \"spread\": %g}]}",
+             qn_plan_training(plan), kept, spread);
+    qn_plan_destroy(&plan);
+    params.tuning = tuning;
+    plan = test_plan(graph, &params);
+    const int64_t taken = qn_plan_facts(plan)->micro_batch;
+    qn_plan_destroy(&plan);
+    return taken;
+}
+
+/* Half the batch costs a few launches more, a sixteenth of it far more than a tenth. */
+static void the_first_micro_batch_is_left_for_a_gain_alone(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_chain(3, 32);
+    assert_int_equal(micro_batch_after(graph, 8192, 1), 8192);
+    assert_int_equal(micro_batch_after(graph, 4096, 1), 4096);
+    assert_int_equal(micro_batch_after(graph, 512, 1), 8192);
+    assert_int_equal(micro_batch_after(graph, 512, 1.4), 512); /* another program ran beside it */
+    qn_graph_destroy(&graph);
+}
+
+/* Costs for which sums and products overflow: every step that the table does not hold takes what it
+ * says of the first, 1e300 times as long as estimated. */
+static void a_plan_is_made_whatever_runs_are_said_to_take(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *seconds, *flops;
+    } said[] = {{"1e9", "1e-300"}, {"1e-300", "1e30"}, {"1e-300", "1e-300"}};
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    for (int i = 0; i < 3; i++) {
+        char tuning[512];
+        int64_t least;
+        qn_plan *plan;
+        snprintf(tuning, sizeof tuning,
+                 "{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"x\", "
+                 "\"batch\": 8, \"variant\": \"cpu\", \"seconds\": %s, \"flops\": %s, "
+                 "\"bytes\": 0, \"launches\": 0}]}",
+                 said[i].seconds, said[i].flops);
+        qn_plan_params params = {.budget = 1, .batch = {64}, .tuning = tuning};
+        const struct qn_facts device = test_facts();
+        assert_int_equal(qn_plan_create(&plan, graph, &device, &params, &least), QN_ERR_BUDGET);
+        params.budget = least;
+        plan = test_plan(graph, &params);
+        assert_true(isfinite(qn_plan_facts(plan)->seconds));
+        test_interpret(plan);
+        qn_plan_destroy(&plan);
+    }
     qn_graph_destroy(&graph);
 }
 
@@ -187,8 +282,11 @@ int main(void)
         cmocka_unit_test(the_nearest_run_counts_and_grows_as_estimated),
         cmocka_unit_test(other_variants_and_settings_were_not_measured),
         cmocka_unit_test(a_run_without_its_work_is_no_measurement),
+        cmocka_unit_test(a_guess_has_a_margin),
         cmocka_unit_test(calibrates_by_the_median),
         cmocka_unit_test(a_plan_says_what_was_measured_and_takes_it),
+        cmocka_unit_test(the_first_micro_batch_is_left_for_a_gain_alone),
+        cmocka_unit_test(a_plan_is_made_whatever_runs_are_said_to_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

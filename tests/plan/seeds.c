@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "support.h"
 
 #define MIB ((int64_t)1 << 20)
@@ -30,7 +30,7 @@ static double seconds_of(const qn_graph *graph, const qn_plan_params *params, un
         .arena = &arena, .facts = &facts, .params = params, .without_seeds = without};
     struct qn_persist persist;
     struct qn_frontier frontier = {.count = 0};
-    assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
+    test_persist(&how, graph, &persist);
     assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
     const int found = qn_frontier_find(&frontier, params->budget);
     const double seconds = found < 0 ? 1e9 : frontier.points[found].seconds;
@@ -58,7 +58,7 @@ static void hardly_more_is_placed_than_is_found(void **state)
     const struct qn_lowering how = {.arena = &arena, .facts = &facts, .params = &params};
     struct qn_persist persist;
     struct qn_frontier frontier = {.count = 0};
-    assert_int_equal(qn_persist_make(&how, graph, &persist), QN_OK);
+    test_persist(&how, graph, &persist);
     assert_int_equal(qn_search(&how, &persist, &frontier), QN_OK);
     assert_true(frontier.count > 10);
     assert_true(frontier.placed <= frontier.count + frontier.count / 2);
@@ -92,7 +92,7 @@ static void check_transformer(double share, unsigned seed)
     qn_plan_params params = {.budget = 800 * MIB, .batch = {8}, .micro_batch = 8};
     qn_plan *all = test_plan(graph, &params);
     params.budget = (int64_t)(share * (double)all->info.peak_bytes);
-    assert_wins(all->graph, &params, seed);
+    assert_wins(all->graphs[0], &params, seed);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }
@@ -120,7 +120,7 @@ static void dynamic_programming_wins_on_a_chain(void **state)
     qn_plan_params params = {.budget = 800 * MIB, .batch = {16384}, .micro_batch = 16384};
     qn_plan *all = test_plan(graph, &params);
     params.budget = all->info.peak_bytes / 5;
-    assert_wins(all->graph, &params, DYNAMIC);
+    assert_wins(all->graphs[0], &params, DYNAMIC);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }
@@ -135,7 +135,7 @@ static void selective_wins_on_residual_blocks(void **state)
     qn_plan_params params = {.budget = 1600 * MIB, .batch = {512}, .micro_batch = 512};
     qn_plan *all = test_plan(graph, &params);
     params.budget = all->info.peak_bytes * 2 / 3;
-    assert_wins(all->graph, &params, SELECTIVE);
+    assert_wins(all->graphs[0], &params, SELECTIVE);
     qn_plan_destroy(&all);
     qn_graph_destroy(&graph);
 }

@@ -33,26 +33,93 @@ static int recomputed_writes(const struct qn_phase_run *phase)
     return count;
 }
 
-/* What recomputed steps write begins to live again; nothing else does. */
+/* What recomputed steps write begins to live again; nothing else does. One micro-step, so that
+ * nothing of it is told by another. */
 static void explains_what_is_recomputed(void **state)
 {
     (void)state;
     qn_graph *graph = test_model("cnn", NULL, 0);
-    qn_plan_params params = {.budget = 1000 * MIB, .batch = {64}};
+    qn_plan_params params = {.budget = 1000 * MIB, .batch = {64}, .micro_batch = 64};
     qn_plan *plan = test_plan(graph, &params);
     params.budget = plan->info.smallest_budget;
     qn_plan_destroy(&plan);
     plan = test_plan(graph, &params);
     int again = 0;
-    for (int n = 0; n < plan->graph->n_nodes; n++) {
+    for (int n = 0; n < plan->graphs[0]->n_nodes; n++) {
         char *text;
-        const qn_status status = qn_plan_explain(plan, plan->graph->nodes[n].name, &text);
+        const qn_status status = qn_plan_explain(plan, plan->graphs[0]->nodes[n].name, &text);
         again += text ? count_text(text, "  made again in step ") : 0;
         assert_true(status == QN_OK ? *text : !text);
         free(text);
     }
     assert_true(again > 0);
     assert_int_equal(again, recomputed_writes(&plan->program.phases[0]));
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
+static void assert_says(const char *text, const char *const *parts)
+{
+    for (; *parts; text += strlen(*parts++)) {
+        text = strstr(text, *parts);
+        if (!text)
+            fail_msg("does not say '%s', or not there", *parts);
+    }
+}
+
+/* Every phase in turn, and who reads it there. */
+static void explains_every_phase(void **state)
+{
+    (void)state;
+    static const char *const activation[] = {
+        "first micro-step:\n  conv1, kept activations: f32 16 x 32 x 28 x 28, 1.53 MiB\n    made "
+        "in ",
+        "conv1: forward; pool 0 at byte ",
+        "used in ",
+        "bn1: statistics\n",
+        "given up for ",
+        "made again in ",
+        "used in ",
+        "activation gradients",
+        "later micro-steps: as in first micro-step\nremainder:\n  conv1, kept activations: f32 10 "
+        "x",
+        "made in ",
+        "evaluation:\n",
+        "used in ",
+        "bn1: normalise (running averages)\n",
+        NULL};
+    static const char *const parameter[] = {"conv1.weight, parameters: ",
+                                            " during the whole run",
+                                            "conv1.weight, gradients: ",
+                                            "first micro-step:\n  conv1.weight, parameters: ",
+                                            "conv1: forward\n",
+                                            "gradients: ",
+                                            "    added to in step ",
+                                            "conv1: weight gradient\n",
+                                            "later micro-steps: as in first micro-step\n",
+                                            "remainder:\n",
+                                            "\nupdate:\n",
+                                            "    written in step ",
+                                            "sgd: step\n",
+                                            "evaluation:\n",
+                                            "conv1: forward\n",
+                                            NULL};
+    static const char *const kept[] = {"fc, kept activations", "kept through ",
+                                       "; making it again would cost ", NULL};
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    qn_plan_params params = {.budget = 1000 * MIB, .batch = {250}, .micro_batch = 16};
+    qn_plan *plan = test_plan(graph, &params);
+    params.budget = plan->info.smallest_budget;
+    qn_plan_destroy(&plan);
+    plan = test_plan(graph, &params);
+    static const char *const names[] = {"conv1", "conv1.weight", "fc"};
+    static const char *const *const wanted[] = {activation, parameter, kept};
+    for (int i = 0; i < 3; i++) {
+        char *text;
+        assert_int_equal(qn_plan_explain(plan, names[i], &text), QN_OK);
+        assert_says(text, wanted[i]);
+        free(text);
+    }
     qn_plan_destroy(&plan);
     qn_graph_destroy(&graph);
 }
@@ -154,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explains_what_is_recomputed),
+        cmocka_unit_test(explains_every_phase),
         cmocka_unit_test(explains_no_tensor_that_is_not_there),
         cmocka_unit_test(prints),
         cmocka_unit_test(json_adds_up),

@@ -5,6 +5,7 @@
 #include "support/folder.h"
 
 #include "base/text.h"
+#include "op/blas.h"
 #include "plan/stored.h"
 #include "support.h"
 
@@ -118,7 +119,7 @@ static void other_questions_are_searched_for(void **state)
     others[1].micro_batch = 16;
     others[2].recompute = QN_RECOMPUTE_NONE;
     others[3].effort = QN_EFFORT_DEFAULT;
-    others[4].optimizer.kind = QN_ADAMW;
+    others[4].optimizer.name = "adamw";
     others[5].variants = "linear=any";
     others[6].park = true;
     finds(graph, &params);
@@ -130,18 +131,6 @@ static void other_questions_are_searched_for(void **state)
     assert_false(finds(model, &params));
     qn_graph_destroy(&model);
     assert_true(finds(graph, &params));
-}
-
-/* What CLBlast needs beside large products. */
-static int64_t needs_little(void *device, int64_t m, int64_t n, int64_t k)
-{
-    (void)device;
-    return m * n * k > 1 << 18 ? 1 << 16 : 0;
-}
-
-static int64_t needs_much(void *device, int64_t m, int64_t n, int64_t k)
-{
-    return 2 * needs_little(device, m, n, k);
 }
 
 /* In the fewest bytes products are small and need none of it. */
@@ -158,20 +147,19 @@ static qn_plan *plan_small(const qn_graph *model, const struct qn_facts *facts, 
     asked.budget = least;
     asked.cache_dir = stored ? folder : "";
     assert_int_equal(qn_plan_create(&plan, model, facts, &asked, NULL), QN_OK);
-    assert_int_equal(plan->program.blas_temp, 0);
+    assert_int_equal(plan->program.blas_temp, QN_BLAS_LEAST);
     return plan;
 }
 
 static void other_devices_of_one_name_are_searched_for(void **state)
 {
     (void)state;
-    static int64_t (*const needs[])(void *, int64_t, int64_t, int64_t) = {NULL, needs_little,
-                                                                          needs_much};
+    static const int sides[] = {1024, 64, 32};
     qn_graph *model = test_chain(4, 128);
     for (int i = 0; i < 3; i++) {
         struct qn_facts facts = test_facts();
         facts.blas = true;
-        facts.blas_temp_bytes = needs[i];
+        facts.blas_side = sides[i];
         qn_plan *stored = plan_small(model, &facts, true);
         qn_plan *searched = plan_small(model, &facts, false);
         assert_same(stored, searched);
@@ -293,6 +281,12 @@ static void begin_with(const qn_plan *plan, struct qn_steps *steps, enum qn_task
     steps->task[0] = task;
 }
 
+/* Of its micro-steps, to be spoilt. */
+static struct qn_steps *steps_of(const struct qn_point *point)
+{
+    return &((struct qn_candidate *)qn_choices_pick(point->choices, 0, point->candidate))->steps;
+}
+
 static void neither_store_nor_fetch_comes_too_early(void **state)
 {
     (void)state;
@@ -302,7 +296,7 @@ static void neither_store_nor_fetch_comes_too_early(void **state)
         qn_plan *plan = test_plan(graph, &asked);
         struct qn_point *point =
             &plan->frontier.points[qn_frontier_find(&plan->frontier, asked.budget)];
-        begin_with(plan, &point->choices->micro.items[point->candidate].steps, kinds[i]);
+        begin_with(plan, steps_of(point), kinds[i]);
         qn_stored_save(plan);
         qn_plan_destroy(&plan);
         assert_false(finds(graph, &asked));
@@ -321,7 +315,7 @@ static void wrong_frontiers_are_not_taken(void **state)
         qn_plan *plan = test_plan(graph, &params);
         struct qn_point *point =
             &plan->frontier.points[qn_frontier_find(&plan->frontier, params.budget)];
-        wrongs[i](point, &point->choices->micro.items[point->candidate].steps);
+        wrongs[i](point, steps_of(point));
         qn_stored_save(plan);
         qn_plan_destroy(&plan);
         assert_false(finds(graph, &params));
@@ -397,8 +391,8 @@ static void only_lists_that_can_run_are_lists(void **state)
     struct qn_persist persist;
     struct qn_problem problem;
     struct qn_steps steps;
-    assert_int_equal(qn_persist_make(&how, model, &persist), QN_OK);
-    assert_int_equal(qn_lower_training(&how, &persist, 16, &problem), QN_OK);
+    test_persist(&how, model, &persist);
+    assert_int_equal(qn_lower_run(&how, &persist, 0, 16, &problem), QN_OK);
     assert_true(qn_steps_make(&problem, &(struct qn_policy){.drop = NULL}, &arena, &steps));
     assert_true(can_run(&problem, &steps));
     check_neighbours(&problem, &steps);
@@ -412,19 +406,50 @@ static void only_lists_that_can_run_are_lists(void **state)
     qn_graph_destroy(&model);
 }
 
+/* Gives the smallest budget, which is more. */
+static int64_t refuse(int64_t budget)
+{
+    qn_plan *plan;
+    qn_plan_params less = params;
+    struct qn_facts facts = test_facts();
+    int64_t smallest;
+    less.budget = budget;
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &less, &smallest), QN_ERR_BUDGET);
+    assert_null(plan);
+    return smallest;
+}
+
 static void a_budget_below_all_is_refused(void **state)
 {
     (void)state;
     qn_plan *plan = test_plan(graph, &params);
     const int64_t smallest = plan->info.smallest_budget;
-    qn_plan_params less = params;
-    struct qn_facts facts = test_facts();
-    int64_t found;
-    less.budget = smallest - 1;
     qn_plan_destroy(&plan);
-    assert_int_equal(qn_plan_create(&plan, graph, &facts, &less, &found), QN_ERR_BUDGET);
-    assert_null(plan);
-    assert_int_equal(found, smallest);
+    assert_int_equal(refuse(smallest - 1), smallest);
+}
+
+/* What was stored without the smallest point refuses what a search would find. */
+static void a_refusal_is_not_searched_for_again(void **state)
+{
+    (void)state;
+    qn_plan *plan = test_plan(graph, &params);
+    const int64_t first = plan->frontier.points[0].bytes, second = plan->frontier.points[1].bytes;
+    plan->frontier.points++;
+    plan->frontier.count--;
+    qn_stored_save(plan);
+    qn_plan_destroy(&plan);
+    assert_int_equal(refuse(first), second);
+}
+
+static void a_wrong_refusal_is_searched_for(void **state)
+{
+    (void)state;
+    qn_plan *plan = test_plan(graph, &params);
+    const int64_t smallest = plan->frontier.points[0].bytes;
+    plan->frontier.points[0].bytes += 512;
+    qn_stored_save(plan);
+    qn_plan_destroy(&plan);
+    assert_int_equal(refuse(smallest - 1), smallest);
 }
 
 int main(void)
@@ -441,6 +466,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(neither_store_nor_fetch_comes_too_early, setup, teardown),
         cmocka_unit_test(only_lists_that_can_run_are_lists),
         cmocka_unit_test_setup_teardown(a_budget_below_all_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_refusal_is_not_searched_for_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wrong_refusal_is_searched_for, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

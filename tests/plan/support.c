@@ -356,3 +356,9 @@ void test_interpret(const qn_plan *plan)
 {
     assert_true(test_runs_on_poison(plan));
 }
+
+void test_persist(const struct qn_lowering *how, const qn_graph *graph, struct qn_persist *persist)
+{
+    const struct qn_run_set runs = {.run = {{.name = "training"}}, .n_runs = 1};
+    assert_int_equal(qn_persist_make(how, &graph, 1, &runs, persist), QN_OK);
+}

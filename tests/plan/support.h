@@ -39,4 +39,7 @@ bool test_runs_on_poison(const qn_plan *plan);
 /* The same; aborts the test on false. */
 void test_interpret(const qn_plan *plan);
 
+/* Lays out what is persistent of a graph that trains. */
+void test_persist(const struct qn_lowering *how, const qn_graph *graph, struct qn_persist *persist);
+
 #endif

@@ -82,6 +82,31 @@ static void any_split_with_attention(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* What f16 multiplies its losses with is not part of the gradient. */
+static void the_loss_scale_is_divided_out(void **state)
+{
+    (void)state;
+    enum { COUNT = 8, SIDE = 8 };
+    static const qn_dtype storages[] = {QN_F32, QN_F16, QN_BF16};
+    struct test_data data;
+    float *gradients[3];
+    int64_t count = 0;
+    test_data_make(&data, COUNT, SIDE * SIDE);
+    for (int i = 0; i < 3; i++) {
+        qn_graph *graph = test_cnn(storages[i]);
+        const qn_plan_params params = {.budget = 64 << 20, .batch = {COUNT}};
+        struct test_run run = test_open(device, graph, &params, NULL);
+        count = test_gradients(run.trainer, &data, COUNT, &gradients[i]);
+        test_close(&run);
+        qn_graph_destroy(&graph);
+    }
+    assert_true(test_distance(gradients[1], gradients[0], count) < 0.01);
+    assert_true(test_distance(gradients[2], gradients[0], count) < 0.08);
+    for (int i = 0; i < 3; i++)
+        free(gradients[i]);
+    test_data_free(&data);
+}
+
 /* A weight that two layers share owns one accumulator. */
 static void shared_and_frozen_parameters(void **state)
 {
@@ -447,6 +472,7 @@ int main(void)
         cmocka_unit_test(any_split_with_ignored_labels),
         cmocka_unit_test(any_split_with_class_weights),
         cmocka_unit_test(any_split_with_attention),
+        cmocka_unit_test(the_loss_scale_is_divided_out),
         cmocka_unit_test(shared_and_frozen_parameters),
         cmocka_unit_test(unused_parameters_stay_what_they_are),
         cmocka_unit_test(unnormalised_accumulation_would_give_three_times),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "counted.h"
+#include "plan/plan.h"
 #include "support.h"
 
 #include <math.h>
@@ -94,7 +95,7 @@ static void pick_budgets(const qn_graph *graph, const qn_plan_params *params, in
 }
 
 static const qn_plan_params base = {
-    .budget = 64 << 20, .batch = {SAMPLES}, .optimizer = {.kind = QN_ADAMW}};
+    .budget = 64 << 20, .batch = {SAMPLES}, .optimizer = {.name = "adamw"}};
 
 static void same_bits_at_one_micro_batch(void **state)
 {
@@ -165,12 +166,40 @@ static void a_budget_for_which_there_is_no_plan(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* What the plan knows of a device is numbers: CLBlast is asked nothing when the budget changes. */
+static void a_plan_outlives_the_device_it_was_made_with(void **state)
+{
+    (void)state;
+    struct test_data data;
+    qn_device *first = NULL;
+    qn_plan *plan = NULL;
+    qn_trainer *trainer = NULL;
+    qn_graph *graph = test_cnn(QN_F32);
+    qn_plan_params params = base;
+    const qn_trainer_params trainer_params = {.seed = 11};
+    params.variants = "linear=clblast";
+    test_data_make(&data, SAMPLES, 64);
+    assert_int_equal(qn_device_open(&first, NULL), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(first), &params, NULL), QN_OK);
+    assert_true(plan->program.blas_temp > 0);
+    qn_device_close(&first);
+    assert_int_equal(qn_trainer_open(&trainer, device, plan, &trainer_params), QN_OK);
+    test_train(trainer, &data, SAMPLES, 1);
+    assert_int_equal(qn_trainer_set_budget(trainer, qn_plan_facts(plan)->peak_bytes), QN_OK);
+    test_train(trainer, &data, SAMPLES, 1);
+    qn_trainer_close(&trainer);
+    qn_plan_destroy(&plan);
+    test_data_free(&data);
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_at_one_micro_batch),
         cmocka_unit_test(same_training_at_any_micro_batch),
         cmocka_unit_test(a_budget_for_which_there_is_no_plan),
+        cmocka_unit_test(a_plan_outlives_the_device_it_was_made_with),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -63,7 +63,7 @@ static const struct network networks[] = {
     VGG(13),
     VGG(16),
     VGG(19),
-    {"unet", "unet", {{"depth", "4"}, {"width", "8"}, {"group", "4"}}, MASKS},
+    {"unet", "unet", {{"depth", "4"}, {"width", "8"}, {"group", "4"}, {"norm", "batch"}}, MASKS},
     {"unet_odd", "unet", {{"depth", "3"}, {"width", "5"}, {"group", "2"}}, MASKS},
     {"gpt", "gpt", GPT(0, 1), TEXT},
     {"gpt_tied", "gpt", GPT(1, 1), TEXT},

@@ -26,7 +26,7 @@ static const qn_plan_params plan_params = {.budget = 64 << 20,
                                            .batch = {SAMPLES},
                                            .micro_batch = 16,
                                            .variants = "",
-                                           .optimizer = {.kind = QN_ADAMW}};
+                                           .optimizer = {.name = "adamw"}};
 static const qn_trainer_params trainer_params = {
     .seed = UINT64_C(0xfedcba9876543210), .weight_decay = 0.01, .clip = 1};
 
@@ -353,6 +353,26 @@ static void refuses_what_is_damaged(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Weights that are loaded by themselves are checked where the list of checksums lies beside them.
+ */
+static void refuses_damaged_weights(void **state)
+{
+    (void)state;
+    char path[512], list[512];
+    qn_graph *graph = test_cnn(QN_F32);
+    struct test_run run = open_run(graph);
+    save(&run, false);
+    path_in(path, "last/weights.safetensors");
+    path_in(list, "last/checksums.txt");
+    assert_int_equal(qn_weights_load(run.trainer, path), QN_OK);
+    flip_byte(path, -9);
+    assert_int_equal(qn_weights_load(run.trainer, path), QN_ERR_FORMAT);
+    assert_int_equal(unlink(list), 0);
+    assert_int_equal(qn_weights_load(run.trainer, path), QN_OK);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+}
+
 static void refuses_another_graph(void **state)
 {
     (void)state;
@@ -386,7 +406,7 @@ static void refuses_another_optimizer(void **state)
     test_data_make(&data, SAMPLES, 64);
     qn_graph *graph = test_cnn(QN_F32);
     qn_plan_params sgd = plan_params;
-    sgd.optimizer = (qn_optimizer){.kind = QN_SGD, .momentum = 0.9};
+    sgd.optimizer = (qn_optimizer){.name = "sgd", .momentum = 0.9};
     struct test_run run = open_run(graph);
     struct test_run other = test_open(device, graph, &sgd, &trainer_params);
     qn_checkpoint *checkpoint;
@@ -528,11 +548,17 @@ int main(void)
         CASE(goes_on_bit_for_bit),
         CASE(goes_on_after_another_budget),
         CASE(a_failed_step_leaves_no_metrics),
-        CASE(keeps_last_and_best),        CASE(killed_between_the_links_keeps_the_best),
-        CASE(removes_only_what_it_made),  CASE(what_cannot_be_removed_is_no_failure),
-        CASE(refuses_what_is_damaged),    CASE(refuses_another_graph),
-        CASE(refuses_another_optimizer),  CASE(refuses_a_lesser_device),
-        CASE(one_at_a_time_has_the_lock), CASE(refuses_what_is_not_there),
+        CASE(keeps_last_and_best),
+        CASE(killed_between_the_links_keeps_the_best),
+        CASE(removes_only_what_it_made),
+        CASE(what_cannot_be_removed_is_no_failure),
+        CASE(refuses_what_is_damaged),
+        CASE(refuses_damaged_weights),
+        CASE(refuses_another_graph),
+        CASE(refuses_another_optimizer),
+        CASE(refuses_a_lesser_device),
+        CASE(one_at_a_time_has_the_lock),
+        CASE(refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
 }

@@ -25,10 +25,10 @@ struct golden {
 #include "../golden/training.h"
 
 static const qn_optimizer optimizers[] = {
-    {.kind = QN_SGD, .momentum = 0.9},
-    {.kind = QN_SGD, .momentum = 0.9, .nesterov = true},
-    {.kind = QN_ADAM},
-    {.kind = QN_ADAMW, .beta1 = 0.8, .beta2 = 0.95},
+    {.name = "sgd", .momentum = 0.9},
+    {.name = "sgd", .momentum = 0.9, .nesterov = true},
+    {.name = "adam"},
+    {.name = "adamw", .beta1 = 0.8, .beta2 = 0.95},
 };
 static const double rates[] = {0.1, 0.1, 0.02, 0.02};
 

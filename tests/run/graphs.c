@@ -194,7 +194,7 @@ static void check_graph(uint64_t seed, struct tally *tally)
                              .early_updates = seed % 2 == 0,
                              .park = seed % 3 == 0,
                              .recompute = QN_RECOMPUTE_NONE,
-                             .optimizer = {.kind = QN_ADAMW}};
+                             .optimizer = {.name = "adamw"}};
     float *kept, *weights;
     qn_plan_info keep, info;
     const int64_t n = train(graph, &params, true, &kept, &keep);

@@ -86,7 +86,7 @@ static void save_trained(qn_device *device, const qn_graph *graph, const qn_trai
     struct test_data data;
     test_data_make(&data, SAMPLES, 7);
     const qn_plan_params plan = {
-        .budget = 64 << 20, .batch = {SAMPLES}, .optimizer = {.kind = QN_ADAM, .beta1 = 0.875}};
+        .budget = 64 << 20, .batch = {SAMPLES}, .optimizer = {.name = "adam", .beta1 = 0.875}};
     struct test_run run = test_open(device, graph, &plan, params);
     test_train(run.trainer, &data, SAMPLES, 2);
     assert_int_equal(qn_checkpoint_save(run.trainer, folder, NULL), QN_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A budget that changes, and something fails in the middle of it: the linker (--wrap) puts
- * functions that can refuse before those that give memory and write to it.
+ * A budget that changes, or weights that are loaded, and something fails in the middle of it: the
+ * linker (--wrap) puts functions that can refuse before those that give memory and write to it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,8 @@
 #include "same.h"
 
 #include <CL/cl.h>
+
+#include <string.h>
 
 static int writes, refused_write; /* 0: none */
 static long calls_of_change;      /* of those that give memory */
@@ -67,13 +69,16 @@ static void assert_lost(const struct test_run *run, struct test_data *data,
     assert_ptr_equal(qn_trainer_plan(trainer), run->plan);
     assert_non_null(qn_trainer_tensor(trainer, 0, NULL));
     assert_int_equal(qn_trainer_bytes(trainer), 0);
+    assert_int_equal(qn_trainer_read(NULL, "x", &value, 1), QN_ERR_ARGUMENT);
     assert_int_equal(qn_trainer_step(trainer, &cycle, NULL), QN_ERR_DEVICE);
+    assert_non_null(strstr(qn_last_error(), "device failed in an earlier call"));
     assert_int_equal(qn_trainer_accumulate(trainer, &cycle), QN_ERR_DEVICE);
     assert_int_equal(qn_trainer_finish(trainer, NULL), QN_ERR_DEVICE);
     assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, test_fetch, NULL, data), QN_ERR_DEVICE);
     assert_int_equal(qn_trainer_read(trainer, qn_trainer_tensor(trainer, 0, NULL), &value, 1),
                      QN_ERR_DEVICE);
     assert_int_equal(qn_trainer_set_budget(trainer, base.budget), QN_ERR_DEVICE);
+    assert_int_equal(qn_trainer_clear_cell(trainer, "x"), QN_ERR_DEVICE);
     assert_int_equal(qn_checkpoint_save(trainer, "/nowhere", NULL), QN_ERR_DEVICE);
     assert_int_equal(qn_checkpoint_restore(checkpoint, trainer), QN_ERR_DEVICE);
     assert_int_equal(qn_weights_load(trainer, qn_checkpoint_describe(checkpoint)->weights),
@@ -184,11 +189,59 @@ static void memory_that_is_refused_while_a_budget_changes(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* The device has all of it, or what it had. */
+static void assert_whole(qn_trainer *trainer, qn_status status, const float *had,
+                         const float *loaded, size_t bytes)
+{
+    float *have;
+    test_weights(trainer, &have);
+    assert_true(status == QN_OK || status == QN_ERR_MEMORY);
+    assert_memory_equal(have, status == QN_OK ? loaded : had, bytes);
+    free(have);
+}
+
+static void memory_that_is_refused_while_weights_load(void **state)
+{
+    (void)state;
+    char folder[FOLDER_BYTES];
+    qn_checkpoint *checkpoint;
+    qn_graph *graph = test_cnn(QN_F32);
+    float *loaded, *had;
+    struct test_run saved = test_open(device, graph, &base, &(qn_trainer_params){.seed = 5});
+    const size_t bytes = (size_t)test_weights(saved.trainer, &loaded) * sizeof *loaded;
+    make_folder(folder);
+    assert_int_equal(qn_checkpoint_save(saved.trainer, folder, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
+    const char *weights = qn_checkpoint_describe(checkpoint)->weights;
+    long calls[2] = {0, 0};
+    for (int whole = 0; whole <= 1; whole++)
+        for (long n = 0; n <= calls[whole]; n++) { /* in the first nothing is refused */
+            struct test_run run = test_open(device, graph, &base, &trainer_params);
+            test_weights(run.trainer, &had);
+            refuse_call(n);
+            const qn_status status = whole ? qn_checkpoint_restore(checkpoint, run.trainer)
+                                           : qn_weights_load(run.trainer, weights);
+            calls[whole] = n ? calls[whole] : calls_made();
+            refuse_call(0);
+            assert_true(n > 0 || status == QN_OK);
+            assert_whole(run.trainer, status, had, loaded, bytes);
+            free(had);
+            test_close(&run);
+        }
+    assert_true(calls[0] > 3 && calls[1] > calls[0]);
+    qn_checkpoint_close(&checkpoint);
+    remove_folder(folder);
+    free(loaded);
+    test_close(&saved);
+    qn_graph_destroy(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_is_lost_while_a_budget_changes),
         cmocka_unit_test(memory_that_is_refused_while_a_budget_changes),
+        cmocka_unit_test(memory_that_is_refused_while_weights_load),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

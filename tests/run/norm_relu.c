@@ -27,7 +27,8 @@ struct net {
     enum way way;
 };
 
-/* What is an output of the graph stays. */
+/* What is an output of the graph stays. All but the first of the ReLUs, of which bn1 has one, bn2
+ * two and so on, change nothing. */
 static qn_tensor norm_relu(struct net net, qn_tensor x, const char *name, qn_tensor weight,
                            qn_tensor bias)
 {
@@ -36,7 +37,9 @@ static qn_tensor norm_relu(struct net net, qn_tensor x, const char *name, qn_ten
     qn_name(net.graph, y, name);
     if (net.way == ALONE)
         qn_output(net.graph, y, NULL);
-    return net.way == JOINED ? y : qn_relu(net.graph, y);
+    for (int relus = name[2] - '0'; net.way != JOINED && relus > 0; relus--)
+        y = qn_relu(net.graph, y);
+    return y;
 }
 
 static qn_tensor conv(struct net net, qn_tensor x, const char *name, int64_t in)

@@ -94,7 +94,7 @@ static void the_same_bits(void **state)
 {
     (void)state;
     qn_plan_params params = base;
-    params.optimizer.kind = QN_ADAMW;
+    params.optimizer.name = "adamw";
     check_modes(test_cnn(QN_F32), params);
     check_modes(test_cnn(QN_BF16), params);
     check_modes(test_mlp(WIDTH, true), params);
@@ -137,7 +137,7 @@ static void the_same_bits_at_several_batch_sizes(void **state)
     qn_graph *graph = test_cnn(QN_F32);
     qn_plan_params params = base;
     params.batch[1] = FEWER;
-    params.optimizer.kind = QN_ADAM;
+    params.optimizer.name = "adam";
     check(graph, &params, true);
     qn_graph_destroy(&graph);
 }

@@ -45,7 +45,7 @@ static void assert_same_bits(const float *a, const float *b, int64_t count)
 }
 
 static const qn_plan_params base = {
-    .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .optimizer = {.kind = QN_ADAMW}};
+    .budget = 64 << 20, .batch = {SAMPLES}, .micro_batch = MICRO, .optimizer = {.name = "adamw"}};
 
 static void plans_change_no_bit(void **state)
 {

@@ -14,23 +14,12 @@
 #include "support.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { BATCH = 256, PIXELS = 28 * 28, MOST_STATES = 8 };
+enum { BATCH = 256, MOST_STATES = 8 };
 
 static int states[MOST_STATES] = {0};
 static int n_states = 1;
 static qn_device *device;
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    const qn_batch *batch = user;
-    if (strcmp(input, "images") == 0)
-        memcpy(rows, batch->images + first * PIXELS, (size_t)(count * PIXELS));
-    else
-        memcpy(rows, batch->labels + first, (size_t)count * sizeof *batch->labels);
-    return QN_OK;
-}
 
 static qn_graph *model(const char *name)
 {
@@ -50,7 +39,7 @@ static struct test_run open_split(const qn_graph *graph, int64_t micro_batch)
     const qn_plan_params plan = {.budget = INT64_C(1) << 30,
                                  .batch = {BATCH},
                                  .micro_batch = micro_batch,
-                                 .optimizer = {.kind = QN_ADAMW}};
+                                 .optimizer = {.name = "adamw"}};
     const qn_trainer_params trainer = {.seed = 3};
     return test_open(device, graph, &plan, &trainer);
 }
@@ -72,7 +61,7 @@ static void copy_weights(qn_trainer *from, qn_trainer *to)
 
 static int64_t gradients(qn_trainer *trainer, qn_batch *batch, float **values)
 {
-    const qn_cycle cycle = {BATCH, 0, fetch, batch};
+    const qn_cycle cycle = {BATCH, 0, qn_batch_fetch, batch};
     assert_int_equal(qn_trainer_accumulate(trainer, &cycle), QN_OK);
     return test_read_gradients(trainer, values);
 }
@@ -99,7 +88,7 @@ static void compare_state(struct test_run *whole, const qn_graph *graph, qn_batc
 
 static void train_to(struct test_run *run, qn_loader *loader, qn_batch *batch, int update)
 {
-    const qn_cycle cycle = {BATCH, 0.002, fetch, batch};
+    const qn_cycle cycle = {BATCH, 0.002, qn_batch_fetch, batch};
     while (qn_trainer_updates(run->trainer) < update) {
         assert_int_equal(qn_loader_next(loader, BATCH, batch), QN_OK);
         assert_int_equal(qn_trainer_step(run->trainer, &cycle, NULL), QN_OK);

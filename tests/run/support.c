@@ -20,7 +20,7 @@ static void print_log(void *user, qn_log_level level, const char *text)
     print_message("  log: %s\n", text);
 }
 
-static const qn_log printing = {print_log, NULL, QN_LOG_WARNING};
+const qn_log test_log = {print_log, NULL, QN_LOG_WARNING};
 
 void test_data_make(struct test_data *data, int64_t samples, int64_t width)
 {
@@ -65,7 +65,7 @@ qn_status test_fetch(void *user, const char *input, int64_t first, int64_t count
 qn_device *test_device(void)
 {
     qn_device *device;
-    const qn_device_params params = {.log = printing};
+    const qn_device_params params = {.log = test_log};
     assert_int_equal(qn_device_open(&device, &params), QN_OK);
     return device;
 }
@@ -73,7 +73,7 @@ qn_device *test_device(void)
 qn_graph *test_graph(qn_dtype storage)
 {
     qn_graph *graph;
-    const qn_graph_params params = {.log = printing, .storage = storage};
+    const qn_graph_params params = {.log = test_log, .storage = storage};
     assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
     return graph;
 }

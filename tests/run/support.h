@@ -26,6 +26,9 @@ void test_data_free(struct test_data *data);
 /* qn_fetch_fn over a test_data: inputs "x", "labels" and "target". */
 qn_status test_fetch(void *user, const char *input, int64_t first, int64_t count, void *rows);
 
+/* Prints what is logged. */
+extern const qn_log test_log;
+
 qn_device *test_device(void);
 qn_graph *test_graph(qn_dtype storage);
 

@@ -68,14 +68,13 @@ static void make_folders(void)
 
 static uint64_t mix(uint64_t sum, const void *bytes, int64_t size)
 {
-    for (int64_t i = 0; bytes && i < size; i++)
+    for (int64_t i = 0; i < size; i++)
         sum = (sum ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
     return sum;
 }
 
 static qn_status read_samples(const qn_dataset *dataset, const qn_log *log, uint64_t *sum)
 {
-    const qn_dataset_facts *facts = qn_dataset_describe(dataset);
     const qn_loader_params params = {.log = *log, .seed = 1, .max_samples = SAMPLES};
     qn_loader *loader = NULL;
     qn_batch batch;
@@ -84,9 +83,8 @@ static qn_status read_samples(const qn_dataset *dataset, const qn_log *log, uint
         status = qn_loader_next(loader, SAMPLES, &batch);
         if (status != QN_OK)
             break;
-        *sum = mix(*sum, batch.images, SAMPLES * facts->image_bytes);
-        *sum = mix(*sum, batch.labels, SAMPLES * facts->label_bytes);
-        *sum = mix(*sum, batch.masks, SAMPLES * facts->label_bytes);
+        for (int c = 0; c < batch.n_columns; c++)
+            *sum = mix(*sum, batch.columns[c].data, SAMPLES * qn_column_bytes(&batch.columns[c]));
     }
     qn_loader_close(&loader);
     return status;

@@ -6,7 +6,7 @@
  * device.
  */
 #include "plan/plan.h"
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 #include "refuse.h"
 #include <quern/quern.h>
 

@@ -4,9 +4,9 @@
  * library and malloc, and between it and the OpenCL calls that make objects. In run N the Nth of
  * these calls is refused; the runs end with the first in which nothing is. A run must give a status
  * and its reason, or succeed without what was refused, and a sanitizer sees what it leaves behind.
- * A checkpoint is saved and restored; kernels are tuned; and everything is done: a device opened, a
- * graph built, planned and trained for two updates, evaluated, saved and closed. Once the trainer
- * is open, updates and evaluations make none of these calls.
+ * A checkpoint is saved and restored, and weights alone; kernels are tuned; and everything is done:
+ * a device opened, a graph built, planned and trained for two updates, evaluated, saved and closed.
+ * Once the trainer is open, updates and evaluations make none of these calls.
  *
  * Usage: refusals [RUNS]: about so many of tuning and of everything; else one for each call.
  */
@@ -97,7 +97,7 @@ static qn_status plan_it(struct objects *o)
                                    .micro_batch = 8,
                                    .effort = QN_EFFORT_INSTANT,
                                    .cache_dir = "",
-                                   .optimizer = {.kind = QN_ADAMW}};
+                                   .optimizer = {.name = "adamw"}};
     const qn_device_params device = {.log = messages, .cache_dir = ""};
     qn_status status = qn_device_open(&o->device, &device);
     if (status == QN_OK)
@@ -147,6 +147,17 @@ static qn_status checkpoint(struct objects *o)
     if (status == QN_OK)
         status = qn_checkpoint_restore(o->checkpoint, o->trainer);
     qn_checkpoint_close(&o->checkpoint);
+    return status;
+}
+
+static qn_status weights(struct objects *o)
+{
+    char path[64];
+    const qn_weights_params params = {.exclude = "*bias", .partial = true};
+    snprintf(path, sizeof path, "%s/weights", o->folder);
+    qn_status status = qn_trainer_save_weights(o->trainer, path, &params);
+    if (status == QN_OK)
+        status = qn_trainer_load_weights(o->trainer, path, &params);
     return status;
 }
 
@@ -221,6 +232,7 @@ int main(int argc, char **argv)
     }
     judge(!calls_of_updates, "two updates and an evaluation", "none of them should ask");
     refuse_calls(&o, checkpoint, "a checkpoint", 0);
+    refuse_calls(&o, weights, "weights", 0);
     refuse_calls(&o, tune, "tuning", runs);
     refuse_calls(&o, everything, "everything", runs);
     end(&o);

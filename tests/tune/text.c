@@ -4,7 +4,7 @@
  */
 #include "support.h"
 
-#include "plan/tuning.h"
+#include "plan/cost/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,13 @@ static void reads_back_what_it_writes(void **state)
 {
     (void)state;
     struct qn_tuning table = {0}, read = {0};
-    const struct qn_tuned choice = {"linear/forward \"x\"", 16, "cpu", "8x2", 0.25e-3, true};
+    const struct qn_tuned choice = {"linear/forward \"x\"", 16, "cpu", "8x2", 0.25e-3, true,
+                                    .spread = 1.5};
     const struct qn_self_test test = {"linear", "gpu", "", "f16", "case: in 0: 1, wanted 2"};
     assert_true(qn_tuning_add_choice(&table, &choice));
     assert_true(qn_tuning_add_test(&table, &test));
+    assert_true(qn_tuning_keep(&table, &(struct qn_kept){0xfedcba9876543210, 48}));
+    assert_true(qn_tuning_keep(&table, &(struct qn_kept){0xfedcba9876543210, 64}));
     table.transfers = (struct qn_transfers){1.5e9, 2.5e9, 2e-6};
     char *text = qn_tuning_text(&table);
     assert_non_null(text);
@@ -38,7 +41,10 @@ static void reads_back_what_it_writes(void **state)
     assert_string_equal(read.choices[0].setting, "8x2");
     assert_int_equal(read.choices[0].batch, 16);
     assert_true(read.choices[0].seconds == choice.seconds);
-    assert_true(read.choices[0].thorough);
+    assert_true(read.choices[0].thorough && !read.choices[0].alone);
+    assert_true(read.choices[0].spread == 1.5);
+    assert_int_equal(qn_tuning_kept(&read, 0xfedcba9876543210), 48);
+    assert_int_equal(qn_tuning_kept(&read, 1), 0);
     assert_string_equal(qn_tuning_test(&read, &test)->reason, test.reason);
     assert_true(read.transfers.to_host == 1.5e9 && read.transfers.to_device == 2.5e9);
     assert_true(read.transfers.begin == 2e-6);
@@ -112,6 +118,9 @@ static void refuses_what_it_cannot_read(void **state)
         {"{\"quern_tuning\": 1, \"self_tests\": [], \"choices\": [{\"task\": \"t\", \"batch\": 1, "
          "\"seconds\": 1}]}",
          "variant"},
+        {"{\"quern_tuning\": 1, \"kept\": [{\"training\": \"12 ab\", \"micro_batch\": 4}], "
+         "\"self_tests\": [], \"choices\": []}",
+         "training"},
         {"{\"quern_tuning\": 1, \"transfers\": {\"to_host\": 0}, \"self_tests\": [], \"choices\": "
          "[]}",
          "to_host"},

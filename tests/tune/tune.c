@@ -127,14 +127,14 @@ static void a_long_search_begins_anew(void **state)
     bench_device_close(&d);
 }
 
-static void without_time_takes_the_defaults(void **state)
+static void without_a_search_times_the_defaults(void **state)
 {
     (void)state;
     struct bench_device d;
     char text[64];
     int timed = 0;
     bench_device_open(&d, NULL, NULL);
-    char *found = tune(&d, &small, 1e-9, &timed);
+    char *found = tune(&d, &small, -1, &timed);
     assert_true(timed > 0);
     assert_null(strstr(found, "\"op\"")); /* no self-test ran */
     assert_string_equal(taken(&d, &small, found, text), shape_of(&d));
@@ -282,7 +282,7 @@ int main(void)
         cmocka_unit_test(finds_what_is_new_alone),
         cmocka_unit_test(times_transfers_for_a_plan_that_may_park),
         cmocka_unit_test(a_long_search_begins_anew),
-        cmocka_unit_test(without_time_takes_the_defaults),
+        cmocka_unit_test(without_a_search_times_the_defaults),
         cmocka_unit_test(a_miscompiled_variant_is_never_taken),
         cmocka_unit_test(a_variant_that_is_wrong_at_one_size_is_found_by_the_others),
         cmocka_unit_test(is_kept_for_the_device_and_these_kernels),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The other side of compare.py: times one library on a list of cases.
+"""The other side of compare.py: times one library, case by case.
 
-    peers.py torch|numpy|tinygrad THREADS SECONDS < cases.json
+    peers.py torch|numpy|tinygrad THREADS SECONDS
 
-A case is {"op": ..., "group": ..., "size": [...]}, as `quern bench --json` gives them. Prints
-{"version": ..., "seconds": [...]}: medians, null for what the library is not asked.
+Prints {"version": ...}, then reads a case a line, {"op": ..., "group": ..., "size": [...]} as
+`quern bench --json` gives them, and answers each with a line: [FASTEST, MEDIAN] in seconds of one
+call, null for what the library is not asked.
 """
 import json
 import statistics
@@ -12,8 +13,8 @@ import sys
 import time
 
 
-def median_time(function, least):
-    """Seconds of one call: the median of several, after two that do not count."""
+def time_calls(function, least):
+    """Seconds of one call, the fastest and the median of several, after two that do not count."""
     function()
     function()
     seconds = []
@@ -21,7 +22,7 @@ def median_time(function, least):
         start = time.perf_counter()
         function()
         seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return min(seconds), statistics.median(seconds)
 
 
 class Numpy:
@@ -88,6 +89,8 @@ class Torch:
 
     def update(self, group, size):
         t, name = self.torch, group
+        if not name.startswith(('demonstration', 'resnet18')):
+            return None
         net = demonstration(t) if name.startswith('demonstration') else resnet18(t)
         shape = (1, 28, 28) if name.startswith('demonstration') else (3, 32, 32)
         optimizer = t.optim.AdamW(net.parameters(), lr=1e-4)
@@ -186,11 +189,11 @@ PEERS = {'torch': Torch, 'numpy': Numpy, 'tinygrad': Tinygrad}
 def main():
     name, threads, least = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     peer = PEERS[name](threads)
-    seconds = []
-    for case in json.load(sys.stdin):
+    print(json.dumps({'version': peer.version}), flush=True)
+    for line in sys.stdin:
+        case = json.loads(line)
         function = peer.prepare(case['op'], case['group'], case['size'])
-        seconds.append(median_time(function, least) if function else None)
-    json.dump({'version': peer.version, 'seconds': seconds}, sys.stdout)
+        print(json.dumps(time_calls(function, least) if function else None), flush=True)
 
 
 if __name__ == '__main__':

@@ -42,14 +42,19 @@ def read_split(folder):
     return pairs
 
 
+def groups_of(channels):
+    """Of the norm, as in src/models/layers.c: up to 8, of at least 2 channels each."""
+    return next((n for n in range(8, 1, -1) if channels % n == 0 and channels // n >= 2), 1)
+
+
 class Level(torch.nn.Sequential):
-    """Two convolutions with batch norm and ReLU behind each."""
+    """Two convolutions with group norm and ReLU behind each."""
 
     def __init__(self, before, channels):
         layers = []
         for count in (before, channels):
             layers += [torch.nn.Conv2d(count, channels, 3, padding=1, bias=False),
-                       torch.nn.BatchNorm2d(channels), torch.nn.ReLU()]
+                       torch.nn.GroupNorm(groups_of(channels), channels), torch.nn.ReLU()]
         super().__init__(*layers)
 
 

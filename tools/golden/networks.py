@@ -281,7 +281,7 @@ class UNet(nn.Module):
 
 def segmentation(depth, width, height, columns, classes):
     """Sides that are odd at one level or another."""
-    options = {"depth": depth, "width": width, "group": SAMPLES}
+    options = {"depth": depth, "width": width, "group": SAMPLES, "norm": "batch"}
     return Network("unet", "unet", options, (3, height, columns), classes, height * columns,
                    lambda: UNet(depth, width, classes))
 

@@ -2,13 +2,17 @@
 #include "bench_update.h"
 #include "bench_works.h"
 #include "commands.h"
+#include "line.h"
 #include "session.h"
 #include "tuning.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { HASH_BYTES = 24 };
 
 struct bench {
     struct session session; /* device, tuning; graph and plan of the work under way */
@@ -60,6 +64,7 @@ static void add_result(struct bench *b, const qn_bench_record *r)
     cJSON_AddStringToObject(object, "outcome", outcomes[r->outcome]);
     cJSON_AddStringToObject(object, "reason", r->reason);
     cJSON_AddNumberToObject(object, "seconds", r->seconds);
+    cJSON_AddNumberToObject(object, "fastest_seconds", r->fastest);
     cJSON_AddNumberToObject(object, "flops", r->flops);
     cJSON_AddNumberToObject(object, "bytes", r->bytes);
     cJSON_AddNumberToObject(object, "launches", r->launches);
@@ -95,10 +100,16 @@ static void add_update(struct bench *b, const struct update_times *times)
     cJSON_AddStringToObject(object, "op", "update");
     cJSON_AddStringToObject(object, "outcome", "timed");
     cJSON_AddNumberToObject(object, "seconds", times->seconds);
+    cJSON_AddNumberToObject(object, "fastest_seconds", times->fastest);
+    cJSON_AddNumberToObject(object, "predicted_seconds", plan->seconds);
+    cJSON_AddNumberToObject(object, "measured_share", plan->measured_share);
     cJSON_AddNumberToObject(object, "host_seconds", times->host);
     cJSON_AddNumberToObject(object, "samples", (double)qn_plan_settings(b->session.plan)->batch[0]);
     cJSON_AddNumberToObject(object, "micro_batch", (double)plan->micro_batch);
     cJSON_AddNumberToObject(object, "peak_bytes", (double)plan->peak_bytes);
+    char hash[HASH_BYTES];
+    snprintf(hash, sizeof hash, "%016" PRIx64, plan->hash);
+    cJSON_AddStringToObject(object, "plan", hash);
     cJSON_AddItemToArray(b->results, object);
 }
 
@@ -106,15 +117,16 @@ static int measure_update(struct bench *b)
 {
     struct update_times times;
     const double samples = (double)qn_plan_settings(b->session.plan)->batch[0];
-    TRY(update_time(&b->session, &times));
+    TRY(update_time(&b->session, b->work && b->work->data->height == 1, &times));
     b->count++;
     if (b->results)
         add_update(b, &times);
     else
-        printf("  update: %.1f ms, %.1f samples/s; calling thread %.2f ms, %.2f %%; micro-batch "
-               "%lld\n",
-               1e3 * times.seconds, samples / times.seconds, 1e3 * times.host,
-               100 * times.host / times.seconds,
+        printf("  update: %.1f ms, fastest %.1f, predicted %.1f; %.1f samples/s; calling thread "
+               "%.2f ms, %.2f %%; micro-batch %lld\n",
+               1e3 * times.seconds, 1e3 * times.fastest,
+               1e3 * qn_plan_facts(b->session.plan)->seconds, samples / times.seconds,
+               1e3 * times.host, 100 * times.host / times.seconds,
                (long long)qn_plan_facts(b->session.plan)->micro_batch);
     return CODE_DONE;
 }
@@ -132,7 +144,8 @@ static int build_work(struct bench *b)
     plan.variants = s->settings.memory.variants;
     if (b->work->data)
         s->data.model = *b->work->data;
-    return tuning_plan(s, &plan, s->settings.memory.tune);
+    TRY(tuning_plan(s, &plan, s->settings.memory.tune));
+    return tuning_probe(s, &plan, s->settings.memory.tune);
 }
 
 static int run_work(struct bench *b)
@@ -194,6 +207,7 @@ static int run_recipe(struct bench *b)
     TRY(session_graph(s));
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(tuning_plan(s, &params, s->settings.memory.tune));
+    TRY(tuning_probe(s, &params, s->settings.memory.tune));
     TRY(measure(b));
     return measure_update(b);
 }
@@ -224,10 +238,11 @@ static int print_json(struct bench *b)
 
 static void announce(const struct bench *b)
 {
-    printf("device: %s\nceilings: %.1f GFLOP/s, %.1f GB/s copied, %.1f us a launch\n"
+    line_print(stdout, "device: %s", qn_device_facts(b->session.device)->name);
+    printf("ceilings: %.1f GFLOP/s, %.1f GB/s copied, %.1f us a launch\n"
            "* is what a plan takes; percentages are of the ceilings\n",
-           qn_device_facts(b->session.device)->name, 1e-9 * b->ceilings.flops,
-           1e-9 * b->ceilings.bytes_per_second, 1e6 * b->ceilings.launch_seconds);
+           1e-9 * b->ceilings.flops, 1e-9 * b->ceilings.bytes_per_second,
+           1e6 * b->ceilings.launch_seconds);
 }
 
 static int bench(struct bench *b)

@@ -11,23 +11,42 @@ static const double least_seconds = 3;
 
 /* --- made-up data --- */
 
+/* Bytes and labels of a sample. */
 struct source {
-    int64_t image_bytes;
+    int64_t bytes, labels;
     int classes;
+    bool masks, text; /* labels are u8, one a pixel; samples are tokens, which are labels too */
 };
+
+static struct source source_of(const qn_model_data *data, bool text)
+{
+    const int64_t plane = (int64_t)data->height * data->width;
+    return (struct source){.bytes = data->channels * plane,
+                           .labels = data->masks || text ? plane : 1,
+                           .classes = data->classes,
+                           .masks = data->masks,
+                           .text = text};
+}
+
+static uint32_t some_number(int64_t i)
+{
+    return (uint32_t)(((uint64_t)i * 2654435761u) >> 16) & 0xffffu;
+}
 
 static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
     const struct source *source = user;
+    const bool labels = source->text || strcmp(input, "labels") == 0;
+    const int64_t each = labels ? source->labels : source->bytes;
     uint8_t *pixels = rows;
-    int32_t *labels = rows;
-    if (strcmp(input, "labels") == 0) {
-        for (int64_t i = 0; i < count; i++)
-            labels[i] = (int32_t)((first + i) % source->classes);
-        return QN_OK;
+    int32_t *words = rows;
+    for (int64_t i = 0; i < count * each; i++) {
+        const uint32_t number = some_number(first * each + i);
+        if (labels && !source->masks)
+            words[i] = (int32_t)(number % (uint32_t)source->classes);
+        else
+            pixels[i] = (uint8_t)(labels ? number % (uint32_t)source->classes : number);
     }
-    for (int64_t i = 0; i < count * source->image_bytes; i++)
-        pixels[i] = (uint8_t)(((uint64_t)(first * source->image_bytes + i) * 2654435761u) >> 24);
     return QN_OK;
 }
 
@@ -70,14 +89,13 @@ static int time_updates(struct session *s, struct source *source, struct update_
         sum += seconds[count];
     }
     qsort(seconds, (size_t)count, sizeof *seconds, by_size);
-    *times = (struct update_times){seconds[count / 2], host / count, count};
+    *times = (struct update_times){seconds[count / 2], seconds[0], host / count, count};
     return CODE_DONE;
 }
 
-int update_time(struct session *s, struct update_times *times)
+int update_time(struct session *s, bool text, struct update_times *times)
 {
-    const qn_model_data *data = &s->data.model;
-    struct source source = {(int64_t)data->channels * data->height * data->width, data->classes};
+    struct source source = source_of(&s->data.model, text);
     TRY(session_trainer(s));
     int code = time_updates(s, &source, times);
     qn_trainer_close(&s->trainer);

@@ -16,12 +16,12 @@ qn_plan_params work_plan(const struct work *work)
     if (work_is_update(work))
         return (qn_plan_params){.budget = work->size[1] << 20,
                                 .batch = {work->size[0]},
-                                .optimizer = {.kind = QN_ADAMW}};
+                                .optimizer = {.name = "adamw"}};
     return (qn_plan_params){.budget = plenty,
                             .batch = {work->size[0]},
                             .micro_batch = work->size[0],
                             .recompute = QN_RECOMPUTE_NONE,
-                            .optimizer = {.kind = QN_ADAMW}};
+                            .optimizer = {.name = "adamw"}};
 }
 
 /* Values of `x` that need a gradient: an input plus a parameter. */
@@ -168,6 +168,10 @@ static void adamw(qn_graph *graph, const struct work *work)
 static const qn_model_data grey = {1, 28, 28, 10, {0.2860f}, {0.3530f}};
 static const qn_model_data coloured = {3, 32, 32, 10, {0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}};
 
+static const qn_model_data masked = {1, 128, 128, 11, {0.3f}, {0.25f}, .masks = true};
+/* 256 tokens a sample, of as many kinds as GPT-2's. */
+static const qn_model_data text = {1, 1, 256, 50257, {0}, {0}};
+
 /* size: images, budget in MiB */
 static void demonstration(qn_graph *graph, const struct work *work)
 {
@@ -178,6 +182,19 @@ static void resnet18(qn_graph *graph, const struct work *work)
 {
     static const qn_model_option stem = {"stem", "3"};
     qn_model_build(graph, "resnet", work->data, &stem, 1);
+}
+
+static void unet(qn_graph *graph, const struct work *work)
+{
+    static const qn_model_option options[] = {{"depth", "5"}, {"width", "16"}};
+    qn_model_build(graph, "unet", work->data, options, 2);
+}
+
+static void gpt(qn_graph *graph, const struct work *work)
+{
+    static const qn_model_option options[] = {
+        {"layers", "6"}, {"heads", "6"}, {"width", "384"}, {"logits", "0"}};
+    qn_model_build(graph, "gpt", work->data, options, 4);
 }
 
 const struct work works[] = {
@@ -252,5 +269,7 @@ const struct work works[] = {
     {"adamw", "64 MiB", {8, 4096, 4096}, adamw},
     {"update", "demonstration, batch 256", {256, 32}, demonstration, &grey},
     {"update", "resnet18 32x32, batch 64", {64, 512}, resnet18, &coloured},
+    {"update", "unet 128x128, batch 4", {4, 512}, unet, &masked},
+    {"update", "gpt 6 x 384, 256 tokens, batch 4", {4, 1024}, gpt, &text},
     {0},
 };

@@ -17,7 +17,7 @@ struct work {
     const char *name; /* unique among the works of one operator */
     int64_t size[WORK_SIZES];
     void (*build)(qn_graph *graph, const struct work *work);
-    const qn_model_data *data; /* of updates */
+    const qn_model_data *data; /* of updates; rows of tokens have height 1 */
 };
 
 /* Ended by one without an operator. */

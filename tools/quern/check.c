@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "line.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -39,8 +40,8 @@ static void end_operator(struct report *r)
 static void add_failure(struct report *r, const qn_check_record *record)
 {
     if (!r->json) {
-        printf("FAILED %s/%s %s %s: %s\n", record->op, record->item, record->storage,
-               record->variant, record->reason);
+        line_print(stdout, "FAILED %s/%s %s %s: %s", record->op, record->item, record->storage,
+                   record->variant, record->reason);
         return;
     }
     cJSON *object = cJSON_CreateObject();
@@ -65,10 +66,13 @@ static void receive(void *user, const qn_check_record *record)
 
 static void print_device(const qn_device_info *info)
 {
-    printf("quern     %s\ndevice    %s (%s)\nplatform  %s\nvendor    %s\nversion   %s\n"
-           "driver    %s\n\n",
-           QN_VERSION, info->device, info->type, info->platform, info->vendor, info->version,
-           info->driver);
+    printf("quern     %s\n", QN_VERSION);
+    line_print(stdout, "device    %s (%s)", info->device, info->type);
+    line_print(stdout, "platform  %s", info->platform);
+    line_print(stdout, "vendor    %s", info->vendor);
+    line_print(stdout, "version   %s", info->version);
+    line_print(stdout, "driver    %s", info->driver);
+    printf("\n");
 }
 
 static int print_json(const struct report *r, const qn_device_info *info,

@@ -7,6 +7,8 @@
 
 #include "option.h"
 
+#include <stdio.h>
+
 #define COMMAND_LIST(X)                                                                            \
     X(devices)                                                                                     \
     X(train)                                                                                       \
@@ -16,10 +18,18 @@
     X(check)                                                                                       \
     X(bench)                                                                                       \
     X(tune)                                                                                        \
-    X(place)
+    X(place)                                                                                       \
+    X(recipes)                                                                                     \
+    X(help)
 
 #define COMMAND_DECLARE(name) extern const struct command command_##name;
 COMMAND_LIST(COMMAND_DECLARE)
 #undef COMMAND_DECLARE
+
+/* All of them, in the order in which help lists them; NULL ends. */
+extern const struct command *const commands[];
+int command_find(const struct command **command, const char *name, struct failure *failure);
+/* What there is, for people. */
+void help_overview(FILE *out);
 
 #endif

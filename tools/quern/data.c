@@ -89,16 +89,25 @@ static int describe(struct data *data, const struct settings *s, const struct re
                   failure);
 }
 
-static int check_shape(const struct settings *s, const struct recipe *recipe,
-                       const qn_dataset_facts *facts, struct failure *failure)
+static const qn_column *images_of(const qn_dataset *dataset)
+{
+    return qn_dataset_column(dataset, "images");
+}
+
+static const qn_column *labels_of(const qn_dataset *dataset)
+{
+    return qn_dataset_column(dataset, "labels");
+}
+
+static int check_shape(const struct settings *s, const struct recipe *recipe, const int64_t is[3],
+                       struct failure *failure)
 {
     char text[96];
     const int64_t *want = s->data.shape;
-    if (!want[0] ||
-        (want[0] == facts->channels && want[1] == facts->height && want[2] == facts->width))
+    if (!want[0] || memcmp(want, is, 3 * sizeof *want) == 0)
         return CODE_DONE;
-    snprintf(text, sizeof text, "the images are %d,%d,%d", facts->channels, facts->height,
-             facts->width);
+    snprintf(text, sizeof text, "the images are %" PRId64 ",%" PRId64 ",%" PRId64, is[0], is[1],
+             is[2]);
     return refuse(recipe, "shape", failure, text);
 }
 
@@ -106,24 +115,22 @@ static int describe_split(struct data *data, const struct settings *s, const str
                           struct failure *failure)
 {
     char text[96];
-    const qn_dataset_facts *facts = qn_dataset_describe(data->train);
-    TRY(check_shape(s, recipe, facts, failure));
-    if (s->data.classes && s->data.classes < facts->classes) {
+    const int64_t *shape = images_of(data->train)->shape.dim;
+    const int64_t classes = labels_of(data->train)->classes;
+    TRY(check_shape(s, recipe, shape, failure));
+    if (s->data.classes && s->data.classes < classes) {
         snprintf(text, sizeof text, "%" PRId64 " classes, but the labels reach %" PRId64,
-                 s->data.classes, facts->classes - 1);
+                 s->data.classes, classes - 1);
         return refuse(recipe, "classes", failure, text);
     }
-    const int64_t shape[3] = {facts->channels, facts->height, facts->width};
-    return describe(data, s, recipe, shape, s->data.classes ? s->data.classes : facts->classes,
-                    failure);
+    return describe(data, s, recipe, shape, s->data.classes ? s->data.classes : classes, failure);
 }
 
 /* Folders of classes are counted: a class that one split lacks would shift the others. */
 static int check_class_names(const struct data *data, const struct recipe *recipe,
                              struct failure *failure)
 {
-    const qn_dataset_facts *train = qn_dataset_describe(data->train);
-    const qn_dataset_facts *test = qn_dataset_describe(data->test);
+    const qn_column *train = labels_of(data->train), *test = labels_of(data->test);
     for (int64_t i = 0; test->class_names && i < test->classes && i < train->classes; i++)
         if (strcmp(test->class_names[i], train->class_names[i]) != 0)
             return failure_set(failure, CODE_FAILED,
@@ -134,18 +141,19 @@ static int check_class_names(const struct data *data, const struct recipe *recip
 
 static int check_test(const struct data *data, const struct recipe *recipe, struct failure *failure)
 {
-    const qn_dataset_facts *test = qn_dataset_describe(data->test);
+    const int64_t *shape = images_of(data->test)->shape.dim;
+    const int64_t classes = labels_of(data->test)->classes;
     const qn_model_data *model = &data->model;
-    if (test->channels != model->channels || test->height != model->height ||
-        test->width != model->width)
+    if (shape[0] != model->channels || shape[1] != model->height || shape[2] != model->width)
         return failure_set(failure, CODE_FAILED,
-                           "%s: data: the test images are %d,%d,%d, those of training %d,%d,%d",
-                           recipe->name, test->channels, test->height, test->width, model->channels,
+                           "%s: data: the test images are %" PRId64 ",%" PRId64 ",%" PRId64
+                           ", those of training %d,%d,%d",
+                           recipe->name, shape[0], shape[1], shape[2], model->channels,
                            model->height, model->width);
-    if (test->classes > model->classes)
+    if (classes > model->classes)
         return failure_set(failure, CODE_FAILED,
                            "%s: data: the test labels reach %" PRId64 ", but there are %d classes",
-                           recipe->name, test->classes - 1, model->classes);
+                           recipe->name, classes - 1, model->classes);
     return check_class_names(data, recipe, failure);
 }
 
@@ -177,19 +185,4 @@ void data_close(struct data *data)
 {
     qn_dataset_close(&data->train);
     qn_dataset_close(&data->test);
-}
-
-qn_status data_fetch(void *user, const char *input, int64_t first, int64_t count, void *to)
-{
-    const struct rows *rows = user;
-    const qn_batch *batch = &rows->batch;
-    const uint8_t *labels = batch->masks ? batch->masks : (const uint8_t *)batch->labels;
-    int64_t image = rows->facts->image_bytes, label = rows->facts->label_bytes;
-    if (strcmp(input, "images") == 0)
-        memcpy(to, batch->images + first * image, (size_t)(count * image));
-    else if (strcmp(input, "labels") == 0)
-        memcpy(to, labels + first * label, (size_t)(count * label));
-    else
-        return QN_ERR_ARGUMENT;
-    return QN_OK;
 }

@@ -20,18 +20,9 @@ int data_open(struct data *data, const struct settings *settings, const struct r
 /* Fills data->model alone, from the recipe if it says all, else from the training split. */
 int data_look(struct data *data, const struct settings *settings, const struct recipe *recipe,
               struct failure *failure);
-/* "COUNT-CRC32" of the training split's images and labels. */
+/* "COUNT-CRC32" of the training split. */
 enum { DATA_DIGEST_BYTES = 40 };
 void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES]);
 void data_close(struct data *data);
-
-/* The samples of a cycle, and what is in them. */
-struct rows {
-    qn_batch batch;
-    const qn_dataset_facts *facts;
-};
-
-/* A qn_fetch_fn over struct rows: "images" and "labels", which may be masks. */
-qn_status data_fetch(void *rows, const char *input, int64_t first, int64_t count, void *to);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "facts.h"
+#include "line.h"
 #include "value.h"
 
 #include <stdio.h>
@@ -59,8 +60,9 @@ static int print_json(const qn_device_info *infos, int count, struct failure *fa
 static void print_line(const qn_device_info *info)
 {
     char size[SIZE_TEXT_BYTES];
-    printf("%s\n    %s, %s, %s\n    %s, %d compute units, %s%s\n", info->device, info->platform,
-           info->version, info->driver, info->type, info->compute_units,
+    line_print(stdout, "%s", info->device);
+    line_print(stdout, "    %s, %s, %s", info->platform, info->version, info->driver);
+    printf("    %s, %d compute units, %s%s\n", info->type, info->compute_units,
            size_text(info->global_bytes, size), info->usable ? "" : ", not usable");
 }
 

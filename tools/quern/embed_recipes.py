@@ -10,9 +10,14 @@ def literal(text):
     return '\n'.join(f'        "{line}\\n"' for line in lines[:-1])
 
 
+def entry(name, text):
+    summary = text.split('\n')[0].removeprefix('; ')
+    return f'    {{"{name}", "{summary}",\n{literal(text)}}},\n'
+
+
 def main():
     out, recipes = pathlib.Path(sys.argv[1]), [pathlib.Path(name) for name in sys.argv[2:]]
-    entries = [f'    {{"{path.stem}",\n{literal(path.read_text())}}},\n' for path in recipes]
+    entries = [entry(path.stem, path.read_text()) for path in recipes]
     out.write_text('/* Made by embed_recipes.py. */\n#include "shipped.h"\n\n'
                    'const struct shipped_recipe shipped_recipes[] = {\n' + ''.join(entries) +
                    '    {0},\n};\n')

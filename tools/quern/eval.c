@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "file.h"
+#include "line.h"
 #include "metrics.h"
 
 #include <stdlib.h>
@@ -9,9 +10,33 @@
  * one. */
 enum { ATTEMPTS = 5 };
 
-static int print_json(const struct session *s, const struct evaluation *evaluation)
+/* What came out, class by class; names are those of folders, NULL of numbered classes. */
+struct result {
+    struct evaluation all;
+    struct class_count *counts; /* of `classes` */
+    int classes;
+    const char *const *names;
+};
+
+static cJSON *classes_json(const struct result *result)
 {
-    cJSON *object = summary_json(s, evaluation);
+    cJSON *list = cJSON_CreateArray();
+    for (int c = 0; c < result->classes; c++) {
+        const struct class_count *count = &result->counts[c];
+        cJSON *object = cJSON_CreateObject();
+        if (result->names)
+            cJSON_AddStringToObject(object, "name", result->names[c]);
+        cJSON_AddNumberToObject(object, "labels", (double)count->labels);
+        cJSON_AddNumberToObject(object, "accuracy", (double)count->correct / (double)count->labels);
+        cJSON_AddItemToArray(list, object);
+    }
+    return list;
+}
+
+static int print_json(const struct session *s, const struct result *result)
+{
+    cJSON *object = summary_json(s, &result->all);
+    cJSON_AddItemToObject(object, "test_classes", classes_json(result));
     char *text = object ? cJSON_Print(object) : NULL;
     cJSON_Delete(object);
     if (!text)
@@ -19,6 +44,25 @@ static int print_json(const struct session *s, const struct evaluation *evaluati
     printf("%s\n", text);
     free(text);
     return CODE_DONE;
+}
+
+static void print_text(const struct result *result)
+{
+    char text[EVALUATION_TEXT_BYTES];
+    printf("%s  (%lld samples)\n", evaluation_text(&result->all, text),
+           (long long)result->all.samples);
+    printf("  accuracy      labels  class\n");
+    for (int c = 0; c < result->classes; c++) {
+        const struct class_count *count = &result->counts[c];
+        if (!count->labels)
+            continue;
+        printf("  %6.2f %%  %10lld  ", 100 * (double)count->correct / (double)count->labels,
+               (long long)count->labels);
+        if (result->names)
+            line_print(stdout, "%s", result->names[c]);
+        else
+            printf("%d\n", c);
+    }
 }
 
 static qn_status open_newest(qn_checkpoint **checkpoint, const char *path, struct failure *failure)
@@ -45,29 +89,41 @@ static qn_status load_newest(struct session *s, const char *path)
     return status;
 }
 
-/* `weights`: a file, or the folder of a checkpoint. */
-static int measure(struct session *s, const char *weights, const struct arguments *a)
+static int measure(struct session *s, bool json)
 {
-    struct evaluation evaluation = {0};
+    const qn_column *labels = qn_dataset_column(s->data.train, "labels");
+    const bool named = labels->classes == s->data.model.classes;
+    struct result result = {.classes = s->data.model.classes,
+                            .names = named ? labels->class_names : NULL};
+    result.counts = calloc((size_t)result.classes, sizeof *result.counts);
+    if (!result.counts)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    int code = evaluate(s, &result.all, result.counts);
+    if (code == CODE_DONE && json)
+        code = print_json(s, &result);
+    else if (code == CODE_DONE)
+        print_text(&result);
+    free(result.counts);
+    return code;
+}
+
+/* `weights`: a file, or the folder of a checkpoint. */
+static int measure_weights(struct session *s, const char *weights, const struct arguments *a)
+{
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     if (!s->data.test)
         return failure_set(s->failure, CODE_USAGE, "%s: data.%s: missing", s->recipe.name,
                            s->settings.data.kind == DATA_IMAGES ? "test_path" : "test_images");
     TRY(session_graph(s));
+    TRY(session_fits(s));
     TRY(session_device(s, a));
     TRY(session_plan(s, qn_device_facts(s->device), &params));
     TRY(session_trainer(s));
     TRY_LIBRARY(s->failure, NULL,
                 file_is_folder(weights) ? load_newest(s, weights)
                                         : qn_weights_load(s->trainer, weights));
-    TRY(evaluate(s, &evaluation));
-    if (a->value[OPTION_JSON])
-        return print_json(s, &evaluation);
-    char text[EVALUATION_TEXT_BYTES];
-    printf("%s  (%lld samples)\n", evaluation_text(&evaluation, text),
-           (long long)evaluation.samples);
-    return CODE_DONE;
+    return measure(s, a->value[OPTION_JSON] != NULL);
 }
 
 /* With the recipe of the checkpoint, unless the operand is one. */
@@ -79,7 +135,7 @@ static int with_checkpoint(struct session *s, const char *path, const char *reci
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     int code = recipe ? session_recipe(s, recipe, a) : session_note(s, info, a);
     if (code == CODE_DONE)
-        code = measure(s, path, a);
+        code = measure_weights(s, path, a);
     session_close(s);
     qn_checkpoint_close(&checkpoint);
     return code;
@@ -89,7 +145,7 @@ static int with_weights(struct session *s, const struct arguments *a)
 {
     int code = session_recipe(s, a->operand, a);
     if (code == CODE_DONE)
-        code = measure(s, a->value[OPTION_WEIGHTS], a);
+        code = measure_weights(s, a->value[OPTION_WEIGHTS], a);
     session_close(s);
     return code;
 }
@@ -118,7 +174,9 @@ const struct command command_eval = {
     "RECIPE|DIR",
     "accuracy and loss of trained weights on the test split",
     "Evaluates weights on the test split: those of --weights with a RECIPE, or those of a\n"
-    "checkpoint's folder given in its place, which has its own recipe.",
+    "checkpoint's folder given in its place, which has its own recipe. A file is checked against\n"
+    "the checksums.txt beside it, if that names it. Tells accuracy and loss, and the accuracy of\n"
+    "each class, by its name where folders of images are the classes.",
     true,
     run,
     {OPTION_WEIGHTS, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_DEVICE, OPTION_STORAGE,

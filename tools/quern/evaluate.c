@@ -1,122 +1,115 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
-#include "overlap.h"
 
-#include <math.h>
+#include <quern/metric.h>
 #include <string.h>
 
-/* `rows` are those of the micro-batch under way. */
-struct tally {
-    qn_loader *loader;
-    struct rows rows;
-    qn_dtype logits; /* how they are stored */
-    int classes;
-    int64_t pixels; /* with a label of their own: 1, or those of a mask */
-    int64_t correct;
-    double loss;
-    struct overlap overlap; /* with masks */
+/* What is measured, of which output of the model. */
+enum { ACCURACY, LOSS, OVERLAP, FIGURES };
+static const struct figure {
+    qn_metric_kind kind;
+    const char *output, *labels;
+    bool masks; /* of these alone */
+} figures[FIGURES] = {
+    [ACCURACY] = {QN_METRIC_ACCURACY, "logits", "labels", false},
+    [LOSS] = {QN_METRIC_MEAN, "loss", NULL, false},
+    [OVERLAP] = {QN_METRIC_MEAN_IOU, "logits", "labels", true},
 };
 
-static float from_half(uint16_t bits)
+struct tally {
+    qn_loader *loader;
+    qn_metric *metrics[FIGURES]; /* NULL: not measured */
+};
+
+/* The output of the graph that a figure reads; false: there is none. */
+static bool find_output(const qn_graph *graph, const char *wanted, qn_tensor *tensor)
 {
-    int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    float magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
-                      : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
-                                     : ldexpf((float)fraction, -24);
-    return bits >> 15 ? -magnitude : magnitude;
+    const char *name;
+    for (int i = 0; (name = qn_graph_output(graph, i, tensor)); i++)
+        if (strcmp(name, wanted) == 0)
+            return true;
+    return false;
 }
 
-static float element(const void *values, int64_t index, qn_dtype dtype)
+/* `by_class`: accuracy comes with the confusion matrix. */
+static int open_metrics(struct session *s, struct tally *tally, bool by_class)
 {
-    if (dtype == QN_F32)
-        return ((const float *)values)[index];
-    uint16_t bits = ((const uint16_t *)values)[index];
-    if (dtype == QN_F16)
-        return from_half(bits);
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-/* The class of a pixel by its logits, of which there are (samples, classes, pixels). */
-static int largest(const struct tally *tally, const void *logits, int64_t sample, int64_t pixel)
-{
-    int64_t first = sample * tally->classes * tally->pixels + pixel;
-    int best = 0;
-    for (int c = 1; c < tally->classes; c++)
-        if (element(logits, first + c * tally->pixels, tally->logits) >
-            element(logits, first + best * tally->pixels, tally->logits))
-            best = c;
-    return best;
-}
-
-static void count_correct(struct tally *tally, const void *logits, int64_t samples)
-{
-    const qn_batch *batch = &tally->rows.batch;
-    for (int64_t i = 0; i < samples * tally->pixels; i++) {
-        int label = batch->masks ? batch->masks[i] : batch->labels[i];
-        int best = largest(tally, logits, i / tally->pixels, i % tally->pixels);
-        tally->correct += best == label;
-        if (batch->masks)
-            overlap_add(&tally->overlap, (uint8_t)label, (uint8_t)best);
+    const bool masks = s->data.model.masks;
+    for (int i = 0; i < FIGURES; i++) {
+        qn_tensor output;
+        if ((figures[i].masks && !masks) || !find_output(s->graph, figures[i].output, &output))
+            continue;
+        const qn_metric_params params = {.log = failure_log(s->failure),
+                                         .kind = i == ACCURACY && by_class ? QN_METRIC_CONFUSION
+                                                                           : figures[i].kind,
+                                         .output = figures[i].output,
+                                         .dtype = qn_dtype_of(s->graph, output),
+                                         .shape = qn_shape_of(s->graph, output),
+                                         .class_dim = masks ? 1 : 0,
+                                         .labels = figures[i].labels};
+        TRY_LIBRARY(s->failure, NULL, qn_metric_create(&tally->metrics[i], &params));
     }
+    return CODE_DONE;
 }
 
-/* The inputs of a micro-batch are asked for one after another. */
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *to)
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
-    struct tally *tally = user;
-    if (first == qn_loader_position(tally->loader)) {
-        qn_status status = qn_loader_next(tally->loader, count, &tally->rows.batch);
-        if (status != QN_OK)
-            return status;
-    }
-    return data_fetch(&tally->rows, input, first - tally->rows.batch.position, count, to);
+    return qn_loader_fetch(((struct tally *)user)->loader, input, first, count, rows);
 }
 
 static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
                          const void *rows)
 {
-    struct tally *tally = user;
-    (void)first;
-    if (strcmp(name, "loss") == 0)
-        for (int64_t i = 0; i < count * tally->pixels; i++)
-            tally->loss += ((const float *)rows)[i];
-    if (strcmp(name, "logits") == 0)
-        count_correct(tally, rows, count);
-    return QN_OK;
+    const struct tally *tally = user;
+    const qn_batch *batch = qn_loader_batch(tally->loader);
+    qn_status status = QN_OK;
+    for (int i = 0; status == QN_OK && i < FIGURES; i++)
+        if (tally->metrics[i])
+            status = qn_metric_update(tally->metrics[i], name, first - batch->position, count, rows,
+                                      batch);
+    return status;
 }
 
-static int measure(struct session *s, struct tally *tally)
+static int measure(struct session *s, struct tally *tally, int64_t samples, bool by_class)
 {
     const qn_loader_params params = {.log = failure_log(s->failure),
                                      .max_samples = qn_plan_facts(session_running(s))->micro_batch,
                                      .sequential = true};
+    TRY(open_metrics(s, tally, by_class));
     TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.test, &params));
-    TRY_LIBRARY(s->failure, NULL,
-                qn_trainer_evaluate(s->trainer, tally->rows.facts->count, fetch, receive, tally));
+    TRY_LIBRARY(s->failure, NULL, qn_trainer_evaluate(s->trainer, samples, fetch, receive, tally));
     return CODE_DONE;
 }
 
-int evaluate(struct session *s, struct evaluation *evaluation)
+/* A class's row holds its labels by what they were taken for: on the diagonal, for itself. */
+static void count_classes(const qn_metric *metric, struct class_count *counts)
 {
-    const qn_dataset_facts *facts = qn_dataset_describe(s->data.test);
-    struct tally tally = {.rows.facts = facts,
-                          .logits = s->settings.memory.storage,
-                          .classes = s->data.model.classes,
-                          .pixels = facts->labels ? 1 : facts->label_bytes};
-    int code = measure(s, &tally);
+    int64_t classes = 0;
+    const int64_t *confusion = qn_metric_confusion(metric, &classes);
+    for (int64_t label = 0; label < classes; label++) {
+        counts[label].correct = confusion[label * classes + label];
+        for (int64_t c = 0; c < classes; c++)
+            counts[label].labels += confusion[label * classes + c];
+    }
+}
+
+int evaluate(struct session *s, struct evaluation *evaluation, struct class_count *counts)
+{
+    const int64_t samples = qn_dataset_describe(s->data.test)->count;
+    struct tally tally = {0};
+    int code = measure(s, &tally, samples, counts != NULL);
+    if (code == CODE_DONE)
+        *evaluation = (struct evaluation){.samples = samples,
+                                          .accuracy = qn_metric_result(tally.metrics[ACCURACY]),
+                                          .loss = qn_metric_result(tally.metrics[LOSS]),
+                                          .masks = s->data.model.masks,
+                                          .overlap = qn_metric_result(tally.metrics[OVERLAP])};
+    if (code == CODE_DONE && counts)
+        count_classes(tally.metrics[ACCURACY], counts);
+    for (int i = 0; i < FIGURES; i++)
+        qn_metric_destroy(&tally.metrics[i]);
     qn_loader_close(&tally.loader);
-    if (code)
-        return code;
-    const double labels = (double)(facts->count * tally.pixels);
-    *evaluation = (struct evaluation){.samples = facts->count,
-                                      .accuracy = (double)tally.correct / labels,
-                                      .loss = tally.loss / labels,
-                                      .masks = !facts->labels,
-                                      .overlap = overlap_mean(&tally.overlap)};
-    return CODE_DONE;
+    return code;
 }
 
 const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES])

@@ -20,7 +20,20 @@ struct evaluation {
 enum { EVALUATION_TEXT_BYTES = 96 };
 const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES]);
 
-/* The session has a trainer and a test split. */
-int evaluate(struct session *session, struct evaluation *evaluation);
+/* When a training was evaluated. */
+struct moment {
+    int64_t update; /* so many were done */
+    double epoch;
+    double seconds; /* that the evaluation took */
+};
+
+/* Of one class: labels of it in the test split, and those among them that were recognised. */
+struct class_count {
+    int64_t labels, correct;
+};
+
+/* The session has a trainer and a test split. `counts` has an entry for each class of the model,
+ * zeroed; NULL: nobody asks. */
+int evaluate(struct session *session, struct evaluation *evaluation, struct class_count *counts);
 
 #endif

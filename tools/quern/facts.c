@@ -9,13 +9,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { KIND_FLAG, KIND_INTEGER, KIND_BITS, KIND_WHOLE, KIND_REAL };
+enum kind { KIND_FLAG, KIND_INTEGER, KIND_BITS, KIND_NEWER, KIND_WHOLE, KIND_REAL };
 
-#define FIELD(name, kind) {#name, KIND_##kind, offsetof(qn_facts, name)},
-static const struct {
+#define FIELD(name, kind, least, most) {#name, KIND_##kind, offsetof(qn_facts, name), least, most},
+static const struct field {
     const char *name;
     enum kind kind;
     size_t offset;
+    double least, most;
 } fields[] = {QN_FACTS_LIST(FIELD)};
 #undef FIELD
 enum { N_FIELDS = sizeof fields / sizeof *fields };
@@ -27,6 +28,7 @@ static cJSON *add_field(cJSON *object, int i, const void *at)
         return cJSON_AddBoolToObject(object, fields[i].name, *(const bool *)at);
     case KIND_INTEGER:
     case KIND_BITS:
+    case KIND_NEWER:
         return cJSON_AddNumberToObject(object, fields[i].name, *(const int *)at);
     case KIND_WHOLE:
         return cJSON_AddNumberToObject(object, fields[i].name, (double)*(const int64_t *)at);
@@ -47,30 +49,28 @@ cJSON *facts_json(const qn_facts *facts)
     return NULL;
 }
 
-/* Whether a number may be written to a field: all but switches and bits are above 0. */
-static bool usable(enum kind kind, double number)
+static int read_field(const cJSON *item, const struct field *field, void *to, const char *path,
+                      struct failure *failure)
 {
-    if (kind == KIND_REAL)
-        return number > 0 && isfinite(number);
-    return number >= (kind == KIND_BITS ? 0 : 1) && number == floor(number) &&
-           number < (kind == KIND_WHOLE ? 0x1p53 : 0x1p31);
-}
-
-static bool read_field(const cJSON *item, enum kind kind, void *to)
-{
-    if (kind == KIND_FLAG && cJSON_IsBool(item)) {
+    if (field->kind == KIND_FLAG ? !cJSON_IsBool(item) : !cJSON_IsNumber(item))
+        return failure_set(failure, CODE_FAILED, "%s: %s: is not %s", path, field->name,
+                           field->kind == KIND_FLAG ? "true or false" : "a number");
+    const double number = item->valuedouble;
+    const bool whole = field->kind != KIND_REAL && field->kind != KIND_FLAG;
+    if (field->kind == KIND_FLAG)
         *(bool *)to = cJSON_IsTrue(item);
-        return true;
-    }
-    if (kind == KIND_FLAG || !cJSON_IsNumber(item) || !usable(kind, item->valuedouble))
-        return false;
-    if (kind == KIND_INTEGER || kind == KIND_BITS)
-        *(int *)to = (int)item->valuedouble;
-    else if (kind == KIND_WHOLE)
-        *(int64_t *)to = (int64_t)item->valuedouble;
+    else if (!(number >= field->least && number <= field->most) ||
+             (whole && number != floor(number)))
+        return failure_set(failure, CODE_FAILED, "%s: %s: %.15g is not %sfrom %.15g to %.15g", path,
+                           field->name, number, whole ? "a whole number " : "", field->least,
+                           field->most);
+    else if (field->kind == KIND_REAL)
+        *(double *)to = number;
+    else if (field->kind == KIND_WHOLE)
+        *(int64_t *)to = (int64_t)number;
     else
-        *(double *)to = item->valuedouble;
-    return true;
+        *(int *)to = (int)number;
+    return CODE_DONE;
 }
 
 static int check(const qn_facts *facts, const char *path, struct failure *failure)
@@ -92,15 +92,17 @@ static int read_object(qn_facts *facts, const cJSON *object, const char *path,
     if (!cJSON_IsString(name) || !cJSON_IsBool(cpu))
         return failure_set(failure, CODE_FAILED, "%s: %s: missing; facts need it", path,
                            cJSON_IsString(name) ? "cpu" : "name");
+    bool newer = true;
     qn_facts_default(facts, cJSON_IsTrue(cpu));
     snprintf(facts->name, sizeof facts->name, "%s", name->valuestring);
     for (int i = 0; i < N_FIELDS; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, fields[i].name);
-        if (item && !read_field(item, fields[i].kind, (char *)facts + fields[i].offset))
-            return failure_set(failure, CODE_FAILED, "%s: %s: not a usable value", path,
-                               fields[i].name);
+        if (item)
+            TRY(read_field(item, &fields[i], (char *)facts + fields[i].offset, path, failure));
+        else if (fields[i].kind == KIND_NEWER)
+            newer = false;
     }
-    facts->blas = false;
+    facts->blas &= newer; /* what it needs is not known */
     return check(facts, path, failure);
 }
 
@@ -132,13 +134,17 @@ static const cJSON *find_object(const cJSON *root, const char *match)
 int facts_read(qn_facts *facts, const char *path, const char *match, struct failure *failure)
 {
     char *text;
+    const char *end = NULL;
     TRY(file_read(&text, path, failure));
-    cJSON *root = cJSON_Parse(text);
+    cJSON *root = cJSON_ParseWithOpts(text, &end, false);
+    const bool whole = root && !end[strspn(end, " \t\r\n")];
     free(text);
     const cJSON *object = cJSON_IsObject(root) ? find_object(root, match) : NULL;
-    int code = object ? read_object(facts, object, path, failure)
-                      : failure_set(failure, CODE_FAILED, "%s: facts: %s", path,
-                                    root ? "no such device in it" : "not JSON");
+    int code = object && whole ? read_object(facts, object, path, failure)
+                               : failure_set(failure, CODE_FAILED, "%s: facts: %s", path,
+                                             !root    ? "not JSON"
+                                             : !whole ? "something stands behind the JSON"
+                                                      : "no such device in it");
     cJSON_Delete(root);
     return code;
 }

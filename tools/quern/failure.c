@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "failure.h"
+#include "line.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,5 +73,5 @@ void say(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    fprintf(stderr, "quern: %s\n", line);
+    line_print(stderr, "quern: %s", line);
 }

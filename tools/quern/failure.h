@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 enum { CODE_DONE, CODE_FAILED, CODE_USAGE, CODE_NO_PLAN, CODE_NO_DEVICE };
+enum { CODE_SIGNAL = 128 }; /* and the number of the signal that ended a run in good order */
 
 enum { FAILURE_BYTES = 2048 };
 
@@ -56,7 +57,7 @@ void failure_clear(struct failure *failure);
 /* A log that remembers errors and prints warnings. */
 qn_log failure_log(struct failure *failure);
 
-/* One line on standard error, with the prefix that all of them have. */
+/* One line on standard error, escaped, with the prefix that all of them have. */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
 #endif

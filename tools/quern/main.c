@@ -8,39 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {
-#define ENTRY(name) &command_##name,
-    COMMAND_LIST(ENTRY)
-#undef ENTRY
-};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
-static void print_help(FILE *out)
-{
-    fprintf(out, "Usage: quern COMMAND [options]\n\n"
-                 "Trains neural networks on any OpenCL device inside the bytes you name.\n\n");
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-8s %-11s %s\n", commands[i]->name,
-                commands[i]->operand ? commands[i]->operand : "", commands[i]->summary);
-    fprintf(out, "\nquern COMMAND --help tells more; quern --version names the version.\n");
-}
-
-static const struct command *find_command(const char *name)
-{
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
-
 static int run(int argc, char **argv, struct failure *failure)
 {
-    const struct command *command = find_command(argv[1]);
+    const struct command *command;
     struct arguments arguments;
-    if (!command)
-        return failure_set(failure, CODE_USAGE, "%s: no such command; see quern --help", argv[1]);
+    TRY(command_find(&command, argv[1], failure));
     if (arguments_want_help(argc - 2, argv + 2)) {
-        command_help(command);
+        arguments_help(command);
         return CODE_DONE;
     }
     TRY(arguments_read(&arguments, command, argc - 2, argv + 2, failure));
@@ -52,13 +26,15 @@ int main(int argc, char **argv)
     struct failure failure = FAILURE_NONE;
     qn_device_hints();
     if (argc < 2) {
-        print_help(stderr);
+        help_overview(stderr);
         return CODE_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        print_help(stdout);
+        help_overview(stdout);
     else if (strcmp(argv[1], "--version") == 0)
         printf("quern %s\n", QN_VERSION);
+    else if (qn_abi_check() != QN_OK) /* an older library that lies in the way */
+        failure_set(&failure, CODE_FAILED, "%s", qn_last_error());
     else
         run(argc, argv, &failure);
     if (fflush(stdout))

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,18 @@
 static int fail(const struct metrics *metrics, struct failure *failure)
 {
     return failure_set(failure, CODE_FAILED, "%s: metrics: %s", metrics->path, strerror(errno));
+}
+
+/* Ends a file behind its last whole line. What cannot be sought in (a pipe) stays as it is. */
+static int cut_line(const struct metrics *metrics, struct failure *failure)
+{
+    const off_t end = lseek(metrics->descriptor, 0, SEEK_END);
+    off_t whole = end;
+    char last = '\n';
+    while (whole > 0 && pread(metrics->descriptor, &last, 1, whole - 1) == 1 && last != '\n')
+        whole--;
+    return whole < end && ftruncate(metrics->descriptor, whole) ? fail(metrics, failure)
+                                                                : CODE_DONE;
 }
 
 static int write_all(const struct metrics *metrics, const char *bytes, size_t size,
@@ -26,15 +39,6 @@ static int write_all(const struct metrics *metrics, const char *bytes, size_t si
     return CODE_DONE;
 }
 
-/* A run that was killed in the middle of a line must not spoil the next one. */
-static int end_line(const struct metrics *metrics, struct failure *failure)
-{
-    char last = '\n';
-    if (lseek(metrics->descriptor, -1, SEEK_END) >= 0 && read(metrics->descriptor, &last, 1) < 0)
-        return fail(metrics, failure);
-    return last == '\n' ? CODE_DONE : write_all(metrics, "\n", 1, failure);
-}
-
 int metrics_open(struct metrics *metrics, const char *path, bool append, struct failure *failure)
 {
     *metrics = (struct metrics){.path = path, .descriptor = -1};
@@ -44,7 +48,7 @@ int metrics_open(struct metrics *metrics, const char *path, bool append, struct 
     metrics->descriptor = open(path, mode | O_CREAT | O_CLOEXEC, 0666);
     if (metrics->descriptor < 0)
         return fail(metrics, failure);
-    return append ? end_line(metrics, failure) : CODE_DONE;
+    return append ? cut_line(metrics, failure) : CODE_DONE;
 }
 
 void metrics_close(struct metrics *metrics)
@@ -93,7 +97,7 @@ int metrics_plan(const struct metrics *metrics, const struct session *s)
 }
 
 int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
-                   struct failure *failure)
+                   double noise_scale, struct failure *failure)
 {
     if (!metrics->path)
         return CODE_DONE;
@@ -104,9 +108,33 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update, doub
     cJSON_AddNumberToObject(object, "grad_norm", update->grad_norm);
     cJSON_AddNumberToObject(object, "samples", (double)update->samples);
     cJSON_AddNumberToObject(object, "seconds", seconds);
+    if (isfinite(noise_scale))
+        cJSON_AddNumberToObject(object, "noise_scale", noise_scale);
     if (update->skipped)
         cJSON_AddTrueToObject(object, "skipped");
     return write_object(metrics, object, failure);
+}
+
+static void add_evaluation(cJSON *object, const struct evaluation *evaluation)
+{
+    cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
+    cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
+    if (evaluation->masks)
+        cJSON_AddNumberToObject(object, "test_iou", evaluation->overlap);
+    cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
+}
+
+int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
+                       const struct evaluation *evaluation, struct failure *failure)
+{
+    if (!metrics->path)
+        return CODE_DONE;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "updates", (double)moment->update);
+    cJSON_AddNumberToObject(object, "epoch", moment->epoch);
+    add_evaluation(object, evaluation);
+    cJSON_AddNumberToObject(object, "seconds", moment->seconds);
+    return write_object(metrics, wrap("evaluation", object), failure);
 }
 
 cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
@@ -123,13 +151,8 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
     cJSON_AddNumberToObject(object, "micro_steps", (double)plan->micro_steps);
     cJSON_AddNumberToObject(object, "recomputed_steps", plan->recomputed_steps);
     cJSON_AddStringToObject(object, "plan_hash", hash);
-    if (evaluation->samples) {
-        cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
-        cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
-        if (evaluation->masks)
-            cJSON_AddNumberToObject(object, "test_iou", evaluation->overlap);
-        cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
-    }
+    if (evaluation->samples)
+        add_evaluation(object, evaluation);
     return object;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file of figures: one JSON object a line, each written at once, so that whatever ends the run
- * leaves whole lines.
+ * The file of figures: one JSON object a line, each written at once. What a kill or a full disk
+ * left of a last line is removed by the run that goes on, so that every line can be read.
  */
 #ifndef QUERN_TOOL_METRICS_H
 #define QUERN_TOOL_METRICS_H
@@ -21,8 +21,12 @@ void metrics_close(struct metrics *metrics);
 
 /* {"plan": {...}} */
 int metrics_plan(const struct metrics *metrics, const struct session *session);
+/* `noise_scale`: by which its batch was chosen; not finite: it is left out. */
 int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
-                   struct failure *failure);
+                   double noise_scale, struct failure *failure);
+/* {"evaluation": {...}}: each one of a training. */
+int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
+                       const struct evaluation *evaluation, struct failure *failure);
 /* {"summary": {...}} */
 int metrics_summary(const struct metrics *metrics, const struct session *session,
                     const struct evaluation *evaluation, bool interrupted);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "option.h"
 #include "settings.h"
+#include "value.h"
 
-#include <quern/model.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +12,7 @@ static const struct {
     const char *key;   /* of the recipe; NULL: the option is the subcommand's own */
     const char *help;
 } table[OPTION_COUNT] = {
-    [OPTION_BUDGET] = {"--budget", "SIZE", "memory.budget",
-                       "device memory: bytes, or a number with KiB, MiB, GiB"},
+    [OPTION_BUDGET] = {"--budget", "SIZE", "memory.budget", "device memory: " VALUE_SIZE_FORM},
     [OPTION_BUDGET_FILE] = {"--budget-file", "FILE", NULL,
                             "the budget stands there and may change while the training runs"},
     [OPTION_BATCH] = {"--batch", "N", "train.batch", "effective batch: samples of one update"},
@@ -56,7 +55,8 @@ static const struct {
     [OPTION_ALL] = {"--all", NULL, NULL,
                     "every kernel that can run, not those alone that a plan takes"},
     [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL,
-                         "bytes to fit into; else as many as live at the same time"},
+                         VALUE_SIZE_FORM "; else what lives at once"},
+    [OPTION_KEYS] = {"--keys", NULL, NULL, "all keys of a recipe, with their defaults"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
 };
 
@@ -64,8 +64,13 @@ static const struct {
 
 static int unknown(const struct command *command, const char *text, struct failure *failure)
 {
-    return failure_set(failure, CODE_USAGE, "%s: %s: unknown option; see quern %s --help",
-                       command->name, text, command->name);
+    char written[64], hint[QN_NEAREST_BYTES];
+    qn_nearest nearest = {.text = written};
+    snprintf(written, sizeof written, "%.*s", (int)strcspn(text, "="), text);
+    for (const enum option *o = command->options; *o != OPTION_COUNT; o++)
+        qn_nearest_offer(&nearest, table[*o].name);
+    return failure_set(failure, CODE_USAGE, "%s: %s: unknown option; see quern help %s%s",
+                       command->name, text, command->name, qn_nearest_hint(&nearest, hint));
 }
 
 static int find_option(const struct command *command, const char *text, size_t length)
@@ -136,9 +141,8 @@ static int take_operand(struct arguments *a, const struct command *command, cons
                         struct failure *failure)
 {
     if (!command->operand || a->operand)
-        return failure_set(failure, CODE_USAGE,
-                           "%s: %s: one argument too many; see quern %s --help", command->name,
-                           text, command->name);
+        return failure_set(failure, CODE_USAGE, "%s: %s: one argument too many; see quern help %s",
+                           command->name, text, command->name);
     a->operand = text;
     return CODE_DONE;
 }
@@ -146,8 +150,8 @@ static int take_operand(struct arguments *a, const struct command *command, cons
 static int check(const struct arguments *a, const struct command *command, struct failure *failure)
 {
     if (command->operand && command->operand[0] != '[' && !a->operand)
-        return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern %s --help",
-                           command->name, command->operand, command->name);
+        return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern help %s", command->name,
+                           command->operand, command->name);
     if (a->value[OPTION_BUDGET] && a->value[OPTION_BUDGET_FILE])
         return failure_set(failure, CODE_USAGE, "%s: --budget and --budget-file exclude each other",
                            command->name);
@@ -203,34 +207,13 @@ static void print_options(const struct command *command)
     printf("  %-24s %s\n", "--help", "print this");
 }
 
-static void print_lines(const char *text)
-{
-    while (text && *text) {
-        int length = (int)strcspn(text, "\n");
-        printf("    %.*s\n", length, text);
-        text += length + (text[length] == '\n');
-    }
-}
-
-static void print_recipes(void)
-{
-    printf("\nRecipes that ship:");
-    for (int i = 0; recipe_shipped(i); i++)
-        printf(" %s", recipe_shipped(i));
-    printf("\n\nA recipe is an INI file (default in brackets):\n");
-    settings_help(stdout);
-    for (int i = 0; qn_model_name(i); i++) {
-        printf("  keys of the model %s\n", qn_model_name(i));
-        print_lines(qn_model_help(qn_model_name(i)));
-    }
-}
-
-void command_help(const struct command *command)
+void arguments_help(const struct command *command)
 {
     printf("Usage: quern %s%s%s [options]\n\n%s\n", command->name, command->operand ? " " : "",
            command->operand ? command->operand : "", command->details);
     print_options(command);
     if (command->recipe)
-        print_recipes();
-    printf("\nExit status: 0 done, 1 failed, 2 usage, 3 no plan fits the budget, 4 no device.\n");
+        printf("\nRECIPE: quern recipes lists those that ship, quern recipes --keys all keys.\n");
+    printf("\nExit status: 0 done, 1 failed, 2 usage, 3 no plan fits the budget, 4 no device,\n"
+           "130 or 143 ended by SIGINT or SIGTERM after saving.\n");
 }

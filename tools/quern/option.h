@@ -42,6 +42,7 @@ enum option {
     OPTION_ALL,
     OPTION_CAPACITY,
     OPTION_TABLE,
+    OPTION_KEYS,
     OPTION_COUNT,
 };
 
@@ -65,8 +66,8 @@ struct command {
     const char *name;
     const char *operand; /* "RECIPE"; "[RECIPE]": may be left out; NULL: takes none */
     const char *summary; /* half a line */
-    const char *details; /* paragraphs of --help */
-    bool recipe;         /* --help ends with the keys of a recipe */
+    const char *details; /* paragraphs of --help, which is one screen */
+    bool recipe;         /* --help tells where recipes are explained */
     int (*run)(const struct arguments *arguments, struct failure *failure);
     enum option options[OPTION_COUNT + 1]; /* ended by OPTION_COUNT */
 };
@@ -79,6 +80,6 @@ int arguments_override(const struct arguments *arguments, struct recipe *recipe,
                        struct failure *failure);
 /* Whether `--help` is among the arguments. */
 bool arguments_want_help(int argc, char **argv);
-void command_help(const struct command *command);
+void arguments_help(const struct command *command);
 
 #endif

@@ -74,6 +74,18 @@ static int read_rows(struct lifetimes *t, char *rows, struct failure *failure)
     return CODE_DONE;
 }
 
+/* Takes out what some editors put in: the mark before UTF-8, and the first half of their line ends.
+ */
+static void drop_marks(char *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    const char *from = text + (strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0);
+    for (; *from; from++)
+        if (*from != '\r' || (from[1] && from[1] != '\n'))
+            *text++ = *from;
+    *text = 0;
+}
+
 static int count_lines(const char *text)
 {
     int lines = 1;
@@ -86,6 +98,7 @@ static int read_table(struct lifetimes *t, const char *path, struct failure *fai
 {
     t->path = path;
     TRY(file_read(&t->text, path, failure));
+    drop_marks(t->text);
     const size_t lines = (size_t)count_lines(t->text);
     t->names = calloc(lines, sizeof *t->names);
     t->buffers = calloc(lines, sizeof *t->buffers);

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "facts.h"
 #include "file.h"
+#include "line.h"
 #include "metrics.h"
 #include "tuning.h"
 #include "value.h"
@@ -118,8 +119,9 @@ static int print_plan(struct session *s, const struct arguments *a)
         return print_frontier(s, a->value[OPTION_JSON]);
     if (a->value[OPTION_JSON])
         return print_json(s);
-    printf("recipe: %s\nbudget: %s (%s)\n", s->recipe.name,
-           size_text(qn_plan_facts(s->plan)->budget_bytes, size), session_budget_origin(s));
+    line_print(stdout, "recipe: %s", s->recipe.name);
+    printf("budget: %s (%s)\n", size_text(qn_plan_facts(s->plan)->budget_bytes, size),
+           session_budget_origin(s));
     return print_text(s, qn_plan_text(s->plan));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "progress.h"
+#include "line.h"
 #include "value.h"
 
 #include <inttypes.h>
@@ -33,9 +34,8 @@ void progress_say(struct progress *p, const char *format, ...)
     p->open = false;
     va_list args;
     va_start(args, format);
-    vprintf(format, args);
+    line_print_args(stdout, format, args);
     va_end(args);
-    printf("\n");
     fflush(stdout);
 }
 
@@ -79,11 +79,10 @@ void progress_update(struct progress *p, const qn_metrics *m, int64_t position, 
     fflush(stdout);
 }
 
-void progress_evaluation(struct progress *p, int64_t update, int64_t position,
-                         const struct evaluation *evaluation, double seconds)
+void progress_evaluation(struct progress *p, const struct moment *moment,
+                         const struct evaluation *evaluation)
 {
     char text[EVALUATION_TEXT_BYTES];
-    progress_say(p, "epoch %.2f  update %" PRId64 "  %s  (%.1f s)",
-                 (double)position / (double)p->samples_per_epoch, update,
-                 evaluation_text(evaluation, text), seconds);
+    progress_say(p, "epoch %.2f  update %" PRId64 "  %s  (%.1f s)", moment->epoch, moment->update,
+                 evaluation_text(evaluation, text), moment->seconds);
 }

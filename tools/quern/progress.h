@@ -25,9 +25,9 @@ double clock_now(void);
 /* After an update that took `seconds`; `position` counts the samples of all of them. */
 void progress_update(struct progress *progress, const qn_metrics *update, int64_t position,
                      double seconds);
-void progress_evaluation(struct progress *progress, int64_t update, int64_t position,
-                         const struct evaluation *evaluation, double seconds);
-/* A line of its own. */
+void progress_evaluation(struct progress *progress, const struct moment *moment,
+                         const struct evaluation *evaluation);
+/* A line of its own, escaped. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,
                                                         const char *format, ...);
 /* Ends the line that is under way. */

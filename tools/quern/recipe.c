@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- entries --- */
@@ -137,6 +138,7 @@ int recipe_parse(struct recipe *recipe, const char *text, const char *name, stru
 {
     struct reading reading = {.recipe = recipe, .at = text, .failure = failure};
     recipe->count = 0;
+    *recipe->folder = 0;
     snprintf(recipe->name, sizeof recipe->name, "%s", name);
     int line = ini_parse_stream(read_line, &reading, take, &reading);
     if (line > 0)
@@ -162,12 +164,30 @@ static const char *find_shipped(const char *name)
 
 static int refuse_name(const char *name, struct failure *failure)
 {
-    char names[256] = "";
-    for (const struct shipped_recipe *r = shipped_recipes; r->name; r++)
+    char names[256] = "", hint[QN_NEAREST_BYTES];
+    qn_nearest nearest = {.text = name};
+    for (const struct shipped_recipe *r = shipped_recipes; r->name; r++) {
+        qn_nearest_offer(&nearest, r->name);
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
                  r == shipped_recipes ? "" : ", ", r->name);
+    }
     return failure_set(failure, CODE_USAGE,
-                       "%s: recipe: no file of that name, and none that ships (%s)", name, names);
+                       "%s: recipe: no file of that name, and none that ships (%s)%s", name, names,
+                       qn_nearest_hint(&nearest, hint));
+}
+
+/* The folder where a file itself lies, links followed; what comes through a pipe lies nowhere. */
+static void find_folder(struct recipe *recipe, const char *name)
+{
+    char real[sizeof recipe->folder];
+    struct stat status;
+    if (stat(name, &status) != 0 || !S_ISREG(status.st_mode))
+        return;
+    if (lstat(name, &status) == 0 && S_ISLNK(status.st_mode))
+        name = realpath(name, real);
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    if (slash)
+        snprintf(recipe->folder, sizeof recipe->folder, "%.*s", (int)(slash + 1 - name), name);
 }
 
 int recipe_read(struct recipe *recipe, const char *name, struct failure *failure)
@@ -181,6 +201,7 @@ int recipe_read(struct recipe *recipe, const char *name, struct failure *failure
     if (file_read(&text, name, failure))
         return failure->code = CODE_USAGE;
     int code = recipe_parse(recipe, text, name, failure);
+    find_folder(recipe, name);
     free(text);
     return code;
 }

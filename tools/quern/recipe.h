@@ -19,8 +19,9 @@ struct recipe_entry {
 };
 
 struct recipe {
-    char name[4096]; /* of its file, or under which it ships; begins every message */
-    bool resumed;    /* the note of a checkpoint, which has a section of its own */
+    char name[4096];   /* of its file, or under which it ships; begins every message */
+    char folder[4096]; /* where relative paths in it begin, with a slash; "": the current folder */
+    bool resumed;      /* the note of a checkpoint, which has a section of its own */
     int count;
     struct recipe_entry entries[RECIPE_ENTRIES];
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "signals.h"
 #include "training.h"
 
 #include <errno.h>
@@ -85,6 +86,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(check_samples(s, a->operand));
     TRY(session_graph(s));
+    TRY(session_fits(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));
     TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], true, s->failure));
@@ -131,7 +133,7 @@ static int run(const struct arguments *a, struct failure *failure)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
     session->quiet = a->value[OPTION_QUIET] != NULL;
-    training_catch_signals();
+    signals_catch();
     int code = resume(session, a);
     free(session);
     return code;

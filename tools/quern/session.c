@@ -1,28 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 #include "note.h"
+#include "value.h"
+#include "waiting.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* A checkpoint's recipe must mean the same in every folder. */
-static void make_paths_absolute(struct session *s)
+/* Makes a path absolute if something is there: a checkpoint's recipe must mean the same in every
+ * folder. In a recipe's file it begins in the folder of that file, else in the current one. */
+static int complete_path(struct session *s, const struct recipe_entry *entry)
+{
+    const bool inside = entry->line && *entry->value != '/';
+    char joined[2 * RECIPE_VALUE_BYTES], real[PATH_MAX];
+    snprintf(joined, sizeof joined, "%s%s", inside ? s->recipe.folder : "", entry->value);
+    const char *path = realpath(joined, real) ? real : joined;
+    if (strlen(path) >= RECIPE_VALUE_BYTES)
+        return recipe_refuse(&s->recipe, entry, s->failure, "its path is too long");
+    strcpy(s->recipe.entries[entry - s->recipe.entries].value, path);
+    return CODE_DONE;
+}
+
+static int complete_paths(struct session *s)
 {
     static const char *const keys[] = {"path",   "test_path",   "images",
                                        "labels", "test_images", "test_labels"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
-        char path[PATH_MAX];
-        if (entry && realpath(entry->value, path))
-            snprintf(s->recipe.entries[entry - s->recipe.entries].value, RECIPE_VALUE_BYTES, "%s",
-                     path);
+        if (entry)
+            TRY(complete_path(s, entry));
     }
+    return CODE_DONE;
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
-    make_paths_absolute(s);
+    TRY(complete_paths(s));
     TRY(settings_read(&s->settings, &s->recipe, s->failure));
     const char *path = arguments->value[OPTION_BUDGET_FILE];
     return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
@@ -71,6 +86,13 @@ int session_graph(struct session *s)
     return status == QN_OK ? CODE_DONE : refuse_model(s, qn_graph_error(s->graph));
 }
 
+int session_fits(struct session *s)
+{
+    const qn_log log = failure_log(s->failure);
+    TRY_LIBRARY(s->failure, s->recipe.name, qn_dataset_fits(s->data.train, s->graph, &log));
+    return CODE_DONE;
+}
+
 int session_device(struct session *s, const struct arguments *arguments)
 {
     const qn_device_params params = {.log = failure_log(s->failure),
@@ -79,11 +101,25 @@ int session_device(struct session *s, const struct arguments *arguments)
     return CODE_DONE;
 }
 
+void session_warn_budget(struct session *s, int64_t budget, const qn_facts *facts)
+{
+    char wanted[SIZE_TEXT_BYTES], there[SIZE_TEXT_BYTES];
+    if (budget <= facts->global_bytes || budget == s->large_budget)
+        return;
+    s->large_budget = budget;
+    say("warning: the budget of %s is more than the memory of %s, %s", size_text(budget, wanted),
+        facts->name, size_text(facts->global_bytes, there));
+}
+
 int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
 {
-    TRY_LIBRARY(s->failure, s->recipe.name,
-                qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget));
-    return CODE_DONE;
+    struct waiting waiting;
+    session_warn_budget(s, s->settings.memory.budget, facts);
+    failure_clear(s->failure);
+    waiting_begin(&waiting, s->quiet ? NULL : "planning ...");
+    qn_status status = qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget);
+    waiting_end(&waiting);
+    return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
 }
 
 int session_trainer(struct session *s)

@@ -26,6 +26,7 @@ struct session {
     qn_plan *plan;
     qn_trainer *trainer;
     int64_t smallest_budget; /* when no plan fits */
+    int64_t large_budget;    /* that was warned of last; 0: none was */
 };
 
 /* Reads the recipe that `name` names and what the command line changes in it. */
@@ -34,8 +35,12 @@ int session_recipe(struct session *session, const char *name, const struct argum
 int session_note(struct session *session, const qn_checkpoint_info *info,
                  const struct arguments *arguments);
 int session_graph(struct session *session);
+/* Whether the training split has a column for each input of the graph. */
+int session_fits(struct session *session);
 int session_device(struct session *session, const struct arguments *arguments);
 int session_plan(struct session *session, const qn_facts *facts, const qn_plan_params *params);
+/* Says once that a budget is more than the device has. */
+void session_warn_budget(struct session *session, int64_t budget, const qn_facts *facts);
 int session_trainer(struct session *session);
 /* The plan that runs; before there is a trainer, the one that was made. */
 const qn_plan *session_running(const struct session *session);

@@ -46,16 +46,16 @@ static const char *read_switch(const struct key *key, const char *text, void *to
     return value_switch(text, to);
 }
 
-/* A number in [least, most). */
+/* A number in [least, most), as f32, which it becomes on the device. */
 static const char *read_real(const struct key *key, const char *text, void *to)
 {
     double value;
-    const char *reason = value_real(text, &value);
+    const char *reason = value_single(text, &value);
     if (reason)
         return reason;
     if (value < key->least)
         return "is too small";
-    if (value >= key->most)
+    if ((float)value >= (float)key->most)
         return "is too large";
     *(double *)to = value;
     return NULL;
@@ -69,21 +69,55 @@ static const char *read_positive(const struct key *key, const char *text, void *
     if (reason)
         return reason;
     if (value <= 0)
-        return "is not above 0";
+        return "is too small";
     *(double *)to = value;
+    return NULL;
+}
+
+/* A 0 that is written down is not the default of a schedule, but below 0. */
+static const char *read_end(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = read_real(key, text, &value);
+    if (reason)
+        return reason;
+    *(double *)to = value == 0 ? -1 : value;
     return NULL;
 }
 
 static const char *read_warmup(const struct key *key, const char *text, void *to)
 {
     double value;
-    const char *reason = read_real(key, text, &value);
+    const char *reason = read_end(key, text, &value);
     if (reason)
         return reason;
     if (value > 1 && value != (double)(int64_t)value)
         return "is neither a fraction below 1 nor a whole number of updates";
     *(double *)to = value;
     return NULL;
+}
+
+/* Appends the names of all optimizers, comma-separated. */
+static void add_optimizers(char *text, size_t room)
+{
+    for (int i = 0; qn_optimizer_name(i); i++) {
+        const size_t length = strlen(text);
+        snprintf(text + length, room - length, "%s%s", i ? ", " : "", qn_optimizer_name(i));
+    }
+}
+
+static const char *read_optimizer(const struct key *key, const char *text, void *to)
+{
+    static char reason[160];
+    (void)key;
+    for (int i = 0; qn_optimizer_name(i); i++)
+        if (strcmp(text, qn_optimizer_name(i)) == 0) {
+            *(const char **)to = qn_optimizer_name(i);
+            return NULL;
+        }
+    snprintf(reason, sizeof reason, "is not one of them: ");
+    add_optimizers(reason, sizeof reason);
+    return reason;
 }
 
 /* Indices of words are the values of the enum, which is as large as an int. */
@@ -164,13 +198,26 @@ static const char *read_square(const struct key *key, const char *text, void *to
     return NULL;
 }
 
+static const char *read_batch(const struct key *key, const char *text, void *to)
+{
+    qn_batch_schedule read = {.count = 1};
+    const char *reason = NULL;
+    if (strcmp(text, "adaptive") == 0)
+        read.count = 0;
+    else
+        reason = read_count(key, text, &read.step[0].batch);
+    if (!reason)
+        *(qn_batch_schedule *)to = read;
+    return reason;
+}
+
 static const char *read_batches(const struct key *key, const char *text, void *to)
 {
     static const char *const form = "is not update:batch,update:batch, updates rising from 0";
-    struct batch_steps read = {0};
+    qn_batch_schedule read = {0};
     for (const char *at = text;; at++) {
         char *end;
-        struct batch_step step = {.update = strtoll(at, &end, 10)};
+        qn_batch_step step = {.update = strtoll(at, &end, 10)};
         if (end == at || *end != ':' || step.update >= most_updates)
             return form;
         const char *number = end + 1;
@@ -188,7 +235,20 @@ static const char *read_batches(const struct key *key, const char *text, void *t
         if (*at != ',')
             return form;
     }
-    *(struct batch_steps *)to = read;
+    *(qn_batch_schedule *)to = read;
+    return NULL;
+}
+
+static const char *read_adaptive(const struct key *key, const char *text, void *to)
+{
+    struct adaptive read = *(struct adaptive *)to;
+    qn_adaptive_batch *batch = &read.batch;
+    qn_gradient_norms *kept = &read.kept;
+    (void)key;
+    if (sscanf(text, ADAPTIVE_SCAN, &batch->batch, &batch->measured, &batch->signal, &batch->noise,
+               &kept->batch, &kept->micro_batch, &kept->batch_square, &kept->micro_square) != 8)
+        return "is not the state of an adaptive batch";
+    *(struct adaptive *)to = read;
     return NULL;
 }
 
@@ -241,7 +301,6 @@ static const char *read_storage(const struct key *key, const char *text, void *t
 /* In the order of the enums. */
 static const char *const kinds[] = {"idx", "images", NULL};
 static const char *const channels[] = {"3", "1", NULL};
-static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
@@ -280,19 +339,25 @@ static const struct key keys[] = {
     {"data", "shape", read_shape, AT(data.shape), 1, 1 << 20,
      .help = "channels,height,width: with classes, plans need no data"},
     {"data", "classes", read_count, AT(data.classes), 1, 1 << 24, .help = "(largest label + 1)"},
-    {"train", "batch", read_count, AT(train.batch), 1, 1 << 24, .help = "effective batch (64)"},
+    {"train", "batch", read_batch, AT(train.batches), 1, 1 << 24,
+     .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
+    {"train", "batch_min", read_count, AT(train.adaptive.batch.least), 2, 1 << 24,
+     .help = "of an adaptive batch: the least, doubled up to"},
+    {"train", "batch_max", read_count, AT(train.adaptive.batch.most), 2, 1 << 24,
+     .help = "the most"},
     {"train", "batch_schedule", read_batches, AT(train.batches), 1, 1 << 24,
      .help = "instead: update:batch,update:batch from update 0 on"},
     {"train", "epochs", read_count, AT(train.epochs), 1, 1 << 24, .help = "length of training, or"},
     {"train", "steps", read_count, AT(train.steps), 1, 0x1p40, .help = "the same in updates"},
     {"train", "seed", read_count, AT(train.seed), 0, 0x1p62, .help = "of everything random (1)"},
-    {"train", "optimizer", read_word, AT(train.optimizer.kind), .words = optimizers,
-     .help = "sgd, adam or adamw (sgd)"},
+    {"train", "optimizer", read_optimizer, AT(train.optimizer.name), .help = "by name (sgd): "},
     {"train", "lr", read_positive, AT(train.schedule.lr), 0, 1e6, .help = "learning rate (0.001)"},
     {"train", "momentum", read_real, AT(train.optimizer.momentum), 0, 1, .help = "of sgd (0)"},
     {"train", "nesterov", read_switch, AT(train.optimizer.nesterov), .help = "of sgd (no)"},
-    {"train", "beta1", read_positive, AT(train.optimizer.beta1), 0, 1, .help = "of adam (0.9)"},
-    {"train", "beta2", read_positive, AT(train.optimizer.beta2), 0, 1, .help = "of adam (0.999)"},
+    {"train", "beta1", read_positive, AT(train.optimizer.beta1), 0, 1,
+     .help = "of adam (0.9)"},
+    {"train", "beta2", read_positive, AT(train.optimizer.beta2), 0, 1,
+     .help = "of adam (0.999)"},
     {"train", "eps", read_positive, AT(train.optimizer.eps), 0, 1, .help = "of adam (1e-8)"},
     {"train", "weight_decay", read_real, AT(train.weight_decay), 0, 1e6, .help = "(0)"},
     {"train", "clip", read_real, AT(train.clip), 0, 1e30,
@@ -305,14 +370,14 @@ static const struct key keys[] = {
      .help = "of the schedule step: updates (1000)"},
     {"train", "step_factor", read_positive, AT(train.schedule.factor), 0, 1e6,
      .help = "of the schedule step (0.1)"},
-    {"train", "lr_end", read_real, AT(train.schedule.end), 0, 1e6,
+    {"train", "lr_end", read_end, AT(train.schedule.end), 0, 1e6,
      .help = "last learning rate of cosine, linear (0), one-cycle (lr / 250000)"},
     {"train", "save_every", read_count, AT(train.save_every), 0, 0x1p40,
      .help = "updates, besides the ends of epochs; 0: these alone (0)"},
     {"train", "eval_every", read_interval, AT(train.eval_every), 0, 0x1p40,
      .help = "N epochs or N updates; 0: at the end alone (1 epoch)"},
     {"memory", "budget", read_size, AT(memory.budget),
-     .help = "bytes, KiB, MiB or GiB (three quarters of the device's memory)"},
+     .help = VALUE_SIZE_FORM " (three quarters of the device's memory)"},
     {"memory", "micro_batch", read_micro_batch, AT(memory.micro_batch), 1, 1 << 24,
      .help = "samples at a time, or auto (auto)"},
     {"memory", "recompute", read_recompute, AT(memory), .words = recomputes,
@@ -337,6 +402,7 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 static const struct key resumed[] = {
     {"resume", "best_accuracy", read_real, offsetof(struct settings, best_accuracy), -1, 2},
     {"resume", "samples", read_text, offsetof(struct settings, samples)},
+    {"resume", "adaptive", read_adaptive, offsetof(struct settings, train.adaptive)},
 };
 enum { N_RESUMED = sizeof resumed / sizeof *resumed };
 
@@ -363,14 +429,6 @@ static const struct key *find_key(const struct recipe *recipe, const char *secti
     return key || !recipe->resumed ? key : find_among(resumed, N_RESUMED, section, name);
 }
 
-static bool is_section(const char *name)
-{
-    for (int i = 0; i < N_KEYS; i++)
-        if (strcmp(keys[i].section, name) == 0)
-            return true;
-    return false;
-}
-
 /* --- reading --- */
 
 static int add_option(struct settings *s, const struct recipe *recipe,
@@ -383,15 +441,41 @@ static int add_option(struct settings *s, const struct recipe *recipe,
     return CODE_DONE;
 }
 
+/* With what the key could have been: one of the section, or a section. */
+static int refuse_key(const struct recipe *recipe, const struct recipe_entry *entry,
+                      struct failure *failure)
+{
+    qn_nearest key = {.text = entry->key}, section = {.text = entry->section};
+    char hint[QN_NEAREST_BYTES];
+    bool known = false;
+    for (int i = 0; i < N_KEYS; i++) {
+        if (i == 0 || strcmp(keys[i].section, keys[i - 1].section) != 0)
+            qn_nearest_offer(&section, keys[i].section);
+        if (strcmp(keys[i].section, entry->section) != 0)
+            continue;
+        known = true;
+        qn_nearest_offer(&key, keys[i].name);
+    }
+    return recipe_refuse(recipe, entry, failure, "unknown %s%s", known ? "key" : "section",
+                         qn_nearest_hint(known ? &key : &section, hint));
+}
+
+/* What the key takes: one of its words, or a number in its range. */
 static int refuse_value(const struct key *key, const struct recipe *recipe,
                         const struct recipe_entry *entry, const char *reason,
                         struct failure *failure)
 {
-    char words[128] = "";
+    char range[128] = "";
     for (int i = 0; key->words && key->words[i]; i++)
-        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", i ? ", " : ": ",
+        snprintf(range + strlen(range), sizeof range - strlen(range), "%s%s", i ? ", " : ": ",
                  key->words[i]);
-    return recipe_refuse(recipe, entry, failure, "'%s' %s%s", entry->value, reason, words);
+    if (key->most > 0 && key->read != read_batches)
+        snprintf(range, sizeof range,
+                 key->read == read_positive                           ? "; above %.15g, below %.15g"
+                 : key->read == read_real || key->read == read_warmup ? "; from %.15g, below %.15g"
+                                                                      : "; from %.15g to %.15g",
+                 key->least, key->most);
+    return recipe_refuse(recipe, entry, failure, "'%s' %s%s", entry->value, reason, range);
 }
 
 static int read_entry(struct settings *s, const struct recipe *recipe,
@@ -401,8 +485,7 @@ static int read_entry(struct settings *s, const struct recipe *recipe,
     if (!key && strcmp(entry->section, "model") == 0)
         return add_option(s, recipe, entry, failure);
     if (!key)
-        return recipe_refuse(recipe, entry, failure,
-                             is_section(entry->section) ? "unknown key" : "unknown section");
+        return refuse_key(recipe, entry, failure);
     const char *reason = key->read(key, entry->value, (char *)s + key->offset);
     return reason ? refuse_value(key, recipe, entry, reason, failure) : CODE_DONE;
 }
@@ -468,6 +551,25 @@ static int check_idx(const struct data_settings *data, const struct recipe *reci
     return need(recipe, !data->test_images || data->images, "data.images: missing", failure);
 }
 
+/* Micro-steps are compared with whole cycles. */
+static int check_adaptive(const struct settings *s, const struct recipe *recipe,
+                          struct failure *failure)
+{
+    const qn_adaptive_batch *batch = &s->train.adaptive.batch;
+    const bool adaptive = s->train.batches.count == 0;
+    TRY(need(recipe, adaptive || (!batch->least && !batch->most),
+             "train.batch_min, train.batch_max: go with train.batch = adaptive", failure));
+    TRY(need(recipe, !adaptive || (batch->least && batch->most >= batch->least),
+             "train.batch: adaptive needs train.batch_min and a train.batch_max not below it",
+             failure));
+    TRY(need(recipe, !adaptive || s->train.steps,
+             "train.batch: adaptive needs train.steps: nobody knows how many updates epochs take",
+             failure));
+    return need(recipe, !adaptive || s->memory.micro_batch <= batch->least / 2,
+                "memory.micro_batch: an adaptive batch needs at most half of train.batch_min",
+                failure);
+}
+
 static int check_whole(const struct settings *s, const struct recipe *recipe,
                        struct failure *failure)
 {
@@ -479,6 +581,7 @@ static int check_whole(const struct settings *s, const struct recipe *recipe,
                                   : check_idx(data, recipe, failure));
     TRY(need(recipe, s->train.epochs || s->train.steps,
              "train.epochs: missing, and train.steps too", failure));
+    TRY(check_adaptive(s, recipe, failure));
     return need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,
                 "train.nesterov: needs train.momentum", failure);
 }
@@ -488,14 +591,13 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
     *s = (struct settings){
         .train = {.seed = 1,
                   .eval_every = {1, true},
-                  .schedule = {.lr = 1e-3, .end = -1, .warmup = -1, .factor = 0.1, .every = 1000}},
+                  .batches = {1, {{0, 64}}},
+                  .schedule = {.lr = 1e-3}},
         .memory = {.storage = QN_F32},
         .best_accuracy = -1,
     };
     for (int i = 0; i < recipe->count; i++)
         TRY(read_entry(s, recipe, &recipe->entries[i], failure));
-    if (!s->train.batch && !s->train.batches.count)
-        s->train.batch = 64;
     return check_whole(s, recipe, failure);
 }
 
@@ -521,56 +623,38 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
     return recipe_put(recipe, section, dot + 1, value, option, failure);
 }
 
+static void print_lines(FILE *out, const char *text)
+{
+    while (text && *text) {
+        int length = (int)strcspn(text, "\n");
+        fprintf(out, "    %.*s\n", length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
 void settings_help(FILE *out)
 {
     const char *section = "";
     for (int i = 0; i < N_KEYS; i++) {
         if (strcmp(keys[i].section, section) != 0)
             fprintf(out, "  [%s]\n", section = keys[i].section);
-        fprintf(out, "    %-15s %s\n", keys[i].name, keys[i].help);
+        char names[160] = "";
+        if (keys[i].read == read_optimizer)
+            add_optimizers(names, sizeof names);
+        fprintf(out, "    %-15s %s%s\n", keys[i].name, keys[i].help, names);
+    }
+    for (int i = 0; qn_model_name(i); i++) {
+        fprintf(out, "  [model] with name = %s\n", qn_model_name(i));
+        print_lines(out, qn_model_help(qn_model_name(i)));
     }
 }
 
 /* --- what follows from them --- */
 
-int64_t settings_batch(const struct train_settings *train, int64_t update)
-{
-    if (train->batch)
-        return train->batch;
-    int i = train->batches.count - 1;
-    while (i > 0 && train->batches.step[i].update > update)
-        i--;
-    return train->batches.step[i].batch;
-}
-
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch)
 {
-    if (train->steps)
-        return train->steps;
-    int64_t left = train->epochs * samples_per_epoch, update = 0;
-    for (int i = 0; i + 1 < train->batches.count; i++) {
-        const struct batch_step *step = &train->batches.step[i];
-        int64_t length = step[1].update - step->update, whole = left / step->batch;
-        if (whole < length)
-            return update + whole + (left % step->batch != 0);
-        left -= length * step->batch;
-        update += length;
-    }
-    int64_t batch = settings_batch(train, update);
-    return update + left / batch + (left % batch != 0);
-}
-
-/* Adds a size that is not there yet; the largest stays first. */
-static void add_size(int64_t *sizes, int64_t size)
-{
-    int i = 0;
-    while (sizes[i] && sizes[i] != size)
-        i++;
-    sizes[i] = size;
-    if (size > sizes[0]) {
-        sizes[i] = sizes[0];
-        sizes[0] = size;
-    }
+    return train->steps ? train->steps
+                        : qn_schedule_updates(&train->batches, train->epochs * samples_per_epoch);
 }
 
 qn_plan_params settings_plan(const struct settings *s)
@@ -586,9 +670,11 @@ qn_plan_params settings_plan(const struct settings *s)
         .early_updates = s->memory.early_updates && s->train.clip == 0,
         .park = s->memory.park,
     };
-    if (s->train.batch)
-        params.batch[0] = s->train.batch;
-    for (int i = 0; !s->train.batch && i < s->train.batches.count; i++)
-        add_size(params.batch, s->train.batches.step[i].batch);
+    if (s->train.batches.count)
+        qn_schedule_sizes(&s->train.batches, params.batch);
+    else
+        qn_adaptive_sizes(&s->train.adaptive.batch, params.batch);
+    if (!s->train.batches.count && !params.micro_batch)
+        params.micro_batch = s->train.adaptive.batch.least / 2;
     return params;
 }

@@ -6,10 +6,11 @@
 #define QUERN_TOOL_SETTINGS_H
 
 #include "recipe.h"
-#include "schedule.h"
 
+#include <inttypes.h>
 #include <quern/model.h>
 #include <quern/plan.h>
+#include <quern/schedule.h>
 #include <quern/train.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,31 +40,31 @@ struct data_settings {
     int64_t classes;  /* 0: as the data says */
 };
 
-/* The effective batch from an update on. */
-struct batch_step {
-    int64_t update, batch;
-};
-
-struct batch_steps {
-    int count;
-    struct batch_step step[QN_MAX_BATCH_SIZES];
-};
-
 /* How often something is done. */
 struct interval {
     int64_t count; /* 0: never */
     bool epochs;   /* else updates */
 };
 
+/* A batch that follows the noise of the gradient, and the norms of an update that it has not been
+ * told of; without samples: there are none. */
+struct adaptive {
+    qn_adaptive_batch batch;
+    qn_gradient_norms kept;
+};
+/* How a checkpoint keeps it: the batch, updates measured, signal, noise; then the norms. */
+#define ADAPTIVE_PRINT "%" PRId64 " %" PRId64 " %.17g %.17g  %" PRId64 " %" PRId64 " %.17g %.17g"
+#define ADAPTIVE_SCAN "%" SCNd64 " %" SCNd64 " %lf %lf %" SCNd64 " %" SCNd64 " %lf %lf"
+
 struct train_settings {
-    int64_t batch; /* 0: as `batches` says */
-    struct batch_steps batches;
+    qn_batch_schedule batches; /* without steps: as `adaptive` says */
+    struct adaptive adaptive;
     int64_t steps, epochs; /* one of them is above 0 */
     int64_t seed;
     qn_optimizer optimizer;
     double weight_decay, clip;
-    struct schedule schedule; /* its `total` is not in the recipe */
-    int64_t save_every;       /* updates; 0: at the ends of epochs alone */
+    qn_lr_schedule schedule; /* its `total` is not in the recipe */
+    int64_t save_every;      /* updates; 0: at the ends of epochs alone */
     struct interval eval_every;
 };
 
@@ -106,11 +107,10 @@ int settings_read(struct settings *settings, const struct recipe *recipe, struct
 int settings_override(struct recipe *recipe, const char *name, const char *value,
                       const char *option, struct failure *failure);
 
-/* All keys with their meanings, for people. */
+/* All keys with their meanings, those of the models too, for people. */
 void settings_help(FILE *out);
 
-/* The effective batch of an update; the number of updates. */
-int64_t settings_batch(const struct train_settings *train, int64_t update);
+/* The number of updates. */
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);
 
 /* The parameters of the plan. */

@@ -6,7 +6,9 @@
 #define QUERN_TOOL_SHIPPED_H
 
 struct shipped_recipe {
-    const char *name, *text;
+    const char *name;
+    const char *summary; /* the first line, a comment */
+    const char *text;
 };
 
 /* Ended by an entry without a name. */

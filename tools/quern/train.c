@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "signals.h"
 #include "training.h"
 #include "tuning.h"
 
@@ -9,6 +10,8 @@ static int make_plan(struct session *s, struct metrics *metrics, const char *pat
 {
     const qn_plan_params params = settings_plan(&s->settings);
     int code = tuning_plan(s, &params, s->settings.memory.tune);
+    if (!code)
+        code = tuning_probe(s, &params, s->settings.memory.tune);
     if (code && code != CODE_NO_PLAN)
         return code;
     TRY(metrics_open(metrics, path, false, s->failure));
@@ -23,6 +26,7 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(session_recipe(s, a->operand, a));
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
+    TRY(session_fits(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
     if (!s->quiet)
@@ -43,7 +47,7 @@ static int run(const struct arguments *a, struct failure *failure)
                                 .profile = a->value[OPTION_PROFILE],
                                 .metrics = {.descriptor = -1},
                                 .lock = -1};
-    training_catch_signals();
+    signals_catch();
     int code = train(session, &training, a);
     training_close(&training);
     session_close(session);
@@ -56,18 +60,16 @@ const struct command command_train = {
     "RECIPE",
     "trains a model inside a number of bytes of device memory",
     "Trains the model of a recipe: the name of one that ships, or an INI file. Before the first\n"
-    "kernel runs, a plan is made whose device memory fits the budget (--budget, else the "
-    "recipe's,\n"
-    "else three quarters of the device's), and printed. SIGINT and SIGTERM end the training after\n"
-    "the update under way; with --out it is saved and `quern resume` goes on as if nothing had\n"
-    "happened.\n\n"
-    "--budget-file names a file with a size in it, which is read again before every update: when "
-    "it\n"
-    "changes, a new plan is made and the same training goes on with it. What no plan fits is a\n"
-    "warning.\n\n"
-    "--metrics writes first {\"plan\": {...}}, then an object for each update with step, loss, "
-    "lr,\n"
-    "grad_norm, samples and seconds, last {\"summary\": {...}}.",
+    "kernel runs, a plan is made whose memory fits the budget (--budget, else the recipe's, else\n"
+    "three quarters of the device's memory), and printed. SIGINT and SIGTERM end the training\n"
+    "after the update under way, with status 130 or 143; with --out it is saved first, and then\n"
+    "`quern resume` goes on as if nothing had happened.\n\n"
+    "--budget-file names a file with a size in it, read again before every update: when it\n"
+    "changes, the same training goes on with a new plan. What no plan fits is a warning, and\n"
+    "while the file is empty the old plan goes on.\n\n"
+    "--metrics writes first {\"plan\": {...}}, then an object for each update with step, loss,\n"
+    "lr, grad_norm, samples and seconds, {\"evaluation\": {...}} for each evaluation with\n"
+    "updates, epoch and what it found, last {\"summary\": {...}}.",
     true,
     run,
     {OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE,

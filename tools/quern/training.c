@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
+#include "batches.h"
+#include "line.h"
 #include "note.h"
 #include "profile.h"
+#include "signals.h"
 #include "value.h"
+#include "waiting.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +20,8 @@ struct loop {
     const struct training *training;
     struct session *session;
     const struct train_settings *recipe;
-    struct schedule schedule;
+    qn_lr_schedule schedule;
+    struct batches batches;
     struct progress progress;
     qn_loader *loader;
     int64_t samples_per_epoch;
@@ -26,28 +30,11 @@ struct loop {
     int64_t recorded;             /* samples of all updates whose metrics arrived */
     int64_t overflows;            /* updates without effect: their gradient was not finite */
     double mark;                  /* end of the last step, or of what came after it */
-    double spent;                 /* seconds of the update whose metrics are under way */
+    double spent;                 /* seconds since the last metrics arrived, or training began */
     int64_t saved;                /* update of the newest checkpoint; below 0: none */
     double best;                  /* accuracy; below 0: none */
     struct evaluation evaluation; /* the newest */
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-void training_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 int training_check_out(const char *out, struct failure *failure)
 {
@@ -86,8 +73,8 @@ void training_announce(const struct session *s)
 {
     char size[SIZE_TEXT_BYTES];
     char *plan = qn_plan_text(s->plan);
-    printf("recipe: %s\n", s->recipe.name);
-    printf("device: %s\n", qn_device_facts(s->device)->name);
+    line_print(stdout, "recipe: %s", s->recipe.name);
+    line_print(stdout, "device: %s", qn_device_facts(s->device)->name);
     printf("budget: %s (%s)\n", size_text(qn_plan_facts(s->plan)->budget_bytes, size),
            session_budget_origin(s));
     printf("%s", plan ? plan : "");
@@ -97,22 +84,27 @@ void training_announce(const struct session *s)
 
 /* --- one update --- */
 
-/* Passes on the metrics of an update that has just finished. */
-static int record(struct loop *l, const qn_metrics *metrics)
-{
-    if (!metrics->valid)
-        return CODE_DONE;
-    l->recorded += metrics->samples;
-    l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
-    progress_update(&l->progress, metrics, l->recorded, l->spent);
-    return metrics_update(&l->training->metrics, metrics, l->spent, l->session->failure);
-}
-
 static double lap(struct loop *l)
 {
     double before = l->mark;
     l->mark = clock_now();
     return l->mark - before;
+}
+
+/* Passes on the metrics of an update that has just finished. Nothing has after the first step,
+ * which only enqueued. */
+static int record(struct loop *l, const qn_metrics *metrics)
+{
+    l->spent += lap(l);
+    if (!metrics->valid)
+        return CODE_DONE;
+    const double seconds = l->spent;
+    l->spent = 0;
+    l->recorded += metrics->samples;
+    l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
+    progress_update(&l->progress, metrics, l->recorded, seconds);
+    return metrics_update(&l->training->metrics, metrics, seconds,
+                          l->batches.scale[metrics->update % 2], l->session->failure);
 }
 
 /* Runs the update to the end, step by step, and writes their trace. */
@@ -137,23 +129,23 @@ static bool trace_is_due(const struct loop *l)
 static int step(struct loop *l)
 {
     struct failure *failure = l->session->failure;
-    struct rows rows = {.facts = qn_dataset_describe(l->session->data.train)};
+    qn_batch batch;
     qn_metrics previous = {0};
-    int64_t samples = settings_batch(l->recipe, l->update);
-    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &rows.batch));
+    int64_t samples = batches_next(&l->batches, l->update);
+    TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
     const qn_cycle cycle = {.samples = samples,
-                            .lr = schedule_lr(&l->schedule, l->update),
-                            .fetch = data_fetch,
-                            .user = &rows};
+                            .lr = qn_schedule_lr(&l->schedule, l->update),
+                            .fetch = qn_batch_fetch,
+                            .user = &batch,
+                            .measure_noise = batches_adapt(&l->batches)};
     if (trace_is_due(l))
         TRY(trace(l, &cycle, &previous));
     else
         TRY_LIBRARY(failure, NULL, qn_trainer_step(l->session->trainer, &cycle, &previous));
     l->update++;
     l->position += samples;
-    TRY(record(l, &previous));
-    l->spent = lap(l);
-    return CODE_DONE;
+    batches_learn(&l->batches, &previous);
+    return record(l, &previous);
 }
 
 /* Waits until the device is idle. */
@@ -161,7 +153,7 @@ static int settle(struct loop *l)
 {
     qn_metrics last = {0};
     TRY_LIBRARY(l->session->failure, NULL, qn_trainer_finish(l->session->trainer, &last));
-    l->spent += lap(l);
+    batches_keep(&l->batches, &last);
     return record(l, &last);
 }
 
@@ -171,8 +163,12 @@ static int settle(struct loop *l)
 static int take_budget(struct loop *l, int64_t bytes)
 {
     struct session *s = l->session;
+    struct waiting waiting;
+    session_warn_budget(s, bytes, qn_device_facts(s->device));
     failure_clear(s->failure);
+    waiting_begin(&waiting, s->quiet ? NULL : "planning ...");
     const qn_status status = qn_trainer_set_budget(s->trainer, bytes);
+    waiting_end(&waiting);
     if (status == QN_ERR_BUDGET || status == QN_ERR_MEMORY) {
         say("warning: %s: %s; the old plan goes on", s->budget_file.path, s->failure->logged);
         return CODE_DONE;
@@ -193,13 +189,12 @@ static int take_budget(struct loop *l, int64_t bytes)
 static int follow_budget(struct loop *l)
 {
     struct budget_file *file = &l->session->budget_file;
-    const char *reason;
-    int64_t bytes;
-    if (!budget_file_changed(file, &bytes, &reason))
+    int64_t bytes = 0;
+    if (!budget_file_changed(file, &bytes))
         return CODE_DONE;
-    if (!reason)
+    if (!*file->why)
         return take_budget(l, bytes);
-    say("warning: %s: '%s' %s; the old plan goes on", file->path, file->text, reason);
+    say("warning: %s: %s; the old plan goes on", file->path, file->why);
     return CODE_DONE;
 }
 
@@ -207,7 +202,7 @@ static int follow_budget(struct loop *l)
 
 static bool is_epoch_end(const struct loop *l)
 {
-    int64_t before = l->position - settings_batch(l->recipe, l->update - 1);
+    int64_t before = l->position - l->batches.now;
     return l->position / l->samples_per_epoch != before / l->samples_per_epoch;
 }
 
@@ -233,9 +228,14 @@ static bool saving_is_due(const struct loop *l)
 static int measure(struct loop *l)
 {
     lap(l);
-    TRY(evaluate(l->session, &l->evaluation));
-    progress_evaluation(&l->progress, l->update, l->position, &l->evaluation, lap(l));
-    return CODE_DONE;
+    TRY(evaluate(l->session, &l->evaluation, NULL));
+    const struct moment moment = {
+        .update = l->update,
+        .epoch = (double)l->position / (double)l->samples_per_epoch,
+        .seconds = lap(l),
+    };
+    progress_evaluation(&l->progress, &moment, &l->evaluation);
+    return metrics_evaluation(&l->training->metrics, &moment, &l->evaluation, l->session->failure);
 }
 
 /* The folder that was meant by a dataset's name alone. */
@@ -264,11 +264,16 @@ static int keep_data(struct session *s)
 /* The recipe as it stands in a checkpoint. */
 static char *note(struct loop *l)
 {
-    char best[32];
+    struct recipe *recipe = &l->session->recipe;
+    char best[32], adaptive[BATCHES_TEXT_BYTES];
     snprintf(best, sizeof best, "%.17g", l->best);
-    if (recipe_put(&l->session->recipe, "resume", "best_accuracy", best, "", l->session->failure))
+    if (recipe_put(recipe, "resume", "best_accuracy", best, "", l->session->failure))
         return NULL;
-    return note_text(&l->session->recipe);
+    if (batches_adapt(&l->batches) &&
+        recipe_put(recipe, "resume", "adaptive", batches_text(&l->batches, adaptive), "",
+                   l->session->failure))
+        return NULL;
+    return note_text(recipe);
 }
 
 static int save(struct loop *l, bool best)
@@ -337,7 +342,7 @@ static int run(struct loop *l)
     if (l->training->out && l->saved < 0)
         TRY(save(l, false));
     lap(l);
-    while (!stopped && l->update < l->schedule.total) {
+    while (!signals_received() && l->update < l->schedule.total) {
         TRY(follow_budget(l));
         TRY(step(l));
         TRY(look_after(l));
@@ -349,7 +354,8 @@ static int run(struct loop *l)
     if (whole && l->session->data.test && !l->evaluation.samples)
         TRY(measure(l));
     report(l, whole);
-    return metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole);
+    TRY(metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole));
+    return whole ? CODE_DONE : signals_code(l->session->failure);
 }
 
 int training_run(struct training *training)
@@ -372,6 +378,7 @@ int training_run(struct training *training)
         .saved = training->saved ? qn_trainer_updates(s->trainer) : -1,
         .best = s->settings.best_accuracy,
     };
+    loop.batches = batches_open(loop.recipe);
     loop.schedule.total = settings_total(&s->settings.train, samples);
     loop.progress = (struct progress){.quiet = s->quiet,
                                       .terminal = isatty(STDOUT_FILENO) == 1,

@@ -19,9 +19,6 @@ struct training {
     int lock;            /* descriptor that keeps others out of `out`; -1 */
 };
 
-/* From now on SIGINT and SIGTERM end the training after the update under way; a second one ends the
- * program. */
-void training_catch_signals(void);
 /* A folder that holds a training already is not mixed with another one. NULL: none is named. */
 int training_check_out(const char *out, struct failure *failure);
 /* Keeps other trainings out of `out`, and leaves it alone if it has become theirs. */
@@ -31,7 +28,7 @@ void training_close(struct training *training);
 /* Prints the device, the budget and the plan. */
 void training_announce(const struct session *session);
 /* Takes the lock if that is still to be done, trains, evaluates and saves until the recipe's end or
- * a signal; writes the summary. */
+ * until a signal was caught, after which the update under way is finished; writes the summary. */
 int training_run(struct training *training);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "signals.h"
 #include "tuning.h"
 #include "value.h"
 
@@ -9,18 +10,29 @@
 /* A search that took other kernels may lead to another plan, with kernels of its own. */
 enum { ROUNDS = 4 };
 
-static int search(struct session *s, double seconds, bool all)
+static int search(struct session *s, const struct tuning_limits *limits, struct tuning_sum *sum)
 {
     const qn_plan_params params = settings_plan(&s->settings);
-    int timed = 1, total = 0;
-    for (int round = 0; round < ROUNDS && timed; round++) {
+    for (int round = 0; round < ROUNDS && sum->last; round++) {
         qn_plan_destroy(&s->plan);
         TRY(tuning_plan(s, &params, TUNE_STORED));
-        TRY(tuning_search(s, seconds, all, &timed));
-        total += timed;
+        TRY(tuning_search(s, limits, sum));
     }
-    printf("%d kernels timed; the outcome is used from now on\n", total);
     return CODE_DONE;
+}
+
+/* Also after a signal: what was found until then is kept. */
+static int search_and_tell(struct session *s, double seconds)
+{
+    const struct tuning_limits limits = {.search = seconds, .all = true};
+    struct tuning_sum sum = {.last = 1};
+    const int code = search(s, &limits, &sum);
+    if (code == CODE_DONE || signals_received())
+        printf(
+            "%d kernels timed: compiled in %.1f s, timed in %.1f s; the outcome is used from now "
+            "on\n",
+            sum.kernels, sum.compiled, sum.timed);
+    return code;
 }
 
 static int tune(struct session *s, const struct arguments *a)
@@ -36,7 +48,7 @@ static int tune(struct session *s, const struct arguments *a)
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(session_device(s, a));
-    return search(s, seconds, true);
+    return search_and_tell(s, seconds);
 }
 
 static int run(const struct arguments *a, struct failure *failure)
@@ -45,6 +57,7 @@ static int run(const struct arguments *a, struct failure *failure)
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
+    signals_catch();
     int code = tune(session, a);
     session_close(session);
     free(session);
@@ -58,7 +71,8 @@ const struct command command_tune = {
     "Times every kernel variant that can run, at the sizes of the recipe, among those that "
     "compute\n"
     "the right numbers on this device, and keeps the outcome in the cache folder for quern train.\n"
-    "It takes a minute or several; quern train itself takes a few seconds for the likely ones\n"
+    "It takes a minute or several; SIGINT ends it, and what was found is kept. quern train itself\n"
+    "takes some seconds for the likely ones\n"
     "(--tune quick). Kernels decide the last bits of a training: a resumed one keeps those that "
     "it\n"
     "began with.",

@@ -2,11 +2,14 @@
 #include "value.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+static const char blank[] = " \t\r\n";
 
 const char *value_count(const char *text, int64_t least, int64_t most, int64_t *value)
 {
@@ -26,6 +29,7 @@ const char *value_count(const char *text, int64_t least, int64_t most, int64_t *
 const char *value_real(const char *text, double *value)
 {
     char *end;
+    errno = 0;
     double number = strtod(text, &end);
     if (!*text || *end || !isfinite(number))
         return "is not a number";
@@ -33,25 +37,53 @@ const char *value_real(const char *text, double *value)
     return NULL;
 }
 
+/* Whether `length` characters are the word, in any case. */
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && strncasecmp(text, word, length) == 0;
+}
+
 const char *value_size(const char *text, int64_t *value)
 {
     static const struct {
-        const char *unit;
+        const char *unit, *shorter;
         double bytes;
-    } units[] = {{"", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    } units[] = {{"", "", 1}, {"KiB", "K", 0x1p10}, {"MiB", "M", 0x1p20}, {"GiB", "G", 0x1p30}};
     char *end;
     double number = strtod(text, &end), bytes = NAN;
-    end += end != text && *end == ' ';
-    for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++)
-        if (strcmp(end, units[i].unit) == 0)
+    const size_t blanks = strspn(end, blank), unit = strcspn(end + blanks, blank);
+    const bool whole = end != text && !end[blanks + unit + strspn(end + blanks + unit, blank)];
+    for (size_t i = 0; whole && i < sizeof units / sizeof *units; i++)
+        if (is_word(end + blanks, unit, units[i].unit) ||
+            is_word(end + blanks, unit, units[i].shorter))
             bytes = number * units[i].bytes;
     if (!isfinite(bytes))
-        return "is not a size: bytes, or a number with KiB, MiB or GiB";
+        return "is not a size: " VALUE_SIZE_FORM;
     if (bytes < 1)
         return "is no size above nothing";
     if (bytes >= 0x1p62)
         return "is too large";
     *value = (int64_t)bytes;
+    return NULL;
+}
+
+/* The magnitudes that f32 has, besides 0: devices may take what is smaller for 0. */
+#define SINGLES "outside the range of f32, 1.2e-38 to 3.4e38"
+
+static bool is_single(double number)
+{
+    return number == 0 || (fabs(number) >= (double)FLT_MIN && fabs(number) <= (double)FLT_MAX);
+}
+
+const char *value_single(const char *text, double *value)
+{
+    double number;
+    const char *reason = value_real(text, &number);
+    if (reason)
+        return reason;
+    if (errno == ERANGE || !is_single(number))
+        return "is " SINGLES;
+    *value = number;
     return NULL;
 }
 
@@ -82,9 +114,12 @@ const char *value_reals(const char *text, float *values, int capacity, int *coun
     int n = 0;
     for (const char *at = text;; at++) {
         char *end;
+        errno = 0;
         double number = strtod(at, &end);
         if (end == at || !isfinite(number))
             return "is not a list of numbers separated by commas";
+        if (errno == ERANGE || !is_single(number))
+            return "has a number " SINGLES;
         if (n == capacity || n == (int)(sizeof read / sizeof *read))
             return "has too many numbers";
         read[n++] = (float)number;

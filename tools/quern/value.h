@@ -14,14 +14,17 @@
 const char *value_count(const char *text, int64_t least, int64_t most, int64_t *value);
 /* A finite number. */
 const char *value_real(const char *text, double *value);
-/* Bytes: a number above 0, alone or with KiB, MiB or GiB ("1.5GiB"); parts of a byte are cut off.
- */
+/* The same, which is 0 or keeps its magnitude as an f32 of full precision. */
+const char *value_single(const char *text, double *value);
+/* Bytes: a number above 0, alone or with KiB, MiB or GiB, of which K, M and G are short forms, in
+ * any case and behind blanks or none ("1.5GiB", "16 mib", "16M"); parts of a byte are cut off. */
+#define VALUE_SIZE_FORM "bytes, or a number with KiB, MiB, GiB, K, M or G"
 const char *value_size(const char *text, int64_t *value);
 /* yes, true, on, 1; no, false, off, 0. */
 const char *value_switch(const char *text, bool *value);
 /* One of `words`, a list ended by NULL; gives its index. */
 const char *value_word(const char *text, const char *const *words, int *value);
-/* Numbers separated by commas, at most `capacity`. */
+/* Numbers separated by commas, at most `capacity`, each as of value_single. */
 const char *value_reals(const char *text, float *values, int capacity, int *count);
 
 /* Bytes for people, such as "31.5 MiB". */

@@ -178,6 +178,19 @@ static const double far_k[] = {1, 0.5, 1,  -1, 0.25, 1,   -0.5, 0.5,  /**/
                                1, -1,  2,  1,  0.5,  -1,  0.75, 0.25, /**/
                                1, 0,   -1, 2,  -0.5, 0.5, 1,    -1};
 
+/* Queries and keys of norm 4e4: of such scores f32 has the last digits wrong by more than an
+ * exponential can take, so that forward and backward must have the same. One key of each query
+ * counts; a value of one number makes its gradient 0 exactly. */
+#define VAST(b, t)                                                                                 \
+    {                                                                                              \
+        .rank = 3, .dim = {b, t, 16}, .fill = QN_FILL_NORMAL, .a = 1e4                             \
+    }
+static const double single[2 * 9 * 16] = {
+    [0] = 1,     [17] = -1,   [34] = 0.5, [51] = 2,  [68] = -1,  [85] = 1,
+    [102] = 0.5, [119] = -2,  [136] = 1,  [153] = 1, [170] = -1, [187] = 2,
+    [204] = 1,   [221] = 0.5, [238] = -1, [255] = 1, [256] = 1,  [273] = -2};
+static const double most[] = {9, 6};
+
 /* Panels are 8 to 32 lanes wide, and work-groups take up to 128; tiles have 16 to 64 rows. */
 static const struct qn_check_case cases[] = {
     {"one token", PACKED(2, 1, 24), .attr = &one},
@@ -217,6 +230,11 @@ static const struct qn_check_case cases[] = {
       TOKENS(1, 3, 8),
       NONE},
      .attr = &gentle},
+    {"vast scores and lengths",
+     {VAST(2, 7), VAST(2, 9), {.rank = 3, .dim = {2, 9, 16}, .values = single}, LENGTHS(2, most)},
+     .attr = &one,
+     .small = true,
+     .f32_only = true},
     {"dropout", SEPARATE(2, 6, 16, 7, 16), .attr = &dropped, .small = true, .f32_only = true},
     {"dropout of several tiles", SEPARATE(1, 33, 16, 65, 16), .attr = &dropped},
     {"dropout of grouped causal heads", PACKED(2, 65, 64), .attr = &dropped_causal},

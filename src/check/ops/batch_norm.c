@@ -104,9 +104,9 @@ static void reference(const struct qn_reference *r)
     {                                                                                              \
         .role = QN_ROLE_PARAMETER, .rank = 1, .dim = {(count)}, .fill = QN_FILL_POSITIVE           \
     }
-/* Two heaps of numbers with a gap around their mean, however the groups divide them; weights that
- * turn them over or not, and biases that move the gap a little or far away: the ReLU's kink never
- * comes near a number, and each of the three decides what is on which side of it. */
+/* Two clusters of values with a gap around their mean, in every group. Weights of either sign and
+ * biases, small and large, keep the ReLU's kink inside the gap or beyond both clusters, so that no
+ * value is near the kink; values, weights and biases all decide on which side one lies. */
 #define HEAPS13 1.2, -0.9, -1.4, 1, 0.8, -1.1, 1.3, -1.2, -0.8, 1.4, -1, 0.9, -1.3
 #define HEAPS65 HEAPS13, HEAPS13, HEAPS13, HEAPS13, HEAPS13
 #define HEAPS325 HEAPS65, HEAPS65, HEAPS65, HEAPS65, HEAPS65
@@ -117,7 +117,8 @@ static const double heaps[] = {HEAPS1625, HEAPS1625, HEAPS1625};
         .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__},          \
         .values = heaps                                                                            \
     }
-/* So far from 0 that the squares lose digits unless something near the mean is taken off first. */
+/* Values so far from 0 that their squares lose digits, unless a value near the mean is subtracted
+ * first. */
 #define FAR13 65.25, 63.125, 62.5, 65, 64.75, 63, 65.25, 62.75, 63.25, 65.5, 63, 64.875, 62.625
 #define FAR65 FAR13, FAR13, FAR13, FAR13, FAR13
 #define FAR325 FAR65, FAR65, FAR65, FAR65, FAR65

@@ -152,7 +152,7 @@ static const struct qn_check_case cases[] = {
 static const struct qn_check_case refused[] = {
     {"no step", .in = ONE(X(2, 3)), .attr = STEPS(0, {0, 0, 0, 0})},
     {"too many steps", .in = ONE(X(2, 3)), .attr = STEPS(9, {QN_CHAIN_RELU, 0, 0, 0})},
-    {"no such operation", .in = ONE(X(2, 3)), .attr = STEPS(1, {10, 0, 0, 0})},
+    {"no such operation", .in = ONE(X(2, 3)), .attr = STEPS(1, {QN_CHAIN_OPERATIONS, 0, 0, 0})},
     {"a later step", .in = ONE(X(2, 3)), .attr = STEPS(1, {QN_CHAIN_RELU, S(0), 0, 0})},
     {"an input that is not there", .in = ONE(X(2, 3)), .attr = STEPS(1, {QN_CHAIN_ADD, 0, 1, 0})},
     {"no bias", .in = ONE(X(2, 3)), .attr = BIAS_RELU},

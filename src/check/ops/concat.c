@@ -6,7 +6,7 @@
 extern const struct qn_op qn_op_concat;
 extern const struct qn_check_op qn_check_concat;
 
-/* Copies the blocks of the tensors by turns, which is how they lie in the result. */
+/* Copies one block of each tensor in turn: that is their order in the result. */
 static void reference(const struct qn_reference *r)
 {
     const struct qn_concat_attr *attr = r->call->attr;

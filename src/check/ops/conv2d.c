@@ -17,7 +17,8 @@ static void meet(const struct qn_conv2d_attr *a, int axis, int64_t at, int64_t s
         ;
 }
 
-/* Channel c of the group that makes channel o, of image n: where that is, in one of two images. */
+/* The plane of image n that is input channel c of the channel group of output channel o; the
+ * channels may be divided between two images. */
 static const double *channel_at(const struct qn_reference *r, int64_t n, int64_t o, int64_t c)
 {
     const struct qn_conv2d_attr *a = r->call->attr;
@@ -59,7 +60,7 @@ static void reference(const struct qn_reference *r)
                 r->out[0][(n * y[1] + o) * y[2] * y[3] + i] = element(r, n, o, i / y[3], i % y[3]);
 }
 
-/* How many places the dilated kernel has in the padded image, counted. */
+/* Counts the places that the dilated kernel has along one side of the padded image. */
 static int64_t places(const struct qn_conv2d_attr *a, int axis, int64_t size, int64_t taps)
 {
     int64_t count = 0;

@@ -20,7 +20,7 @@ static double by_tanh(double x)
     return x / (1 + exp(-2 * z));
 }
 
-/* At -inf what the functions tend to. */
+/* At -inf their limit, 0, where the formulas give NaN. */
 static void reference(const struct qn_reference *r)
 {
     const struct qn_gelu_attr *attr = r->call->attr;
@@ -33,7 +33,7 @@ static void reference(const struct qn_reference *r)
     }
 }
 
-/* Where it is flat, or a half. */
+/* The slope where x is 0, infinite or huge: 1/2 at 0, else 0 on the left and 1 on the right. */
 static void gradient(const struct qn_reference *r, const double *dout, double *din)
 {
     int64_t count = qn_operand_count(&r->call->in[0]);
@@ -50,7 +50,8 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
 static const struct qn_gelu_attr precise = {QN_GELU_EXACT}, tanh_form = {QN_GELU_TANH},
                                  unknown = {2};
 
-/* In vectors of any width, and in the tail behind them. */
+/* Repeated, so that each value stands in a vector of any width and in the tail behind the last one.
+ */
 #define SPECIALS 0, -0.0, INFINITY, -INFINITY, 3e38, -3e38, 40
 static const double specials[] = {SPECIALS, SPECIALS, SPECIALS};
 
@@ -60,8 +61,8 @@ static const double specials[] = {SPECIALS, SPECIALS, SPECIALS};
         .a = (from), .b = (to)                                                                     \
     }
 
-/* The last vector is full, has a few elements, is the only one. Far to the left results are small,
- * and so is what they may be wrong by. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. Far to the left
+ * results are small, and so is their tolerance. */
 static const struct qn_check_case cases[] = {
     {"full vectors", .in = {{.rank = 2, .dim = {4, 16}, .a = 2}}, .attr = &precise},
     {"a tail", .in = {{.rank = 3, .dim = {3, 5, 9}, .a = 2}}, .attr = &precise, .small = true},

@@ -15,7 +15,7 @@ static void reference(const struct qn_reference *r)
 
 static const struct qn_leaky_relu_attr tenth = {0.1f}, one = {1}, none = {0}, two = {2};
 
-/* The last vector is full, has a few elements, is the only one. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. */
 static const struct qn_check_case cases[] = {
     {
         "full vectors",

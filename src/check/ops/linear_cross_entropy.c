@@ -64,8 +64,8 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
     out[0] = (struct qn_operand){.dtype = QN_F32, .shape = call->in[LABELS].shape};
 }
 
-/* Products of all rows, all classes and all features: one forward, and backward one more than there
- * are gradients. */
+/* In units of rows x classes x features: one product forward; backward one for each gradient, and
+ * one that makes the logits again. */
 static double flops(const struct qn_call *call, const char *group)
 {
     const int64_t *weight = call->in[WEIGHT].shape.dim;

@@ -36,7 +36,8 @@ static void reference(const struct qn_reference *r)
         .rank = -1                                                                                 \
     }
 
-/* The loss is linear, and the control block holds it in f32: a long step. */
+/* The step of the central differences is long: the loss is linear, and the control block holds it
+ * in f32. */
 static const struct qn_check_case cases[] = {
     {"rows", {ROWS(7), NONE}, SLOT(0), .small = true, .difference = 1},
     {"weights", {ROWS(5, 9), WEIGHTS(5, 9)}, SLOT(3), .small = true, .difference = 1},

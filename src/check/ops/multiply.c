@@ -11,7 +11,7 @@ static void reference(const struct qn_reference *r)
         r->out[0][i] = r->in[0][i] * r->in[1][i];
 }
 
-/* The last vector is full, has a few elements, is the only one. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. */
 static const struct qn_check_case cases[] = {
     {"full vectors", .in = {{.rank = 2, .dim = {4, 16}}, {.rank = 2, .dim = {4, 16}}}},
     {"a tail", .in = {{.rank = 3, .dim = {3, 5, 9}}, {.rank = 3, .dim = {3, 5, 9}}}, .small = true},

@@ -21,11 +21,12 @@ static void gradient(const struct qn_reference *r, const double *dout, double *d
         din[i] = r->in[0][i] > 0 ? dout[i] : 0;
 }
 
-/* In vectors of any width, and in the tail behind them. */
+/* Repeated, so that each value stands in a vector of any width and in the tail behind the last one.
+ */
 #define SPECIALS 0, -0.0, NAN, INFINITY, -INFINITY, 0.5, -0.5
 static const double specials[] = {SPECIALS, SPECIALS, SPECIALS};
 
-/* The last vector is full, has a few elements, is the only one. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. */
 static const struct qn_check_case cases[] = {
     {
         "full vectors",

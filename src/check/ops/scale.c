@@ -17,7 +17,7 @@ static void reference(const struct qn_reference *r)
 
 static const struct qn_scale_attr third = {1.0f / 3}, negative = {-2.5f}, infinite = {INFINITY};
 
-/* The last vector is full, has a few elements, is the only one. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. */
 static const struct qn_check_case cases[] = {
     {
         "full vectors",

@@ -38,18 +38,8 @@ static const struct qn_check_case cases[] = {
     {0},
 };
 
-static const struct qn_check_case refused[] = {
-    {"gradients of another size",
-     {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(9), QN_CHECK_TABLE(1, qn_check_one_element)},
-     &momentum},
-    {"no table",
-     {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(4)},
-     &momentum},
-    {0},
-};
-
 const struct qn_check_op qn_check_sgd = {.op = &qn_op_sgd,
                                          .cases = cases,
                                          .reference = reference,
-                                         .refused = refused,
+                                         .refused = qn_check_update_refused,
                                          .outputs = qn_check_update_outputs};

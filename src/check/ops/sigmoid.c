@@ -13,7 +13,7 @@ static void reference(const struct qn_reference *r)
         r->out[0][i] = 1 / (1 + exp(-r->in[0][i]));
 }
 
-/* The last vector is full, has a few elements, is the only one. */
+/* Sizes at which the last vector is full, is filled in part, or is the only one. */
 static const struct qn_check_case cases[] = {
     {
         "full vectors",

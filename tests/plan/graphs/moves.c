@@ -7,7 +7,7 @@
  */
 #include "networks.h"
 
-#include "plan/anneal.h"
+#include "plan/search/anneal.h"
 #include "plan/plan.h"
 
 #include <stdio.h>

@@ -35,7 +35,7 @@ static const struct network networks[] = {
     {"unet",
      "U-Net, 8 x 256^2",
      "unet",
-     {{"width", "64"}},
+     {{"width", "64"}, {"norm", "batch"}},
      8,
      MASKS(256),
      false,

@@ -29,7 +29,7 @@ static const struct network networks[] = {
      .data = {.channels = 3, .height = 64, .width = 64, .classes = 10}},
     {.title = "U-Net, 4 x 128^2",
      .model = "unet",
-     .options = {{"width", "32"}},
+     .options = {{"width", "32"}, {"norm", "batch"}},
      .batch = 4,
      .data = {.channels = 3, .height = 128, .width = 128, .classes = 2, .masks = true}},
 };

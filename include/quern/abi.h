@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether a program and the library that it runs with mean the same by the structs of these
+ * headers. Where the linker looks at version numbers it refuses a library of another ABI by itself;
+ * this is for programs that load the library at run time, for bindings that write the structs once
+ * more in another language, and for headers and libraries that come from different builds.
+ */
+#ifndef QUERN_ABI_H
+#define QUERN_ABI_H
+
+#include <quern/check.h>
+#include <quern/data.h>
+#include <quern/device.h>
+#include <quern/graph.h>
+#include <quern/io.h>
+#include <quern/log.h>
+#include <quern/metric.h>
+#include <quern/model.h>
+#include <quern/ops.h>
+#include <quern/plan.h>
+#include <quern/schedule.h>
+#include <quern/status.h>
+#include <quern/tensor.h>
+#include <quern/train.h>
+#include <quern/tune.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of these headers. Versions with the same first number, or while that is 0 with the same two, have
+ * the same ABI: structs keep their size and layout, functions their arguments. */
+#define QN_VERSION "0.1.0"
+#define QN_VERSION_MAJOR 0
+#define QN_VERSION_MINOR 1
+#define QN_VERSION_PATCH 0
+
+/* The version of the library that runs, and its three numbers (may be NULL). Thread-safety: Safe.
+ */
+QN_API const char *qn_version(int numbers[3]);
+
+/* What a caller takes a struct for. */
+typedef struct qn_struct_info {
+    const char *name; /* "qn_plan_params" */
+    int64_t bytes;
+    uint32_t layout; /* as in QN_STRUCT_LIST; 0: not compared */
+} qn_struct_info;
+
+/* Every struct whose fields callers see: X(name, layout), a checksum of its fields' names, types
+ * and places, since one may change its meaning and not its size. Made by tests/lint/abi.py --write.
+ */
+#define QN_STRUCT_LIST(X)                                                                          \
+    X(qn_adaptive_batch, 0xcef53cb6)                                                               \
+    X(qn_array_params, 0x9dd76318)                                                                 \
+    X(qn_attention_params, 0x76ce4dc1)                                                             \
+    X(qn_batch, 0x68826004)                                                                        \
+    X(qn_batch_matmul_params, 0xe359867c)                                                          \
+    X(qn_batch_norm_params, 0x81479722)                                                            \
+    X(qn_batch_schedule, 0x71411f3b)                                                               \
+    X(qn_batch_step, 0x97045aa1)                                                                   \
+    X(qn_bench_params, 0x0aba71ce)                                                                 \
+    X(qn_bench_record, 0x0ab7dc11)                                                                 \
+    X(qn_ceilings, 0x1bda7d3c)                                                                     \
+    X(qn_cell, 0x86aa0cbe)                                                                         \
+    X(qn_chain_step, 0x1be3c911)                                                                   \
+    X(qn_check_params, 0xf9742df5)                                                                 \
+    X(qn_check_record, 0xd8180d6c)                                                                 \
+    X(qn_check_summary, 0x438f7881)                                                                \
+    X(qn_checkpoint_info, 0xa749e101)                                                              \
+    X(qn_column, 0x2bcdf10d)                                                                       \
+    X(qn_conv2d_params, 0xcf583230)                                                                \
+    X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
+    X(qn_cross_entropy_params, 0xf4c29819)                                                         \
+    X(qn_cycle, 0x0645f9b8)                                                                        \
+    X(qn_dataset_facts, 0x467612c3)                                                                \
+    X(qn_dataset_params, 0x6c937326)                                                               \
+    X(qn_device_info, 0x0d514d15)                                                                  \
+    X(qn_device_params, 0x3c1255e9)                                                                \
+    X(qn_draw, 0x83430a11)                                                                         \
+    X(qn_facts, 0xf3bddb9e)                                                                        \
+    X(qn_function_params, 0x0c3a0941)                                                              \
+    X(qn_gradient_norms, 0xb707a642)                                                               \
+    X(qn_graph_params, 0xa84dba63)                                                                 \
+    X(qn_group_norm_params, 0xf196f550)                                                            \
+    X(qn_image_params, 0x30c8e7be)                                                                 \
+    X(qn_init, 0x2837d0b4)                                                                         \
+    X(qn_layer_norm_params, 0xb7b447f6)                                                            \
+    X(qn_lifetime, 0xf2d12f49)                                                                     \
+    X(qn_linear_activation_params, 0x911af7a0)                                                     \
+    X(qn_loader_params, 0xa2e01e73)                                                                \
+    X(qn_log, 0x37b6e2ab)                                                                          \
+    X(qn_loss_params, 0x8878a8be)                                                                  \
+    X(qn_lr_schedule, 0x747eb1e7)                                                                  \
+    X(qn_metric_params, 0x02cf77ba)                                                                \
+    X(qn_metrics, 0xbf3b5863)                                                                      \
+    X(qn_model_data, 0x21afa1a4)                                                                   \
+    X(qn_model_option, 0xd23bebdf)                                                                 \
+    X(qn_nearest, 0xba91985d)                                                                      \
+    X(qn_optimizer, 0x90b86d56)                                                                    \
+    X(qn_place_params, 0xe55086fe)                                                                 \
+    X(qn_plan_info, 0x43943c38)                                                                    \
+    X(qn_plan_params, 0xe2c25fcb)                                                                  \
+    X(qn_plan_point, 0xd9b183ab)                                                                   \
+    X(qn_pool2d_params, 0x23a98c4b)                                                                \
+    X(qn_profile_step, 0x6203e526)                                                                 \
+    X(qn_reduce, 0x546d51d3)                                                                       \
+    X(qn_reduce_slice, 0xe1d10e81)                                                                 \
+    X(qn_run, 0x1ef54088)                                                                          \
+    X(qn_run_list, 0x074e1c8a)                                                                     \
+    X(qn_save_params, 0x5607da75)                                                                  \
+    X(qn_shape, 0x37dab209)                                                                        \
+    X(qn_struct_info, 0x72f3495c)                                                                  \
+    X(qn_tensor, 0x701beb85)                                                                       \
+    X(qn_tensors_entry, 0x4439afb3)                                                                \
+    X(qn_tensors_item, 0x19ba2d3a)                                                                 \
+    X(qn_tensors_pair, 0x729617ee)                                                                 \
+    X(qn_tensors_params, 0xa589ef1e)                                                               \
+    X(qn_trainer_params, 0x51ddebe7)                                                               \
+    X(qn_tune_params, 0x179dffe3)                                                                  \
+    X(qn_tune_progress, 0xb867afe4)                                                                \
+    X(qn_upsample2d_params, 0x231de6ad)                                                            \
+    X(qn_weights_params, 0xf558ec15)                                                               \
+    X(qn_weights_record, 0x970a2de6)
+
+/* The size that the library has for a struct; 0: it has none of that name. Thread-safety: Safe. */
+QN_API int64_t qn_struct_size(const char *name);
+
+/* Compares `count` structs of a caller that was written for `version` ("0.1.0"; NULL: any) with the
+ * library's. QN_ERR_ARGUMENT: the library's ABI is another one, or does not know a struct, or has
+ * it in another size or layout; qn_last_error names it. Thread-safety: Safe. */
+QN_API qn_status qn_abi_compare(const char *version, const qn_struct_info *structs, int count);
+
+/* The same for these headers, as they were compiled into the caller: `if (qn_abi_check()) ...`. */
+static inline qn_status qn_abi_check(void)
+{
+#define QN_STRUCT_INFO(name, layout) {#name, sizeof(name), layout},
+    static const qn_struct_info structs[] = {QN_STRUCT_LIST(QN_STRUCT_INFO)};
+#undef QN_STRUCT_INFO
+    return qn_abi_compare(QN_VERSION, structs, sizeof structs / sizeof *structs);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

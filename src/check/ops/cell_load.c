@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/rows.h"
+#include "op/cell.h"
+
+extern const struct qn_op qn_op_cell_load;
+extern const struct qn_check_op qn_check_cell_load;
+
+static void reference(const struct qn_reference *r)
+{
+    const struct qn_cell_attr *attr = r->call->attr;
+    const int64_t capacity = r->call->in[0].shape.dim[0];
+    const int64_t row = qn_operand_count(&r->call->in[0]) / capacity;
+    const int64_t first = (int64_t)r->control->position[attr->slot];
+    for (int64_t i = 0; i < attr->rows * row; i++)
+        r->out[0][i] = r->in[0][(first + i / row) % capacity * row + i % row];
+}
+
+static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
+{
+    out[0] = call->in[0];
+    out[0].shape.dim[0] = ((const struct qn_cell_attr *)call->attr)->rows;
+}
+
+static const struct qn_cell_attr samples = {7, 0}, ring = {7, 1}, none = {0, 0};
+
+/* Each row is read and written. */
+static double moved_bytes(const struct qn_call *call)
+{
+    return 2 * (double)qn_operand_bytes(&call->out[0]);
+}
+
+#define ROWS(...) QN_CHECK_ROWS(QN_F32, __VA_ARGS__)
+
+static const struct qn_check_case cases[] = {
+    {"from the start", ROWS(64, 5), &samples, .control = &qn_check_start, .small = true},
+    {"in the middle", ROWS(64, 5), &samples, .control = &qn_check_ninth, .small = true},
+    {"round the end of a ring", ROWS(48, 5), &ring, .control = &qn_check_late, .small = true},
+    {"all rows", ROWS(7, 33), &samples, .control = &qn_check_start},
+    {"two bytes an element", QN_CHECK_ROWS(QN_BF16, 48, 5), &ring, .control = &qn_check_late},
+    {"whole numbers", QN_CHECK_ROWS(QN_I32, 48, 5), &ring, .control = &qn_check_late},
+    {0},
+};
+
+static const struct qn_check_case refused[] = {
+    {"one byte an element", QN_CHECK_ROWS(QN_U8, 4, 5), &ring},
+    {"more rows than the cell", ROWS(6, 5), &samples},
+    {"no rows", ROWS(8, 5), &none},
+    {0}};
+
+const struct qn_check_op qn_check_cell_load = {.op = &qn_op_cell_load,
+                                               .cases = cases,
+                                               .reference = reference,
+                                               .refused = refused,
+                                               .flops = qn_check_no_flops,
+                                               .bytes = moved_bytes,
+                                               .outputs = outputs};

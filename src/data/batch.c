@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Batches: columns of a few samples, looked up by name.
+ */
+#include "base/log.h"
+#include "data/column.h"
+
+#include <string.h>
+
+const qn_column *qn_batch_column(const qn_batch *batch, const char *name)
+{
+    return batch && name ? qn_column_find(batch->columns, batch->n_columns, name) : NULL;
+}
+
+qn_status qn_batch_fetch(void *batch, const char *input, int64_t first, int64_t count, void *rows)
+{
+    const qn_batch *from = batch;
+    QN_REQUIRE(NULL, from && input && rows);
+    QN_REQUIRE(NULL, first >= 0 && count >= 0 && first <= from->samples - count);
+    const qn_column *column = qn_batch_column(from, input);
+    if (!column || !column->data)
+        return qn_fail(NULL, QN_ERR_ARGUMENT, "batch: no column '%s' with data", input);
+    const int64_t bytes = qn_column_bytes(column);
+    memcpy(rows, (const char *)column->data + first * bytes, (size_t)(count * bytes));
+    return QN_OK;
+}

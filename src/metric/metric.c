@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every kind of metric adds up three things: a sum, hits, and counts by class. The
+ * table says which of them a kind needs and what becomes of them.
+ */
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/shape.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <quern/metric.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct qn_metric {
+    struct qn_log log;
+    struct qn_arena arena; /* the names, the counts */
+    struct qn_metric_params params;
+    const struct kind *kind;
+    /* A sample's output is (outer, classes, inner), with outer * inner labels. */
+    int64_t outer, classes, inner;
+    double sum;
+    int64_t hits, labels;
+    int64_t *counts; /* (classes, classes); NULL: the kind needs none */
+};
+
+/* One row of logits, or one number of an output without classes, and its label. */
+struct item {
+    const void *rows;
+    int64_t at; /* of the first class in `rows`; the next is `inner` further */
+    int64_t label;
+};
+
+/* --- logits --- */
+
+static double logit(const struct qn_metric *m, const struct item *item, int64_t c)
+{
+    const qn_dtype dtype = m->params.dtype;
+    const int64_t at = (item->at + c * m->inner) * qn_dtype_size(dtype);
+    double value;
+    qn_number_decode(dtype, (const char *)item->rows + at, 1, &value);
+    return value;
+}
+
+/* The class of the largest logit, the first of equal ones. */
+static int64_t largest(const struct qn_metric *m, const struct item *item)
+{
+    int64_t best = 0;
+    double most = logit(m, item, 0);
+    for (int64_t c = 1; c < m->classes; c++) {
+        const double other = logit(m, item, c);
+        if (other > most) {
+            best = c;
+            most = other;
+        }
+    }
+    return best;
+}
+
+/* Whether fewer than `top` classes come before the label's. Where one of two logits is a NaN, the
+ * label's does not come first. */
+static bool is_among(const struct qn_metric *m, const struct item *item, int top)
+{
+    const double own = logit(m, item, item->label);
+    int64_t before = 0;
+    for (int64_t c = 0; c < m->classes && before < top; c++) {
+        const double other = logit(m, item, c);
+        before += c < item->label ? !(other < own) : c > item->label && !(other <= own);
+    }
+    return before < top;
+}
+
+/* --- kinds --- */
+
+static void add_value(struct qn_metric *m, const struct item *item)
+{
+    m->sum += logit(m, item, 0);
+}
+
+static void add_hit(struct qn_metric *m, const struct item *item)
+{
+    const int top = m->params.top;
+    m->hits += top > 1 ? is_among(m, item, top) : largest(m, item) == item->label;
+}
+
+static void add_pair(struct qn_metric *m, const struct item *item)
+{
+    const int64_t best = largest(m, item);
+    m->hits += best == item->label;
+    m->counts[item->label * m->classes + best]++;
+}
+
+static double mean(const struct qn_metric *m)
+{
+    return m->sum / (double)m->labels;
+}
+
+static double perplexity(const struct qn_metric *m)
+{
+    return exp(mean(m));
+}
+
+static double fraction(const struct qn_metric *m)
+{
+    return (double)m->hits / (double)m->labels;
+}
+
+static double mean_iou(const struct qn_metric *m)
+{
+    double sum = 0;
+    int64_t classes = 0;
+    for (int64_t c = 0; c < m->classes; c++) {
+        int64_t both = m->counts[c * m->classes + c], either = -both;
+        for (int64_t other = 0; other < m->classes; other++)
+            either += m->counts[c * m->classes + other] + m->counts[other * m->classes + c];
+        if (!either)
+            continue;
+        sum += (double)both / (double)either;
+        classes++;
+    }
+    return sum / (double)classes;
+}
+
+static const struct kind {
+    const char *name;
+    void (*add)(struct qn_metric *metric, const struct item *item);
+    double (*result)(const struct qn_metric *metric); /* of at least one label */
+    bool classes, counts; /* whether the output has classes, and whether they are counted */
+} kinds[] = {
+    [QN_METRIC_MEAN] = {"mean", add_value, mean, false, false},
+    [QN_METRIC_PERPLEXITY] = {"perplexity", add_value, perplexity, false, false},
+    [QN_METRIC_ACCURACY] = {"accuracy", add_hit, fraction, true, false},
+    [QN_METRIC_CONFUSION] = {"confusion", add_pair, fraction, true, true},
+    [QN_METRIC_MEAN_IOU] = {"mean IoU", add_pair, mean_iou, true, true},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* --- making --- */
+
+static bool is_name(const char *name)
+{
+    return name && *name && strlen(name) <= 100;
+}
+
+/* Divides the shape of a sample; false: it cannot be. */
+static bool lay_out(struct qn_metric *m)
+{
+    struct qn_shape *shape = &m->params.shape;
+    if (shape->rank == 0)
+        *shape = (qn_shape){1, {QN_BATCH}};
+    if (shape->rank < 0 || shape->rank > QN_MAX_DIMS || shape->dim[0] >= 0)
+        return false;
+    struct qn_shape row = *shape;
+    row.dim[0] = -row.dim[0];
+    for (int i = 0; i < row.rank; i++)
+        if (row.dim[i] < 1)
+            return false;
+    const int at = m->params.class_dim ? m->params.class_dim : row.rank - 1;
+    if (m->kind->classes && (at < 1 || at >= row.rank))
+        return false;
+    const int end = m->kind->classes ? at : row.rank;
+    m->outer = qn_shape_span(&row, 0, end);
+    m->classes = m->kind->classes ? row.dim[at] : 1;
+    m->inner = m->kind->classes ? qn_shape_span(&row, at + 1, row.rank) : 1;
+    return qn_shape_count(&row) >= 0;
+}
+
+static qn_status check(struct qn_metric *m)
+{
+    const struct qn_metric_params *params = &m->params;
+    QN_REQUIRE(&m->log, is_name(params->output));
+    QN_REQUIRE(&m->log, params->labels ? is_name(params->labels) : !m->kind->classes);
+    QN_REQUIRE(&m->log, params->labels || !params->ignore);
+    QN_REQUIRE(&m->log, params->dtype >= QN_F32 && params->dtype <= QN_BF16);
+    QN_REQUIRE(&m->log, params->top >= 0);
+    return lay_out(m) ? QN_OK
+                      : qn_fail(&m->log, QN_ERR_ARGUMENT, "%s of %s: shape: no output has it",
+                                m->kind->name, params->output);
+}
+
+static qn_status make_memory(struct qn_metric *m)
+{
+    struct qn_metric_params *params = &m->params;
+    const int64_t cells = qn_mul(m->classes, m->classes);
+    params->output = qn_arena_strdup(&m->arena, params->output);
+    bool good = params->output != NULL;
+    if (good && params->labels) {
+        params->labels = qn_arena_strdup(&m->arena, params->labels);
+        good = params->labels != NULL;
+    }
+    if (good && m->kind->counts) {
+        m->counts = cells > 0 ? qn_arena_new(&m->arena, int64_t, (size_t)cells) : NULL;
+        good = m->counts != NULL;
+    }
+    return good ? QN_OK
+                : qn_fail(&m->log, QN_ERR_MEMORY, "%s: no memory for %" PRId64 " classes",
+                          m->kind->name, m->classes);
+}
+
+qn_status qn_metric_create(qn_metric **metric, const qn_metric_params *params)
+{
+    const struct qn_log *log = params ? &params->log : NULL;
+    QN_REQUIRE(log, metric && params);
+    QN_REQUIRE(log, (int)params->kind >= 0 && (int)params->kind < KINDS);
+    *metric = NULL;
+    struct qn_metric *made = calloc(1, sizeof *made);
+    if (!made)
+        return qn_fail(log, QN_ERR_MEMORY, "metric: out of memory");
+    made->log = params->log;
+    made->params = *params;
+    made->kind = &kinds[params->kind];
+    if (!made->params.dtype)
+        made->params.dtype = QN_F32;
+    qn_status status = check(made);
+    if (status == QN_OK)
+        status = make_memory(made);
+    if (status == QN_OK)
+        *metric = made;
+    else
+        qn_metric_destroy(&made);
+    return status;
+}
+
+void qn_metric_destroy(qn_metric **metric)
+{
+    if (!metric || !*metric)
+        return;
+    qn_arena_free(&(*metric)->arena);
+    free(*metric);
+    *metric = NULL;
+}
+
+/* --- counting --- */
+
+static int64_t label_at(const struct qn_column *labels, int64_t index)
+{
+    return labels->dtype == QN_U8 ? ((const uint8_t *)labels->data)[index]
+                                  : ((const int32_t *)labels->data)[index];
+}
+
+static bool is_ignored(const struct qn_metric *m, int64_t label)
+{
+    return m->params.ignore && label == m->params.ignore_label;
+}
+
+/* Whether there is a class for each row of logits. */
+static qn_status check_labels(const struct qn_metric *m, const struct qn_column *labels,
+                              int64_t first, int64_t end)
+{
+    const char *name = m->params.labels, *kind = m->kind->name;
+    const int64_t each = m->outer * m->inner;
+    if (labels->dtype != QN_U8 && labels->dtype != QN_I32)
+        return qn_fail(&m->log, QN_ERR_SHAPE, "%s: %s: labels are u8 or i32, not %s", kind, name,
+                       qn_dtype_name(labels->dtype));
+    if (qn_shape_count(&labels->shape) != each)
+        return qn_fail(&m->log, QN_ERR_SHAPE,
+                       "%s: %s: %" PRId64 " labels a sample, but %s has %" PRId64, kind, name,
+                       qn_shape_count(&labels->shape), m->params.output, each);
+    for (int64_t i = first * each; m->kind->classes && i < end * each; i++) {
+        int64_t label = label_at(labels, i);
+        if (!is_ignored(m, label) && (label < 0 || label >= m->classes))
+            return qn_fail(&m->log, QN_ERR_FORMAT,
+                           "%s: %s: label %" PRId64 ", but there are %" PRId64 " classes", kind,
+                           name, label, m->classes);
+    }
+    return QN_OK;
+}
+
+/* `labels` begins at the same sample as `rows`; NULL: there are none. */
+static void add_rows(struct qn_metric *m, const void *rows, int64_t count,
+                     const struct qn_column *labels, int64_t first)
+{
+    const int64_t each = m->outer * m->inner;
+    for (int64_t i = 0; i < count * each; i++) {
+        const struct item item = {.rows = rows,
+                                  .at = i / m->inner * m->classes * m->inner + i % m->inner,
+                                  .label = labels ? label_at(labels, first * each + i) : 0};
+        if (labels && is_ignored(m, item.label))
+            continue;
+        m->kind->add(m, &item);
+        m->labels++;
+    }
+}
+
+qn_status qn_metric_update(qn_metric *metric, const char *output, int64_t first, int64_t count,
+                           const void *rows, const qn_batch *batch)
+{
+    QN_REQUIRE(NULL, metric);
+    QN_REQUIRE(&metric->log, output && rows && first >= 0 && count >= 0);
+    const struct qn_column *labels = NULL;
+    if (strcmp(output, metric->params.output) != 0)
+        return QN_OK;
+    if (metric->params.labels) {
+        labels = qn_batch_column(batch, metric->params.labels);
+        if (!labels || !labels->data || first > batch->samples - count)
+            return qn_fail(&metric->log, QN_ERR_ARGUMENT,
+                           "%s: %s: the batch has no such column, or not so many samples",
+                           metric->kind->name, metric->params.labels);
+        QN_TRY(check_labels(metric, labels, first, first + count));
+    }
+    add_rows(metric, rows, count, labels, first);
+    return QN_OK;
+}
+
+double qn_metric_result(const qn_metric *metric)
+{
+    return metric && metric->labels ? metric->kind->result(metric) : NAN;
+}
+
+int64_t qn_metric_count(const qn_metric *metric)
+{
+    return metric ? metric->labels : 0;
+}
+
+const int64_t *qn_metric_confusion(const qn_metric *metric, int64_t *classes)
+{
+    if (!metric || !metric->kind->counts)
+        return NULL;
+    if (classes)
+        *classes = metric->classes;
+    return metric->counts;
+}
+
+void qn_metric_reset(qn_metric *metric)
+{
+    if (!metric)
+        return;
+    metric->sum = 0;
+    metric->hits = metric->labels = 0;
+    if (metric->kind->counts)
+        memset(metric->counts, 0, (size_t)(metric->classes * metric->classes) * sizeof(int64_t));
+}

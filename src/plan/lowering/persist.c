@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What stays on the device from update to update, and which of it the nodes of each graph are.
+ */
+#include "plan/lowering/persist.h"
+
+#include "base/log.h"
+#include "base/shape.h"
+#include "op/control.h"
+
+#include <string.h>
+
+/* What the norm of the whole gradient needs when no gradient is there any more. */
+static void add_norms(struct qn_persist *persist)
+{
+    if (persist->early && persist->n_chunks)
+        persist->norms = qn_persist_add_array(persist, "gradient norm", QN_F32, persist->n_chunks,
+                                              QN_TAG_SCRATCH, QN_LIFE_CYCLE);
+}
+
+/* --- the nodes of a graph --- */
+
+/* A constant, or a parameter that is not trained. */
+static int add_untrained(struct qn_persist *persist, const struct qn_node *node)
+{
+    const struct qn_value value = {.name = node->name,
+                                   .operand = node->leaf,
+                                   .bytes = qn_operand_bytes(&node->leaf),
+                                   .tag = QN_TAG_PARAMETERS,
+                                   .life = QN_LIFE_RUN,
+                                   .block = -1};
+    return qn_persist_add(persist, &value);
+}
+
+static void bind_leaf(struct qn_persist *persist, struct qn_bound *bound, int n)
+{
+    const struct qn_node *node = &bound->graph->nodes[n];
+    struct qn_parameter *parameter =
+        bound->parameter[n] >= 0 ? &persist->parameters[bound->parameter[n]] : NULL;
+    if (parameter && parameter->value < 0)
+        parameter->value = add_untrained(persist, node);
+    bound->leaf[n] = parameter ? parameter->value : add_untrained(persist, node);
+    bound->gradient[n] = parameter ? parameter->gradient : -1;
+}
+
+static int add_operand(struct qn_persist *persist, const struct qn_node *node,
+                       const struct qn_operand *operand, enum qn_life life)
+{
+    const struct qn_value value = {.name = node->name,
+                                   .operand = *operand,
+                                   .bytes = qn_operand_bytes(operand),
+                                   .tag = QN_TAG_STATE,
+                                   .life = life,
+                                   .block = -1};
+    return qn_present(operand) ? qn_persist_add(persist, &value) : -1;
+}
+
+static struct qn_moving *find_moving(const struct qn_persist *persist, const char *name, int index)
+{
+    for (int i = 0; i < persist->n_moving; i++)
+        if (persist->moving[i].index == index && strcmp(persist->moving[i].node->name, name) == 0)
+            return &persist->moving[i];
+    return NULL;
+}
+
+static qn_status bind_state(const struct qn_lowering *how, struct qn_persist *persist,
+                            struct qn_bound *bound, int n, const struct qn_shape_call *call)
+{
+    const struct qn_node *node = &bound->graph->nodes[n];
+    for (int i = 0; i < QN_MAX_STATE; i++) {
+        struct qn_moving *moving = find_moving(persist, node->name, i);
+        if (!qn_present(&call->state[i]) && !qn_present(&call->gather[i]))
+            continue;
+        if (!moving && bound != persist->graphs)
+            return qn_fail(how->log, QN_ERR_ARGUMENT,
+                           "%s: its running averages are not in the first graph of the plan",
+                           node->name);
+        if (!moving) {
+            moving = &persist->moving[persist->n_moving++];
+            *moving = (struct qn_moving){node, i, -1, -1};
+            moving->value = add_operand(persist, node, &call->state[i], QN_LIFE_RUN);
+            moving->gather = add_operand(persist, node, &call->gather[i], QN_LIFE_CYCLE);
+        } else if (moving->node->op != node->op ||
+                   !qn_shape_equal(&persist->values[moving->value].operand.shape,
+                                   &call->state[i].shape)) {
+            return qn_fail(how->log, QN_ERR_SHAPE,
+                           "%s: two graphs of the plan describe its state differently", node->name);
+        }
+        bound->state[n][i] = moving->value;
+        bound->gather[n][i] = moving->gather;
+    }
+    return QN_OK;
+}
+
+static qn_status bind_graph(const struct qn_lowering *how, struct qn_persist *persist,
+                            struct qn_bound *bound)
+{
+    const struct qn_graph *graph = bound->graph;
+    struct qn_shapes shapes;
+    QN_TRY(qn_graph_shapes(graph, qn_one_group(how->params, graph), how->arena, how->log, &shapes));
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct qn_node *node = &graph->nodes[n];
+        if (node->kind == QN_NODE_OPERATOR)
+            QN_TRY(bind_state(how, persist, bound, n, &shapes.calls[n]));
+        else if (node->kind == QN_NODE_INPUT)
+            qn_persist_bind_cell(persist, bound, n);
+        else
+            bind_leaf(persist, bound, n);
+    }
+    return QN_OK;
+}
+
+/* --- making --- */
+
+static int *new_numbers(const struct qn_lowering *how, size_t count)
+{
+    int *numbers = qn_arena_new(how->arena, int, count + 1);
+    for (size_t i = 0; numbers && i <= count; i++)
+        numbers[i] = -1;
+    return numbers;
+}
+
+static bool open_bound(const struct qn_lowering *how, const struct qn_graph *graph,
+                       struct qn_bound *bound)
+{
+    const size_t nodes = (size_t)graph->n_nodes;
+    *bound =
+        (struct qn_bound){.graph = graph,
+                          .parameter = new_numbers(how, nodes),
+                          .leaf = new_numbers(how, nodes),
+                          .gradient = new_numbers(how, nodes),
+                          .state = (int(*)[QN_MAX_STATE])new_numbers(how, nodes * QN_MAX_STATE),
+                          .gather = (int(*)[QN_MAX_STATE])new_numbers(how, nodes * QN_MAX_STATE)};
+    return bound->parameter && bound->leaf && bound->gradient && bound->state && bound->gather;
+}
+
+static bool allocate(const struct qn_lowering *how, const struct qn_graph *const *graphs,
+                     struct qn_persist *persist)
+{
+    size_t nodes = 0;
+    persist->graphs = qn_arena_new(how->arena, struct qn_bound, (size_t)persist->n_graphs + 1);
+    for (int g = 0; g < persist->n_graphs; g++) {
+        nodes += (size_t)graphs[g]->n_nodes;
+        if (!persist->graphs || !open_bound(how, graphs[g], &persist->graphs[g]))
+            return false;
+    }
+    const size_t values =
+        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (3 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
+    struct qn_optimizer_attr *settings = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
+    persist->values = qn_arena_new(how->arena, struct qn_value, values);
+    persist->moving = qn_arena_new(how->arena, struct qn_moving, nodes * QN_MAX_STATE + 1);
+    persist->settings = settings;
+    if (!settings || !persist->values || !persist->moving)
+        return false;
+    *settings = qn_optimizer_settings(&how->params->optimizer, graphs[0]->storage == QN_F16);
+    return true;
+}
+
+static qn_status check_sizes(const struct qn_lowering *how, const struct qn_persist *persist)
+{
+    for (int v = 0; v < persist->n_values; v++)
+        QN_TRY(qn_persist_check_size(how, persist->values[v].name, persist->values[v].bytes,
+                                     how->facts->max_alloc_bytes));
+    return QN_OK;
+}
+
+qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *const *graphs,
+                          int n_graphs, const struct qn_run_set *runs, struct qn_persist *persist)
+{
+    *persist =
+        (struct qn_persist){.n_graphs = n_graphs, .runs = *runs, .early = how->early, .norms = -1};
+    persist->optimizer = qn_optimizer_find(how->params->optimizer.name);
+    if (!allocate(how, graphs, persist))
+        return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
+    persist->control = qn_persist_add_array(persist, "control block", QN_F32,
+                                            (int64_t)(sizeof(struct qn_control) / sizeof(float)),
+                                            QN_TAG_STATE, QN_LIFE_RUN);
+    QN_TRY(qn_persist_list_parameters(how, persist));
+    QN_TRY(qn_persist_lay_blocks(how, persist));
+    add_norms(persist);
+    qn_persist_lay_cells(how, persist);
+    for (int g = 0; g < n_graphs; g++)
+        QN_TRY(bind_graph(how, persist, &persist->graphs[g]));
+    return check_sizes(how, persist);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The update: gradient norm, optimizer, and what operators commit once per update. Parameters are
+ * updated by the block, after the whole norm is known; or early, one by one in the micro-step, each
+ * as soon as its gradient is complete, so that the gradient can go.
+ */
+#include "base/shape.h"
+#include "plan/lowering/lowering.h"
+
+/* A parameter alone is an array, as a block is. */
+static struct qn_operand as_array(const struct lowering *l, int value)
+{
+    struct qn_operand operand = l->problem->values[value].operand;
+    int64_t count = qn_operand_count(&operand);
+    if (operand.dtype == QN_F32)
+        qn_shape_set(&operand, QN_F32, 1, &count);
+    return operand;
+}
+
+static void own_read(struct lowering *l, struct qn_task *task, int value, uint8_t index)
+{
+    task->reads[task->n_reads++] = (struct qn_use){value, {QN_REF_IN, index}, as_array(l, value)};
+}
+
+static void own_write(struct lowering *l, struct qn_task *task, int value, struct qn_ref ref,
+                      bool accumulates)
+{
+    task->writes[task->n_writes++] = (struct qn_output_use){.value = value,
+                                                            .ref = ref,
+                                                            .operand = as_array(l, value),
+                                                            .in_place = -1,
+                                                            .accumulates = accumulates};
+}
+
+/* `count` units of a value, from unit `first` on: floats of an array, rows of a table. */
+static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count)
+{
+    const struct qn_value of = l->problem->values[whole];
+    struct qn_operand operand = of.operand;
+    const int64_t unit = of.bytes / operand.shape.dim[0];
+    operand.shape.dim[0] = count;
+    const int value = qn_lower_add_value(l, of.name, &operand, of.tag);
+    l->problem->values[value].life = of.life;
+    l->problem->values[value].block = whole;
+    l->problem->values[value].block_offset = first * unit;
+    return value;
+}
+
+/* --- the steps --- */
+
+/* The norms of the block's chunks, in their place among those of all; gives them. */
+static int add_partial(struct lowering *l, const struct qn_block *block, int norms,
+                       const char *name)
+{
+    const int part = add_slice(l, norms, block->first_chunk, block->chunks);
+    struct qn_task *task =
+        qn_lower_add_own(l, "gradient_norm_partial", name, l->problem->persist->settings);
+    own_read(l, task, block->gradients, 0);
+    own_read(l, task, block->table, 1);
+    own_write(l, task, part, (struct qn_ref)QN_OUT(0), block->first_chunk > 0);
+    return part;
+}
+
+static void add_optimizer(struct lowering *l, const struct qn_block *block, const char *name)
+{
+    struct qn_task *task = qn_lower_add_own(l, l->problem->persist->optimizer->name, name,
+                                            l->problem->persist->settings);
+    own_read(l, task, block->parameters, 0);
+    own_read(l, task, block->gradients, 1);
+    own_read(l, task, block->table, 2);
+    own_write(l, task, block->parameters, (struct qn_ref)QN_OUT(0), false);
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        if (block->state[s] >= 0)
+            own_write(l, task, block->state[s], (struct qn_ref)QN_STATE(s), false);
+}
+
+/* --- after the cycle --- */
+
+/* The norms of all chunks, in a value of their own unless early updates left them. */
+static int add_norms(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    struct qn_operand operand = {0};
+    if (persist->early)
+        return persist->norms;
+    qn_shape_set(&operand, QN_F32, 1, &(int64_t){persist->n_chunks});
+    const int norms = qn_lower_add_value(l, "gradient norm", &operand, QN_TAG_SCRATCH);
+    for (int b = 0; b < persist->n_blocks; b++)
+        add_partial(l, &persist->blocks[b], norms, NULL);
+    return norms;
+}
+
+void qn_lower_add_update(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    if (persist->n_blocks) {
+        const int norms = add_norms(l);
+        own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
+                 norms, 0);
+        for (int b = 0; !persist->early && b < persist->n_blocks; b++)
+            add_optimizer(l, &persist->blocks[b], NULL);
+    }
+}
+
+/* --- early --- */
+
+/* The parameter is a block of its own, of parts of what its block has. */
+static void update_alone(struct lowering *l, const struct qn_parameter *parameter)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    const struct qn_block *block = &persist->blocks[parameter->block];
+    const char *name = parameter->node->name;
+    struct qn_block alone = {.parameters = parameter->value,
+                             .gradients = parameter->gradient,
+                             .chunks = parameter->chunks,
+                             .first_chunk = parameter->first_chunk};
+    alone.table = add_slice(l, block->table, alone.first_chunk - block->first_chunk, alone.chunks);
+    for (int s = 0; s < QN_MAX_STATE; s++) {
+        const struct qn_state_part span = qn_part_of_state(persist, parameter, s);
+        alone.state[s] =
+            block->state[s] < 0 ? -1 : add_slice(l, block->state[s], span.first, span.count);
+    }
+    const int part = add_partial(l, &alone, persist->norms, name);
+    own_read(l, qn_lower_add_own(l, "gradient_finite", name, l->problem->persist->settings), part,
+             0);
+    add_optimizer(l, &alone, name);
+}
+
+/* A view reads nothing: whoever reads it reads what it shows. */
+void qn_lower_find_readers(struct lowering *l)
+{
+    for (int n = 0; n < l->graph->n_nodes; n++) {
+        const struct qn_node *node = &l->graph->nodes[n];
+        if (!l->used[n] || node->kind != QN_NODE_OPERATOR || node->op->view)
+            continue;
+        for (int i = 0; i < node->op->n_in; i++) {
+            if (!node->in[i])
+                continue;
+            int *first = &l->first_reader[l->graph->tensors[qn_lower_root_of(l, node->in[i])].node];
+            *first = *first < 0 ? n : *first;
+        }
+    }
+}
+
+/* After the backward pass of the first node that reads a parameter, its gradient is complete, and
+ * nothing reads the old parameter any more: what is recomputed later lies before that node, and the
+ * samples of the cycle have all been fetched in the forward pass. */
+void qn_lower_add_early(struct lowering *l, int n)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    for (int p = 0; p < n; p++)
+        if (l->first_reader[p] == n && l->problem->bound->gradient[p] >= 0)
+            update_alone(l, &persist->parameters[l->problem->bound->parameter[p]]);
+}

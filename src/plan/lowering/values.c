@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which value an operand of a node is. Values are numbered by root tensor, so that a view and what
+ * it views are one value, and so are their gradients.
+ */
+#include "plan/lowering/lowering.h"
+
+int qn_lower_add_value(struct lowering *l, const char *name, const struct qn_operand *operand,
+                       enum qn_tag tag)
+{
+    struct qn_value value = {.name = name,
+                             .operand = *operand,
+                             .tag = tag,
+                             .life = QN_LIFE_MICRO,
+                             .bytes = qn_operand_bytes(operand),
+                             .block = -1};
+    l->problem->values[l->problem->n_values] = value;
+    return l->problem->n_values++;
+}
+
+uint32_t qn_lower_root_of(const struct lowering *l, uint32_t tensor)
+{
+    return qn_graph_root(l->graph, tensor);
+}
+
+int qn_lower_forward_value(struct lowering *l, uint32_t tensor)
+{
+    uint32_t root = qn_lower_root_of(l, tensor);
+    uint32_t n = l->graph->tensors[root].node;
+    if (l->problem->bound->leaf[n] >= 0)
+        return l->problem->bound->leaf[n];
+    if (l->forward[root] < 0) {
+        const struct qn_node *node = &l->graph->nodes[n];
+        l->forward[root] =
+            qn_lower_add_value(l, node->name, &l->shapes.tensors[root],
+                               node->kind == QN_NODE_INPUT ? QN_TAG_INPUTS : QN_TAG_KEPT);
+    }
+    return l->forward[root];
+}
+
+int qn_lower_gradient_value(struct lowering *l, uint32_t tensor)
+{
+    uint32_t root = qn_lower_root_of(l, tensor);
+    const struct qn_tensor_entry *entry = &l->graph->tensors[root];
+    if (l->problem->bound->gradient[entry->node] >= 0)
+        return l->problem->bound->gradient[entry->node];
+    if (l->gradient[root] < 0)
+        l->gradient[root] =
+            qn_lower_add_value(l, l->graph->nodes[entry->node].name, &l->shapes.tensors[root],
+                               QN_TAG_ACTIVATION_GRADIENTS);
+    return l->gradient[root];
+}
+
+static int inner_value(struct lowering *l, int *number, int n, const struct qn_operand *operand,
+                       enum qn_tag tag)
+{
+    if (*number < 0)
+        *number = qn_lower_add_value(l, l->graph->nodes[n].name, operand, tag);
+    return *number;
+}
+
+int qn_lower_value_of(struct lowering *l, int n, struct qn_ref ref)
+{
+    const struct qn_node *node = &l->graph->nodes[n];
+    const struct qn_shape_call *call = &l->shapes.calls[n];
+    int i = ref.index;
+    switch (ref.kind) {
+    case QN_REF_IN:
+        return node->in[i] ? qn_lower_forward_value(l, node->in[i]) : -1;
+    case QN_REF_OUT:
+        return i < node->op->n_out ? qn_lower_forward_value(l, node->out + (uint32_t)i) : -1;
+    case QN_REF_DIN:
+        return node->in[i] && !(node->op->no_gradient >> i & 1u) && l->wanted[node->in[i]]
+                   ? qn_lower_gradient_value(l, node->in[i])
+                   : -1;
+    case QN_REF_DOUT:
+        return i < node->op->n_out ? qn_lower_gradient_value(l, node->out + (uint32_t)i) : -1;
+    case QN_REF_SAVED:
+        return qn_present(&call->saved[i])
+                   ? inner_value(l, &l->saved[n][i], n, &call->saved[i], QN_TAG_KEPT)
+                   : -1;
+    case QN_REF_TEMP:
+        return qn_present(&call->temp[i])
+                   ? inner_value(l, &l->temp[n][i], n, &call->temp[i], QN_TAG_ACTIVATION_GRADIENTS)
+                   : -1;
+    case QN_REF_STATE:
+        return l->problem->bound->state[n][i];
+    case QN_REF_GATHER:
+        return l->problem->bound->gather[n][i];
+    default:
+        return -1;
+    }
+}

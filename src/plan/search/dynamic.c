@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The recursion of rotor (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing
+ * for heterogeneous chains", 2019), in which a section that is run forward and back either keeps
+ * one of its savings until it goes back, or keeps nothing and is made again from a value before it,
+ * as often as that is cheaper (Griewank's and Gruslys et al.'s recursion). Two things go beyond it:
+ * the value that a stretch begins with is dropped as soon as nobody needs it, unless it is pinned;
+ * and gradients are counted where they are alive. Bytes are counted in slots, rounded up.
+ */
+#include "plan/search/dynamic.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Slots times sections to the third: a bound of the work. */
+enum { WORK = 14000000, MOST_SLOTS = 1000, MOST_PASSES = 8 };
+
+enum { NONE = 255, SAVE = QN_MOST_SECTIONS }; /* choices: a boundary below SAVE, then savings */
+
+struct table {
+    const struct qn_problem *problem;
+    const struct qn_section *sections;
+    int count;
+    int slots;
+    int64_t unit; /* bytes of a slot */
+    float *seconds;
+    uint8_t *choice;
+    struct qn_steps *steps; /* in the making */
+    int capacity;
+};
+
+/* Sections first .. last from the value that the first begins with, which is there and counts, to
+ * the end of the backward tasks of the first. */
+struct stretch {
+    bool pinned; /* that value is needed afterwards, too */
+    int first, last;
+};
+
+static size_t row_of(const struct table *t, struct stretch at)
+{
+    const size_t n = (size_t)t->count;
+    return ((at.pinned * n + (size_t)at.first) * n + (size_t)at.last) * ((size_t)t->slots + 1);
+}
+
+static int slots_for(const struct table *t, int64_t bytes)
+{
+    const int64_t slots = (bytes + t->unit - 1) / t->unit;
+    return slots > t->slots ? t->slots + 1 : (int)slots;
+}
+
+/* The first pass has to run all forward tasks, whoever needs what they make. */
+static bool is_first_pass(const struct table *t, struct stretch at)
+{
+    return at.last == t->count - 1;
+}
+
+/* --- filling --- */
+
+/* Takes another way into the row: from `need` slots on it takes `seconds`, and what `a` and `b` say
+ * at that many slots less; NULL: nothing. */
+static void offer(const struct table *t, struct stretch at, int choice, int need, double seconds,
+                  const float *a, int less, const float *b)
+{
+    float *row = &t->seconds[row_of(t, at)];
+    uint8_t *choices = &t->choice[row_of(t, at)];
+    for (int m = need > less ? need : less; m <= t->slots; m++) {
+        const float other = (float)seconds + (a ? a[m - less] : 0) + (b ? b[m] : 0);
+        if (other < row[m]) {
+            row[m] = other;
+            choices[m] = (uint8_t)choice;
+        }
+    }
+}
+
+/* Keeps the value between two sections and nothing before it. */
+static void offer_boundaries(const struct table *t, struct stretch at)
+{
+    const struct qn_section *first = &t->sections[at.first];
+    const int64_t gradients = t->sections[at.last].gradients;
+    int64_t most = first->pass[1];
+    double seconds = 0;
+    for (int j = at.first; j < at.last; j++) {
+        if (j > at.first && first->in_bytes + t->sections[j].pass[0] > most)
+            most = first->in_bytes + t->sections[j].pass[0];
+        seconds += t->sections[j].seconds;
+        const struct stretch behind = {false, j + 1, at.last}, before = {at.pinned, at.first, j};
+        offer(t, at, j, slots_for(t, most + gradients), seconds, &t->seconds[row_of(t, behind)],
+              slots_for(t, first->in_bytes), &t->seconds[row_of(t, before)]);
+    }
+}
+
+/* Keeps a saving of the first section meanwhile. */
+static void offer_savings(const struct table *t, struct stretch at)
+{
+    const struct qn_section *first = &t->sections[at.first];
+    const bool again = at.first == at.last && !is_first_pass(t, at);
+    const int count = again ? first->n_again : first->n_savings;
+    for (int i = 0; i < count; i++) {
+        const struct qn_saving *saving = again ? &first->again[i] : &first->saving[i];
+        const int64_t forward = saving->forward[at.pinned] + t->sections[at.last].gradients;
+        const int64_t backward = saving->backward[at.pinned];
+        const struct stretch behind = {saving->holds_end, at.first + 1, at.last};
+        const float *rest = at.first < at.last ? &t->seconds[row_of(t, behind)] : NULL;
+        offer(t, at, SAVE + i, slots_for(t, forward > backward ? forward : backward),
+              saving->seconds, rest, rest ? slots_for(t, saving->held[at.pinned]) : 0, NULL);
+    }
+}
+
+static void fill(const struct table *t)
+{
+    for (int length = 0; length < t->count; length++)
+        for (int first = 0; first + length < t->count; first++)
+            for (int pinned = 0; pinned < 2; pinned++) {
+                const struct stretch at = {pinned, first, first + length};
+                for (int m = 0; m <= t->slots; m++) {
+                    t->seconds[row_of(t, at) + (size_t)m] = INFINITY;
+                    t->choice[row_of(t, at) + (size_t)m] = NONE;
+                }
+                offer_savings(t, at);
+                offer_boundaries(t, at);
+            }
+}
+
+/* --- a list from the table --- */
+
+static void append(struct table *t, int task)
+{
+    if (t->steps->count < t->capacity)
+        t->steps->task[t->steps->count] = task;
+    t->steps->count++;
+}
+
+static void run_forward(struct table *t, int section, bool first_pass)
+{
+    for (int i = t->sections[section].first; i <= t->sections[section].last; i++) {
+        const struct qn_task *task = &t->problem->tasks[i];
+        if (first_pass || qn_task_repeats(task))
+            append(t, i);
+    }
+}
+
+static void list_stretch(struct table *t, struct stretch at, int slots)
+{
+    const int choice = t->choice[row_of(t, at) + (size_t)slots];
+    const struct qn_section *first = &t->sections[at.first];
+    const bool first_pass = is_first_pass(t, at);
+    if (choice < SAVE) {
+        for (int i = at.first; i <= choice; i++)
+            run_forward(t, i, first_pass);
+        list_stretch(t, (struct stretch){false, choice + 1, at.last},
+                     slots - slots_for(t, first->in_bytes));
+        list_stretch(t, (struct stretch){at.pinned, at.first, choice}, slots);
+        return;
+    }
+    const bool again = at.first == at.last && !first_pass;
+    const struct qn_saving *saving =
+        again ? &first->again[choice - SAVE] : &first->saving[choice - SAVE];
+    if (!again)
+        run_forward(t, at.first, first_pass);
+    if (at.first < at.last)
+        list_stretch(t, (struct stretch){saving->holds_end, at.first + 1, at.last},
+                     slots - slots_for(t, saving->held[at.pinned]));
+    for (int i = saving->n_forward; i < saving->count; i++)
+        append(t, saving->task[i]);
+}
+
+/* Leaves out runs that are not the first and make what nobody reads. */
+static bool leave_out(const struct qn_problem *problem, struct qn_steps *steps,
+                      struct qn_arena *arena)
+{
+    bool *wanted = qn_arena_new(arena, bool, (size_t)problem->n_values + 1);
+    int *runs = qn_arena_new(arena, int, (size_t)problem->n_tasks + 1);
+    int kept = steps->count;
+    if (!wanted || !runs)
+        return false;
+    for (int i = 0; i < steps->count; i++)
+        runs[steps->task[i]]++;
+    for (int i = steps->count - 1; i >= 0; i--) {
+        const struct qn_task *task = &problem->tasks[steps->task[i]];
+        bool used = runs[steps->task[i]]-- == 1;
+        for (int w = 0; w < task->n_writes; w++) {
+            used |= wanted[task->writes[w].value];
+            wanted[task->writes[w].value] &= task->writes[w].accumulates;
+        }
+        for (int r = 0; used && r < task->n_reads; r++)
+            wanted[task->reads[r].value] = true;
+        if (used)
+            steps->task[--kept] = steps->task[i];
+    }
+    memmove(steps->task, &steps->task[kept], (size_t)(steps->count - kept) * sizeof *steps->task);
+    steps->count -= kept;
+    return true;
+}
+
+/* steps->count is 0 where the list would be too long. */
+static bool list_steps(struct table *t, int slots, struct qn_arena *arena, struct qn_steps *steps)
+{
+    t->capacity = MOST_PASSES * t->problem->n_tasks;
+    *steps = (struct qn_steps){.task = qn_arena_new(arena, int, (size_t)t->capacity + 1)};
+    t->steps = steps;
+    if (!steps->task)
+        return false;
+    list_stretch(t, (struct stretch){false, 0, t->count - 1}, slots);
+    if (steps->count > t->capacity) {
+        steps->count = 0;
+        return true;
+    }
+    if (!leave_out(t->problem, steps, arena))
+        return false;
+    for (int i = 0; i < steps->count; i++)
+        steps->seconds += t->problem->tasks[steps->task[i]].seconds;
+    steps->recomputed = steps->count - t->problem->n_tasks;
+    return true;
+}
+
+/* --- all lists --- */
+
+static bool open_table(struct table *t, int64_t most, struct qn_arena *arena)
+{
+    const int cube = t->count * t->count * t->count;
+    t->slots = WORK / cube < MOST_SLOTS ? WORK / cube : MOST_SLOTS;
+    t->unit = most / t->slots + 1;
+    const size_t size =
+        row_of(t, (struct stretch){true, t->count - 1, t->count - 1}) + (size_t)t->slots + 1;
+    t->seconds = qn_arena_new(arena, float, size);
+    t->choice = qn_arena_new(arena, uint8_t, size);
+    return t->seconds && t->choice;
+}
+
+bool qn_dynamic_lists(const struct qn_problem *problem, const struct qn_sections *sections,
+                      int64_t most, struct qn_arena *arena, struct qn_steps *lists, int *count)
+{
+    struct table t = {.problem = problem, .sections = sections->items, .count = sections->count};
+    int different = 0;
+    *count = 0;
+    if (!open_table(&t, most, arena))
+        return false;
+    fill(&t);
+    const float *row = &t.seconds[row_of(&t, (struct stretch){false, 0, t.count - 1})];
+    for (int m = 1; m <= t.slots; m++)
+        different += row[m] < row[m - 1];
+    const int stride = different / QN_MOST_DYNAMIC + 1;
+    for (int m = 1, i = 0; m <= t.slots; m++) {
+        if (!(row[m] < row[m - 1]) || i++ % stride)
+            continue;
+        if (!list_steps(&t, m, arena, &lists[*count]))
+            return false;
+        *count += lists[*count].count > 0;
+    }
+    return true;
+}

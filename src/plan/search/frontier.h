@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All that the search found and nothing else beats: the more bytes, the less time.
+ */
+#ifndef QN_SEARCH_FRONTIER_H
+#define QN_SEARCH_FRONTIER_H
+
+#include "plan/search/option.h"
+
+/* A program of the search, in words from which it can be built again. */
+struct qn_point {
+    int64_t bytes;  /* of all buffers */
+    double seconds; /* of one update of every batch size together */
+    int64_t micro_batch;
+    const struct qn_choices *choices; /* of the micro-batch */
+    int candidate;                    /* of choices->micro */
+    int recomputed;                   /* steps of a micro-step that run again */
+    bool early;                       /* parameters are updated as their gradients complete */
+    bool park;                        /* its tasks are lowered with stores and fetches */
+    int64_t parked;                   /* bytes of host memory */
+    const char *largest_step;         /* at the peak */
+};
+
+/* By bytes, upwards; zeroed to begin. */
+struct qn_frontier {
+    struct qn_point *points;
+    int count, room;
+    int placed; /* programs that were placed to find it, which takes the search most of its time */
+};
+
+/* Whether a point is neither larger nor slower than that. */
+bool qn_frontier_beats(const struct qn_frontier *frontier, int64_t bytes, double seconds);
+
+/* Adds a point, in the place of those that it beats, unless one beats it: of equals the first
+ * stays. Allocated from `arena`. False when out of memory. */
+bool qn_frontier_add(struct qn_frontier *frontier, const struct qn_point *point,
+                     struct qn_arena *arena);
+
+/* Number of the fastest point within the budget; -1: there is none. */
+int qn_frontier_find(const struct qn_frontier *frontier, int64_t budget);
+
+#endif

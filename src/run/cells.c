@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where rows go in rings and caches: the host counts them, the kernels read the position.
+ */
+#include "base/log.h"
+#include "run/trainer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Rows of a cell that a sample of the repetition fills; 0: it fills none. */
+static int64_t rows_each(const struct qn_problem *problem, const struct qn_cell_of *cell)
+{
+    for (int t = 0; t < problem->n_tasks; t++)
+        if (problem->tasks[t].n_writes && problem->tasks[t].writes[0].value == cell->value)
+            return problem->tasks[t].reads[0].operand.shape.dim[0] / problem->batch;
+    return 0;
+}
+
+qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
+                         const struct qn_feed *feed, struct qn_start *start)
+{
+    const struct qn_run_set *runs = &problem->persist->runs;
+    start->padding = (uint32_t)(problem->batch - feed->count);
+    for (int c = 0; c < runs->n_cells; c++) {
+        const struct qn_cell_of *cell = &runs->cell[c];
+        const int64_t capacity = cell->operand.shape.dim[0], rows = trainer->cell_rows[c];
+        const int64_t more = rows_each(problem, cell) * feed->count;
+        const int64_t at[] = {[QN_CELL_SAMPLES] = feed->first * -capacity,
+                              [QN_CELL_RING] = rows % capacity,
+                              [QN_CELL_APPEND] = rows};
+        start->position[cell->slot] = (uint32_t)at[cell->kind];
+        if (cell->kind == QN_CELL_APPEND && more > capacity - rows)
+            return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                           "cell '%s': has %" PRId64 " of %" PRId64
+                           " rows, and no room for %" PRId64 " more",
+                           cell->name, rows, capacity, more);
+    }
+    return QN_OK;
+}
+
+void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, int64_t samples)
+{
+    const struct qn_run_set *runs = &problem->persist->runs;
+    for (int c = 0; c < runs->n_cells; c++)
+        if (runs->cell[c].kind != QN_CELL_SAMPLES)
+            trainer->cell_rows[c] += samples * rows_each(problem, &runs->cell[c]);
+}
+
+void qn_cells_keep(struct qn_trainer *trainer)
+{
+    memcpy(trainer->cell_rows_before, trainer->cell_rows, sizeof trainer->cell_rows);
+}
+
+void qn_cells_go_back(struct qn_trainer *trainer)
+{
+    memcpy(trainer->cell_rows, trainer->cell_rows_before, sizeof trainer->cell_rows);
+}
+
+/* The number of a ring or cache; -1: there is none of the name. */
+static int find_cell(const struct qn_trainer *trainer, const char *name)
+{
+    const struct qn_run_set *runs = &trainer->plan->persist.runs;
+    for (int c = 0; c < runs->n_cells; c++)
+        if (runs->cell[c].kind != QN_CELL_SAMPLES && strcmp(runs->cell[c].name, name) == 0)
+            return c;
+    return -1;
+}
+
+int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name)
+{
+    const int cell = trainer && name ? find_cell(trainer, name) : -1;
+    return cell < 0 ? -1 : trainer->cell_rows[cell];
+}
+
+qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name)
+{
+    QN_REQUIRE(NULL, trainer);
+    QN_TRY(qn_trainer_failure(trainer));
+    QN_REQUIRE(&trainer->log, name);
+    const int cell = find_cell(trainer, name);
+    if (cell < 0)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "%s: no ring or cache of the plan", name);
+    trainer->cell_rows[cell] = 0;
+    return qn_trainer_fill_value(trainer, trainer->plan->persist.runs.cell[cell].value,
+                                 (float)trainer->plan->persist.runs.cell[cell].first);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Metrics of a few labels, counted by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "../io/scratch.h"
+
+#include <math.h>
+#include <quern/metric.h>
+
+/* Four samples of three classes. The largest: 1, 0 (of two equal ones), 2, 0. */
+static const float logits[4][3] = {{0, 5, 1}, {7, 7, 2}, {-3, -2, -1}, {9, 8, 7}};
+static const int32_t labels[] = {1, 1, 2, 2};
+
+static const qn_column column = {.name = "labels", .dtype = QN_I32, .data = labels};
+static const qn_batch batch = {.samples = 4, .n_columns = 1, .columns = &column};
+
+static const qn_metric_params base = {.kind = QN_METRIC_ACCURACY,
+                                      .output = "logits",
+                                      .shape = {2, {QN_BATCH, 3}},
+                                      .labels = "labels"};
+
+static qn_metric *create(qn_metric_params params)
+{
+    qn_metric *metric = NULL;
+    assert_int_equal(qn_metric_create(&metric, &params), QN_OK);
+    assert_true(isnan(qn_metric_result(metric)));
+    assert_int_equal(qn_metric_count(metric), 0);
+    return metric;
+}
+
+/* The figure of the four samples. */
+static double figure(qn_metric_params params, int64_t count)
+{
+    qn_metric *metric = create(params);
+    assert_int_equal(qn_metric_update(metric, "logits", 0, 4, logits, &batch), QN_OK);
+    assert_int_equal(qn_metric_count(metric), count);
+    double result = qn_metric_result(metric);
+    qn_metric_destroy(&metric);
+    assert_null(metric);
+    return result;
+}
+
+static void accuracy(void **state)
+{
+    qn_metric_params params = base;
+    (void)state;
+    assert_true(figure(params, 4) == 2 / 4.0);
+    params.top = 2; /* the second of two equal ones is the second; that of sample 3 the third */
+    assert_true(figure(params, 4) == 3 / 4.0);
+    params.top = 3;
+    assert_true(figure(params, 4) == 1);
+    params.top = 1;
+    params.ignore = true;
+    params.ignore_label = 1;
+    assert_true(figure(params, 2) == 1 / 2.0);
+    params.ignore_label = 7;
+    assert_true(figure(params, 4) == 2 / 4.0);
+}
+
+/* A NaN is never larger, and never behind. */
+static void not_a_number(void **state)
+{
+    static const float rows[4][3] = {{0, 1, NAN}, {NAN, 9, 1}, {NAN, 0, NAN}, {2, NAN, 1}};
+    static const double met[] = {1, 2};
+    (void)state;
+    for (int top = 1; top <= 2; top++) {
+        qn_metric_params params = base;
+        params.top = top;
+        qn_metric *metric = create(params);
+        assert_int_equal(qn_metric_update(metric, "logits", 0, 4, rows, &batch), QN_OK);
+        assert_true(qn_metric_result(metric) * 4 == met[top - 1]);
+        qn_metric_destroy(&metric);
+    }
+}
+
+static void confusion(void **state)
+{
+    static const int64_t counts[] = {0, 0, 0, 1, 1, 0, 1, 0, 1};
+    qn_metric_params params = base;
+    int64_t classes = 0;
+    (void)state;
+    params.kind = QN_METRIC_CONFUSION;
+    qn_metric *metric = create(params);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(qn_metric_update(metric, "logits", 0, 4, logits, &batch), QN_OK);
+        assert_true(qn_metric_result(metric) == 2 / 4.0);
+        const int64_t *have = qn_metric_confusion(metric, &classes);
+        assert_int_equal(classes, 3);
+        for (int c = 0; c < 9; c++)
+            assert_int_equal(have[c], i * counts[c]);
+    }
+    qn_metric_reset(metric);
+    assert_true(isnan(qn_metric_result(metric)));
+    assert_int_equal(qn_metric_count(metric), 0);
+    for (int c = 0; c < 9; c++)
+        assert_int_equal(qn_metric_confusion(metric, NULL)[c], 0);
+    qn_metric_destroy(&metric);
+    metric = create(base);
+    assert_null(qn_metric_confusion(metric, NULL));
+    qn_metric_destroy(&metric);
+}
+
+/* Class 0: none of its two predictions right; 1: one of two labels; 2: one of two labels. */
+static void mean_iou(void **state)
+{
+    qn_metric_params params = base;
+    (void)state;
+    params.kind = QN_METRIC_MEAN_IOU;
+    assert_true(figure(params, 4) == (0 + 1 / 2.0 + 1 / 2.0) / 3);
+    params.ignore = true;
+    params.ignore_label = 2; /* and 0 is predicted once, for a label of 1 */
+    assert_true(figure(params, 2) == (0 + 1 / 2.0) / 2);
+}
+
+/* A mask of 2 x 2 pixels and 3 classes: (b, 3, 2, 2) logits and u8 (2, 2) labels. Tokens: (b, 4, 3)
+ * logits, as (4b, 3), and 4 labels. The same numbers, turned. */
+static void pixels_and_tokens(void **state)
+{
+    static const uint8_t mask[2][4] = {{1, 1, 2, 2}, {0, 1, 2, 0}};
+    static const qn_column masks = {
+        .name = "labels", .dtype = QN_U8, .shape = {2, {2, 2}}, .data = mask};
+    static const qn_batch pixels = {.samples = 2, .n_columns = 1, .columns = &masks};
+    static const qn_shape shapes[] = {
+        {4, {QN_BATCH, 3, 2, 2}}, {3, {QN_BATCH, 4, 3}}, {2, {4 * QN_BATCH, 3}}};
+    float planes[2][3][4];
+    (void)state;
+    for (int i = 0; i < 24; i++)
+        planes[i / 12][i % 3][i / 3 % 4] = logits[i / 3 % 4][i % 3];
+    for (int form = 0; form < 3; form++) {
+        qn_metric_params params = base;
+        params.shape = shapes[form];
+        params.class_dim = form ? 0 : 1;
+        for (int kind = QN_METRIC_ACCURACY; kind <= QN_METRIC_MEAN_IOU; kind++) {
+            params.kind = (qn_metric_kind)kind;
+            qn_metric *metric = create(params);
+            for (int i = 0; i < 2; i++)
+                assert_int_equal(qn_metric_update(metric, "logits", i, 1,
+                                                  form ? (const void *)logits : planes[i], &pixels),
+                                 QN_OK);
+            /* The largest are 1, 0, 2, 0 in both: right are pixels 0 and 2, then 2 and 3. */
+            double iou = (1 / 5.0 + 1 / 4.0 + 2 / 3.0) / 3;
+            assert_int_equal(qn_metric_count(metric), 8);
+            assert_true(qn_metric_result(metric) == (kind == QN_METRIC_MEAN_IOU ? iou : 4 / 8.0));
+            qn_metric_destroy(&metric);
+        }
+    }
+}
+
+/* The mean of 1, 2, 3 and 6, and of those whose label is not 2; in pairs they are two samples. */
+static void mean_and_perplexity(void **state)
+{
+    static const float losses[] = {1, 2, 3, 6};
+    qn_metric_params params = {.kind = QN_METRIC_MEAN, .output = "loss"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        params.kind = i % 2 ? QN_METRIC_PERPLEXITY : QN_METRIC_MEAN;
+        params.shape = i < 2 ? (qn_shape){0} : (qn_shape){2, {QN_BATCH, 2}};
+        qn_metric *metric = create(params);
+        assert_int_equal(qn_metric_update(metric, "loss", 0, i < 2 ? 4 : 2, losses, NULL), QN_OK);
+        assert_int_equal(qn_metric_count(metric), 4);
+        assert_true(qn_metric_result(metric) == (i % 2 ? exp(3) : 3));
+        qn_metric_destroy(&metric);
+    }
+    params = (qn_metric_params){.kind = QN_METRIC_PERPLEXITY,
+                                .output = "loss",
+                                .labels = "labels",
+                                .ignore = true,
+                                .ignore_label = 2};
+    qn_metric *metric = create(params);
+    assert_int_equal(qn_metric_update(metric, "loss", 0, 4, losses, &batch), QN_OK);
+    assert_int_equal(qn_metric_count(metric), 2);
+    assert_true(qn_metric_result(metric) == exp(1.5));
+    qn_metric_destroy(&metric);
+}
+
+/* 1, -2, 0.5, the smallest numbers of 16 bits, and infinity. */
+static void numbers_of_16_bits(void **state)
+{
+    static const struct {
+        qn_dtype dtype;
+        uint16_t bits[5];
+        double sum;
+    } cases[] = {
+        {QN_F16, {0x3c00, 0xc000, 0x3800, 0x0001, 0x0400}, -0.5 + 0x1p-24 + 0x1p-14},
+        {QN_BF16, {0x3f80, 0xc000, 0x3f00, 0x0080, 0x0000}, -0.5 + 0x1p-126},
+        {QN_F16, {0x3c00, 0x7c00, 0x3800, 0x0001, 0x0400}, INFINITY},
+    };
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        qn_metric *metric = create(
+            (qn_metric_params){.kind = QN_METRIC_MEAN, .output = "x", .dtype = cases[i].dtype});
+        assert_int_equal(qn_metric_update(metric, "x", 0, 5, cases[i].bits, NULL), QN_OK);
+        assert_true(qn_metric_result(metric) == cases[i].sum / 5);
+        qn_metric_destroy(&metric);
+    }
+}
+
+/* What is refused leaves the count as it was. */
+static void what_does_not_fit_is_refused(void **state)
+{
+    struct scratch *scratch = *state;
+    static const int32_t bad[] = {1, 3, 0, -1};
+    const qn_column columns[] = {
+        {.name = "labels", .dtype = QN_I32, .data = bad},
+        {.name = "labels", .dtype = QN_F32, .data = bad},
+        {.name = "labels", .dtype = QN_I32, .shape = {1, {2}}, .data = bad},
+        {.name = "labels", .dtype = QN_I32},
+        {.name = "label", .dtype = QN_I32, .data = bad},
+    };
+    static const struct {
+        int column;
+        int64_t first, count;
+        qn_status status;
+        const char *reason;
+    } cases[] = {
+        {0, 0, 2, QN_ERR_FORMAT, "label 3, but there are 3 classes"},
+        {0, 2, 2, QN_ERR_FORMAT, "label -1, but there are 3 classes"},
+        {0, 2, 3, QN_ERR_ARGUMENT, "no such column, or not so many samples"},
+        {1, 0, 1, QN_ERR_SHAPE, "labels are u8 or i32, not f32"},
+        {2, 0, 1, QN_ERR_SHAPE, "2 labels a sample, but logits has 1"},
+        {3, 0, 1, QN_ERR_ARGUMENT, "no such column, or not so many samples"},
+        {4, 0, 1, QN_ERR_ARGUMENT, "no such column, or not so many samples"},
+    };
+    qn_metric_params params = base;
+    params.log = scratch->log;
+    qn_metric *metric = create(params);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const qn_batch wrong = {.samples = 4, .n_columns = 1, .columns = &columns[cases[i].column]};
+        assert_int_equal(
+            qn_metric_update(metric, "logits", cases[i].first, cases[i].count, logits, &wrong),
+            cases[i].status);
+        scratch_said(scratch, "accuracy: labels: ", cases[i].reason);
+        assert_int_equal(qn_metric_count(metric), 0);
+    }
+    assert_int_equal(qn_metric_update(metric, "logits", 0, 1, logits, NULL), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_metric_update(metric, "loss", 0, 4, logits, &batch), QN_OK);
+    assert_int_equal(qn_metric_count(metric), 0);
+    qn_metric_destroy(&metric);
+}
+
+static void arguments_are_checked(void **state)
+{
+    (void)state;
+    qn_metric *metric = NULL;
+    qn_metric_params wrong[9];
+    for (int i = 0; i < 9; i++)
+        wrong[i] = base;
+    wrong[0].kind = (qn_metric_kind)99;
+    wrong[1].output = NULL;
+    wrong[2].output = "";
+    wrong[3].labels = NULL;
+    wrong[4].dtype = QN_U8;
+    wrong[5].shape.rank = 1;   /* and where are the classes? */
+    wrong[6].shape.dim[0] = 3; /* no batch */
+    wrong[7].class_dim = 2;    /* there is none */
+    wrong[8].shape.dim[1] = 0;
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(qn_metric_create(&metric, &wrong[i]), QN_ERR_ARGUMENT);
+        assert_null(metric);
+    }
+    qn_metric_params huge = base;
+    huge.kind = QN_METRIC_CONFUSION;
+    huge.shape.dim[1] = INT64_C(1) << 40;
+    assert_int_equal(qn_metric_create(&metric, &huge), QN_ERR_MEMORY);
+    const qn_metric_params ignores = {.output = "loss", .ignore = true};
+    assert_int_equal(qn_metric_create(&metric, &ignores), QN_ERR_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accuracy),
+        cmocka_unit_test(not_a_number),
+        cmocka_unit_test(confusion),
+        cmocka_unit_test(mean_iou),
+        cmocka_unit_test(pixels_and_tokens),
+        cmocka_unit_test(mean_and_perplexity),
+        cmocka_unit_test(numbers_of_16_bits),
+        cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, scratch_open, scratch_close),
+        cmocka_unit_test(arguments_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

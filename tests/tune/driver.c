@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a driver does beside computing: a read that fails once bans no variant, and a kernel that
+ * needs more local memory than there is, as the driver counts it, is left out.
+ */
+#include "support.h"
+
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct layer small = {.batch = 24, .n = 24, .k = 40};
+static int reads, failing_read;      /* counts from 1; 0: none fails */
+static const char *greedy;           /* kernels of this name need more than there is */
+static const cl_ulong all = 1 << 30; /* bytes */
+
+cl_int __real_clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                  size_t offset, size_t size, void *to, cl_uint n_before,
+                                  const cl_event *before, cl_event *event);
+cl_int __wrap_clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                  size_t offset, size_t size, void *to, cl_uint n_before,
+                                  const cl_event *before, cl_event *event);
+cl_int __real_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size);
+cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size);
+
+cl_int __wrap_clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
+                                  size_t offset, size_t size, void *to, cl_uint n_before,
+                                  const cl_event *before, cl_event *event)
+{
+    if (++reads == failing_read)
+        return CL_OUT_OF_RESOURCES;
+    return __real_clEnqueueReadBuffer(queue, memory, blocks, offset, size, to, n_before, before,
+                                      event);
+}
+
+cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size)
+{
+    char name[64] = "";
+    clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    if (greedy && what == CL_KERNEL_LOCAL_MEM_SIZE && strcmp(name, greedy) == 0) {
+        memcpy(value, &all, sizeof all);
+        return CL_SUCCESS;
+    }
+    return __real_clGetKernelWorkGroupInfo(kernel, device, what, room, value, size);
+}
+
+static qn_status tune(struct bench_device *d, const char *known, char **text)
+{
+    const qn_tune_params params = {.known = known, .seconds = 1, .all = true};
+    qn_plan *plan = layer_plan(d, &small);
+    const qn_status status = qn_tune(d->device, plan, &params, text, NULL);
+    qn_plan_destroy(&plan);
+    return status;
+}
+
+/* Any of the first reads, of self-tests and of results that are compared. */
+static void a_read_that_fails_once_bans_nothing(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    bench_device_open(&d, NULL, NULL);
+    for (int fail = 1; fail <= 7; fail += 2) {
+        char *text = NULL;
+        reads = 0;
+        failing_read = fail;
+        const qn_status status = tune(&d, NULL, &text);
+        assert_true(reads >= fail);
+        failing_read = 0;
+        if (status != QN_OK)
+            assert_int_equal(status, QN_ERR_DEVICE);
+        assert_true(!text || !strstr(text, "QN_ERR"));
+        assert_null(strstr(d.warnings, "wrong numbers"));
+        free(text);
+    }
+    bench_device_close(&d);
+}
+
+static void what_cannot_be_launched_is_left_out(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    struct layer layer = small;
+    char *found = NULL, *again = NULL, before[64], after[64];
+    int refused = 0;
+    bench_device_open(&d, NULL, NULL);
+    qn_plan *plan = layer_plan(&d, &layer);
+    layer_variant(plan, before);
+    greedy = strstr(before, "gpu") ? "matmul_gpu" : "matmul_cpu";
+    assert_int_equal(qn_tune_probe(d.device, plan, NULL, &found, &refused), QN_OK);
+    qn_plan_destroy(&plan);
+    assert_int_equal(refused, 1);
+    assert_non_null(strstr(d.warnings, "cannot be launched on this device"));
+    assert_null(strstr(d.warnings, "wrong numbers"));
+
+    layer.tuning = found;
+    plan = layer_plan(&d, &layer);
+    layer_variant(plan, after);
+    assert_string_not_equal(before, after);
+    assert_int_equal(qn_tune_probe(d.device, plan, found, &again, &refused), QN_OK);
+    assert_int_equal(refused, 0);
+    qn_plan_destroy(&plan);
+    free(again);
+
+    char wish[80];
+    snprintf(wish, sizeof wish, "linear=%s", greedy + strlen("matmul_"));
+    layer.variants = wish;
+    plan = layer_plan(&d, &layer);
+    assert_int_equal(qn_tune_probe(d.device, plan, found, &again, &refused), QN_ERR_BUILD);
+    qn_plan_destroy(&plan);
+    free(found);
+
+    assert_int_equal(tune(&d, NULL, &found), QN_OK);
+    free(found);
+    greedy = NULL;
+    bench_device_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_read_that_fails_once_bans_nothing),
+        cmocka_unit_test(what_cannot_be_launched_is_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One line for people. What comes from outside (names of files, devices, classes, keys and values)
+ * is escaped in it, so that it cannot pretend to be another line of ours.
+ */
+#ifndef QUERN_TOOL_LINE_H
+#define QUERN_TOOL_LINE_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The line and its newline. */
+__attribute__((format(printf, 2, 3))) void line_print(FILE *out, const char *format, ...);
+void line_print_args(FILE *out, const char *format, va_list args);
+
+#endif
