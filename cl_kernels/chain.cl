@@ -31,6 +31,7 @@
 #define DO_SCALE(a, b, c) ((floatv)(c) * (a))
 #define DO_ADD(a, b, c) ((a) + (b))
 #define DO_MULTIPLY(a, b, c) ((a) * (b))
+#define DO_HARDSWISH(a, b, c) HARDSWISH(floatv, a, c)
 
 /* Adds to the gradients da and db of the operands what the gradient g of y gives them. */
 #define UNDO_RELU(g, a, b, y, c, da, db) da += RELU_GRADIENT(floatv, g, y, c)
@@ -43,6 +44,7 @@
 #define UNDO_SCALE(g, a, b, y, c, da, db) da += (floatv)(c) * (g)
 #define UNDO_ADD(g, a, b, y, c, da, db) da += (g), db += (g)
 #define UNDO_MULTIPLY(g, a, b, y, c, da, db) da += (g) * (b), db += (g) * (a)
+#define UNDO_HARDSWISH(g, a, b, y, c, da, db) da += HARDSWISH_GRADIENT(floatv, g, a, c)
 
 #define STEP(k) v[FIRST_STEP + k] = QN_PASTE(DO_, QN_OP##k)(v[QN_A##k], v[QN_B##k], c##k);
 #define BACK(k)                                                                                    \

@@ -58,6 +58,7 @@ GRADIENT(tanh_gradient, TANH_GRADIENT)
 GRADIENT(gelu_gradient, GELU_GRADIENT)
 GRADIENT(gelu_tanh_gradient, GELU_TANH_GRADIENT)
 GRADIENT(silu_gradient, SILU_GRADIENT)
+GRADIENT(hardswish_gradient, HARDSWISH_GRADIENT)
 #else
 FORWARD(relu_forward, RELU)
 FORWARD(leaky_relu_forward, LEAKY_RELU)
@@ -66,4 +67,5 @@ FORWARD(tanh_forward, TANH)
 FORWARD(gelu_forward, GELU)
 FORWARD(gelu_tanh_forward, GELU_TANH)
 FORWARD(silu_forward, SILU)
+FORWARD(hardswish_forward, HARDSWISH)
 #endif

@@ -137,6 +137,8 @@ typedef enum qn_gelu_form { QN_GELU_EXACT, QN_GELU_TANH } qn_gelu_form;
 QN_API qn_tensor qn_gelu(qn_graph *graph, qn_tensor x, qn_gelu_form form);
 /* x times sigmoid of x. */
 QN_API qn_tensor qn_silu(qn_graph *graph, qn_tensor x);
+/* x (x + 3) / 6 between -3 and 3, below 0, above x. The gradient at -3 is 0, at 3 it is 1. */
+QN_API qn_tensor qn_hardswish(qn_graph *graph, qn_tensor x);
 QN_API qn_tensor qn_scale(qn_graph *graph, qn_tensor x, double factor);
 /* Two tensors of one shape. */
 QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);
@@ -162,6 +164,7 @@ typedef enum qn_chain_op {
     QN_CHAIN_SCALE, /* factor: value */
     QN_CHAIN_ADD,   /* a and b, as in the next */
     QN_CHAIN_MULTIPLY,
+    QN_CHAIN_HARDSWISH,
 } qn_chain_op;
 enum { QN_CHAIN_INPUTS = 6, QN_CHAIN_BIAS = 5, QN_CHAIN_STEP = 8, QN_CHAIN_STEPS = 8 };
 typedef struct qn_chain_step {

@@ -23,7 +23,8 @@ enum qn_chain_needs { QN_CHAIN_NEEDS_NOTHING, QN_CHAIN_NEEDS_RESULT, QN_CHAIN_NE
     X(SILU, 1, ARGUMENTS)                                                                          \
     X(SCALE, 1, NOTHING)                                                                           \
     X(ADD, 2, NOTHING)                                                                             \
-    X(MULTIPLY, 2, ARGUMENTS)
+    X(MULTIPLY, 2, ARGUMENTS)                                                                      \
+    X(HARDSWISH, 1, ARGUMENTS)
 
 struct qn_chain_info {
     const char *name; /* as in the list */

@@ -24,6 +24,7 @@
     X(tanh)                                                                                        \
     X(gelu)                                                                                        \
     X(silu)                                                                                        \
+    X(hardswish)                                                                                   \
     X(scale)                                                                                       \
     X(add)                                                                                         \
     X(multiply)                                                                                    \

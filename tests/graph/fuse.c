@@ -59,8 +59,9 @@ static const struct qn_node *fused(struct net *net, qn_tensor last)
 /* The steps of the chain as "add 0 1, relu 8"; "" if the node is none. */
 static const char *steps_of(const struct qn_node *node, char text[200])
 {
-    static const char *const names[] = {"relu",      "leaky_relu", "sigmoid", "tanh", "gelu",
-                                        "gelu_tanh", "silu",       "scale",   "add",  "multiply"};
+    static const char *const names[] = {"relu", "leaky_relu", "sigmoid",  "tanh",
+                                        "gelu", "gelu_tanh",  "silu",     "scale",
+                                        "add",  "multiply",   "hardswish"};
     const struct qn_chain_attr *attr = node->attr;
     int used = 0;
     text[0] = 0;
@@ -168,6 +169,10 @@ static void a_bias_lies_along_the_last_dimension(void **state)
     qn_tensor b = qn_parameter(net.graph, "b", 1, (int64_t[]){6}, NULL);
     assert_fused(&net, qn_gelu(net.graph, qn_bias(net.graph, net.x, b), QN_GELU_TANH),
                  "add 0 5, gelu_tanh 8");
+    net = open_net();
+    b = qn_parameter(net.graph, "b", 1, (int64_t[]){6}, NULL);
+    assert_fused(&net, qn_hardswish(net.graph, qn_bias(net.graph, net.x, b)),
+                 "add 0 5, hardswish 8");
     net = open_net();
     b = qn_parameter(net.graph, "b", 1, (int64_t[]){2}, NULL);
     qn_tensor planes = qn_reshape(net.graph, net.x, 3, (int64_t[]){QN_BATCH, 2, 3});

@@ -30,6 +30,8 @@ static double apply(const struct qn_chain_link *step, double a, double b)
         return a * sigmoid(2 * sqrt(2 / acos(-1)) * (a + 0.044715 * a * a * a));
     case QN_CHAIN_SILU:
         return a * sigmoid(a);
+    case QN_CHAIN_HARDSWISH:
+        return a <= -3 ? 0 : a >= 3 ? a : a * (a + 3) / 6;
     case QN_CHAIN_SCALE:
         return (double)step->value * a;
     case QN_CHAIN_ADD:
@@ -129,6 +131,12 @@ static const struct qn_check_case cases[] = {
     {"add + ReLU, several strips", .in = TWO(WHOLE(7, 1311), FRACTION(7, 1311)), .attr = ADD_RELU},
     {"add + leaky ReLU", .in = TWO(WHOLE(4, 16), FRACTION(4, 16)),
      .attr = STEPS(2, {QN_CHAIN_ADD, 1, 0, 0}, {QN_CHAIN_LEAKY_RELU, S(0), 0, 0.125f})},
+    {"add + hardswish", .in = TWO(FRACTION(5, 19), FRACTION(5, 19)), .small = true,
+     .attr = STEPS(2, {QN_CHAIN_ADD, 0, 1, 0}, {QN_CHAIN_HARDSWISH, S(0), 0, 0})},
+    {"hardswish on both sides", .in = ONE(FRACTION(7, 33)),
+     .attr = STEPS(5, {QN_CHAIN_SCALE, 0, 0, -16}, {QN_CHAIN_HARDSWISH, S(0), 0, 0},
+                   {QN_CHAIN_SCALE, 0, 0, 16}, {QN_CHAIN_HARDSWISH, S(2), 0, 0},
+                   {QN_CHAIN_ADD, S(1), S(3), 0})},
     {"a gate", .in = TWO(X(6, 37), X(6, 37)),
      .attr = STEPS(2, {QN_CHAIN_SILU, 0, 0, 0}, {QN_CHAIN_MULTIPLY, S(0), 1, 0}), .small = true},
     {"one input and the result", .in = TWO(FRACTION(6, 37), FRACTION(6, 37)),
