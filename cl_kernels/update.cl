@@ -155,3 +155,56 @@ GROUP_KERNEL adam(__global const float *p, ulong p_at, __global const float *gra
         ST(F, second, i, v);
     }
 }
+
+/* What Lion needs besides the element: 1 - beta from the host's double precision. */
+struct lion {
+    float beta1, beta2, rest1, rest2;
+    float rate, decay;
+};
+
+/* The sign of 0 is 0. */
+#define DEFINE_LION(real, name)                                                                    \
+    static inline real name(real p, real g, real *m, struct lion a)                                \
+    {                                                                                              \
+        const real step = sign(fma((real)(a.beta1), *m, a.rest1 * g));                             \
+        *m = fma((real)(a.beta2), *m, a.rest2 * g);                                                \
+        return fma((real)(-a.rate), fma((real)(a.decay), p, step), p);                             \
+    }
+DEFINE_LION(float, lion_one)
+DEFINE_LION(floatv, lion_vector)
+
+GROUP_KERNEL lion(__global const float *p, ulong p_at, __global const float *gradient,
+                  ulong gradient_at, __global const int *table, ulong table_at,
+                  __global const uint *control, ulong control_at, __global float *state,
+                  ulong state_at, __global float *out, ulong out_at, float beta1, float beta2,
+                  float rest1, float rest2)
+{
+    table += table_at;
+    __global const qn_control *now = QN_CONTROL_READ(control, control_at);
+    const struct chunk chunk = chunk_of(table);
+    const ulong n = chunk.n;
+    p += p_at + chunk.first;
+    gradient += gradient_at + chunk.first;
+    state += state_at + chunk.first;
+    out += out_at + chunk.first;
+    if (now->skip) {
+        hand_on(p, out, n);
+        return;
+    }
+    const float scale = now->grad_scale;
+    const struct lion a = {beta1, beta2,   rest1,
+                           rest2, now->lr, chunk.decays ? now->weight_decay : 0.0f};
+    const ulong lane = get_local_id(0);
+    for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
+        floatv m = LDV(F, state, i);
+        const floatv g = LDV(F, gradient, i) * scale;
+        STV(F, out, i, lion_vector(LDV(F, p, i), g, &m, a));
+        STV(F, state, i, m);
+    }
+    for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
+        float m = LD(F, state, i);
+        const float g = LD(F, gradient, i) * scale;
+        ST(F, out, i, lion_one(LD(F, p, i), g, &m, a));
+        ST(F, state, i, m);
+    }
+}

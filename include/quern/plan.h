@@ -51,7 +51,8 @@ typedef struct qn_optimizer {
     const char *name;    /* one of qn_optimizer_name; NULL: "sgd" */
     double momentum;     /* of sgd, below 1; 0: none */
     bool nesterov;       /* needs momentum */
-    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of adam and adamw */
+    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of adam and adamw, 0.9
+                            and 0.99 of lion */
     double eps;          /* of adam, adamw; 0: 1e-8 */
 } qn_optimizer;
 

@@ -53,4 +53,5 @@
     X(sgd)                                                                                         \
     X(adam)                                                                                        \
     X(adamw)                                                                                       \
+    X(lion)                                                                                        \
     /* end of the list */
