@@ -48,10 +48,24 @@ qn_status qn_device_check(struct qn_device *device, bool all)
     return qn_cl_check(&device->log, device->lost, "a command failed on the device");
 }
 
+/* Waits for a marker before clFinish(): where all commands are flushed already, some drivers return
+ * from that at once, though they still run. */
+static cl_int drain(cl_command_queue queue)
+{
+    cl_event last;
+    cl_int error = clEnqueueMarkerWithWaitList(queue, 0, NULL, &last);
+    if (error == CL_SUCCESS) {
+        error = clWaitForEvents(1, &last);
+        clReleaseEvent(last);
+    }
+    const cl_int finished = clFinish(queue);
+    return error == CL_SUCCESS ? finished : error;
+}
+
 cl_int qn_device_drain(struct qn_device *device)
 {
-    const cl_int error = clFinish(device->queue);
-    const cl_int beside = device->aside ? clFinish(device->aside) : CL_SUCCESS;
+    const cl_int error = drain(device->queue);
+    const cl_int beside = device->aside ? drain(device->aside) : CL_SUCCESS;
     return error == CL_SUCCESS ? beside : error;
 }
 
