@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds, runs the tests on the CPU (PoCL), then those without the whole
-# network again under AddressSanitizer and UBSan. The last line is `N passed, N failed`.
+# network again under AddressSanitizer and UBSan. The last line is `N passed, N failed`,
+# with `, N skipped` where a driver is missing that a test is about.
 #
 #     tools/test.sh [--full | --quick [STEM]]
 #
@@ -17,7 +18,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 usage()
 {
-    sed -n '3,13s/^# \{0,1\}//p' tools/test.sh
+    sed -n '3,14s/^# \{0,1\}//p' tools/test.sh
 }
 
 mode=everything stem=

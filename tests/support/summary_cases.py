@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 
-def log(*tests):
-    return "".join(json.dumps({"name": f"t{n}", "result": result, "stdout": said}) + "\n"
+def log(*tests, suite="quern:device"):
+    return "".join(json.dumps({"name": f"{suite} / t{n}", "result": result, "stdout": said}) + "\n"
                    for n, (result, said) in enumerate(tests))
 
 
@@ -22,8 +22,14 @@ CASES = [
     ("a crash", 1, log(GOOD, ("FAIL", "3 passed, 0 failed\n")), 2, "4 passed, 1 failed"),
     ("out of time", 1, log(GOOD, ("TIMEOUT", "")), 2, "1 passed, 1 failed"),
     ("skipped", 0, log(GOOD, ("SKIP", "no such device\n")), 2, "1 passed, 1 failed"),
-    ("why it was skipped", 0, log(("SKIP", "no such device\n")), 1, "t0: no such device"),
-    ("a report", 0, log(("OK", "x\nreport: 9 good\n")), 1, "t0: report: 9 good"),
+    ("why it was skipped", 0, log(("SKIP", "no such device\n")), 1,
+     "quern:device / t0: no such device"),
+    ("a driver that is not here", 0, log(GOOD, ("SKIP", ""), suite="quern:device+driver"), 2,
+     "1 passed, 0 failed, 1 skipped"),
+    ("a driver's test that failed", 1, log(GOOD, ("FAIL", ""), suite="quern:device+driver"), 2,
+     "1 passed, 1 failed"),
+    ("drivers alone", 0, log(("SKIP", ""), suite="quern:driver"), 1, "0 passed, 1 failed, 1 skipped"),
+    ("a report", 0, log(("OK", "x\nreport: 9 good\n")), 1, "quern:device / t0: report: 9 good"),
     ("nothing ran in a program", 0, log(GOOD, ("OK", "0 passed, 0 failed\n")), 2,
      "1 passed, 1 failed"),
     ("no log", 0, None, 2, "0 passed, 1 failed"),
@@ -54,7 +60,7 @@ def main():
         for name, status, text, expected, wanted in CASES:
             done = run(sys.argv[1], folder, status, text, expected)
             lines = done.stdout.splitlines()
-            good = lines and lines[-1].endswith(" 0 failed")
+            good = lines and " 0 failed" in lines[-1]
             if wanted not in lines or done.returncode != (0 if good else 1):
                 print(f"{name}: status {done.returncode}, wanted '{wanted}':\n{done.stdout}")
                 failed += 1
