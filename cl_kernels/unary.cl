@@ -50,6 +50,8 @@
         }                                                                                          \
     }
 
+#define SAME(T, v, a) (v)
+
 #ifdef QN_GRADIENT
 GRADIENT(relu_gradient, RELU_GRADIENT)
 GRADIENT(leaky_relu_gradient, LEAKY_RELU_GRADIENT)
@@ -68,4 +70,5 @@ FORWARD(gelu_forward, GELU)
 FORWARD(gelu_tanh_forward, GELU_TANH)
 FORWARD(silu_forward, SILU)
 FORWARD(hardswish_forward, HARDSWISH)
+FORWARD(cast, SAME)
 #endif

@@ -2,39 +2,51 @@
  *
  * The optimizers: one launch over all chunks of a block of parameters, a work-group per chunk.
  *
- * Row k of the table is {first element, elements, flags, 0} of chunk k; what lies between chunks is
- * padding and is not touched. Bit 0 of the flags: weight decay applies. A skipped update copies the
- * parameters to the result unchanged (the result may lie elsewhere) and leaves the slots alone.
+ * Row k of the table is {first element, elements, flags, number} of chunk k; what lies between
+ * chunks is padding and is not touched. Bit 0 of the flags: weight decay applies. A skipped update
+ * copies the parameters to the result unchanged (the result may lie elsewhere) and leaves the slots
+ * alone.
+ *
+ * Parameters of 16 bits are rounded stochastically; the counter of their random words is (update,
+ * number of the chunk, ALL_NODES, element of the chunk / 4).
  *
  * Each formula is written once, for one element and for a vector of them.
  */
 #include "lib/control.clh"
 #include "lib/reduce.clh"
+#include "lib/stochastic.clh"
 
 #define F_TYPE f32
 #define T_TYPE i32
+
+#define ALL_NODES 0xFFFFFFFFu /* no node has this number */
 
 #define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 struct chunk {
     ulong first, n;
     bool decays;
+    struct qn_dice dice;
 };
 
-static inline struct chunk chunk_of(__global const int *table)
+static inline struct chunk chunk_of(__global const int *table, __global const qn_control *now)
 {
     const ulong at = get_group_id(0) * 4;
     struct chunk chunk;
     chunk.first = LDI(T, table, at);
     chunk.n = LDI(T, table, at + 1);
     chunk.decays = LDI(T, table, at + 2) & 1;
+    chunk.dice.key = (uint2)(now->seed_lo, now->seed_hi);
+    chunk.dice.x = now->update;
+    chunk.dice.y = (uint)LDI(T, table, at + 3);
+    chunk.dice.z = ALL_NODES;
     return chunk;
 }
 
-static inline void hand_on(__global const float *p, __global float *out, ulong n)
+static inline void hand_on(__global const TYPE(P) * p, __global TYPE(P) * out, ulong n)
 {
     for (ulong i = get_local_id(0); i < n; i += QN_WG)
-        ST(F, out, i, LD(F, p, i));
+        ST(P, out, i, LD(P, p, i));
 }
 
 /* Stochastic gradient descent; gives the new parameter. */
@@ -51,14 +63,14 @@ DEFINE_SGD(float, sgd_one)
 DEFINE_SGD(floatv, sgd_vector)
 
 /* Without momentum `state` is absent and never touched. */
-GROUP_KERNEL sgd(__global const float *p, ulong p_at, __global const float *gradient,
+GROUP_KERNEL sgd(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
                  ulong gradient_at, __global const int *table, ulong table_at,
                  __global const uint *control, ulong control_at, __global float *state,
-                 ulong state_at, __global float *out, ulong out_at, float momentum, int nesterov)
+                 ulong state_at, __global TYPE(P) * out, ulong out_at, float momentum, int nesterov)
 {
     table += table_at;
     __global const qn_control *now = QN_CONTROL_READ(control, control_at);
-    const struct chunk chunk = chunk_of(table);
+    const struct chunk chunk = chunk_of(table, now);
     const ulong n = chunk.n;
     const bool keeps = momentum != 0.0f;
     p += p_at + chunk.first;
@@ -75,14 +87,17 @@ GROUP_KERNEL sgd(__global const float *p, ulong p_at, __global const float *grad
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = keeps ? LDV(F, state, i) : (floatv)(0.0f);
         const floatv g = LDV(F, gradient, i) * scale;
-        STV(F, out, i, sgd_vector(LDV(F, p, i), g, &m, rate, momentum, nesterov, decay));
+        QN_STV_AT_RANDOM(P, out, i,
+                         sgd_vector(LDV(P, p, i), g, &m, rate, momentum, nesterov, decay),
+                         chunk.dice);
         if (keeps)
             STV(F, state, i, m);
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         float m = keeps ? LD(F, state, i) : 0.0f;
         const float g = LD(F, gradient, i) * scale;
-        ST(F, out, i, sgd_one(LD(F, p, i), g, &m, rate, momentum, nesterov, decay));
+        QN_ST_AT_RANDOM(P, out, i, sgd_one(LD(P, p, i), g, &m, rate, momentum, nesterov, decay),
+                        chunk.dice);
         if (keeps)
             ST(F, state, i, m);
     }
@@ -109,16 +124,16 @@ DEFINE_ADAM(float, adam_one)
 DEFINE_ADAM(floatv, adam_vector)
 
 /* Adam; `decoupled` makes it AdamW. */
-GROUP_KERNEL adam(__global const float *p, ulong p_at, __global const float *gradient,
+GROUP_KERNEL adam(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
                   ulong gradient_at, __global const int *table, ulong table_at,
                   __global const uint *control, ulong control_at, __global float *first,
-                  ulong first_at, __global float *second, ulong second_at, __global float *out,
+                  ulong first_at, __global float *second, ulong second_at, __global TYPE(P) * out,
                   ulong out_at, float beta1, float beta2, float rest1, float rest2, float eps,
                   int decoupled)
 {
     table += table_at;
     __global const qn_control *now = QN_CONTROL_READ(control, control_at);
-    const struct chunk chunk = chunk_of(table);
+    const struct chunk chunk = chunk_of(table, now);
     const ulong n = chunk.n;
     p += p_at + chunk.first;
     gradient += gradient_at + chunk.first;
@@ -143,14 +158,14 @@ GROUP_KERNEL adam(__global const float *p, ulong p_at, __global const float *gra
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, first, i), v = LDV(F, second, i);
         const floatv g = LDV(F, gradient, i) * scale;
-        STV(F, out, i, adam_vector(LDV(F, p, i), g, &m, &v, a));
+        QN_STV_AT_RANDOM(P, out, i, adam_vector(LDV(P, p, i), g, &m, &v, a), chunk.dice);
         STV(F, first, i, m);
         STV(F, second, i, v);
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         float m = LD(F, first, i), v = LD(F, second, i);
         const float g = LD(F, gradient, i) * scale;
-        ST(F, out, i, adam_one(LD(F, p, i), g, &m, &v, a));
+        QN_ST_AT_RANDOM(P, out, i, adam_one(LD(P, p, i), g, &m, &v, a), chunk.dice);
         ST(F, first, i, m);
         ST(F, second, i, v);
     }
@@ -173,15 +188,15 @@ struct lion {
 DEFINE_LION(float, lion_one)
 DEFINE_LION(floatv, lion_vector)
 
-GROUP_KERNEL lion(__global const float *p, ulong p_at, __global const float *gradient,
+GROUP_KERNEL lion(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
                   ulong gradient_at, __global const int *table, ulong table_at,
                   __global const uint *control, ulong control_at, __global float *state,
-                  ulong state_at, __global float *out, ulong out_at, float beta1, float beta2,
+                  ulong state_at, __global TYPE(P) * out, ulong out_at, float beta1, float beta2,
                   float rest1, float rest2)
 {
     table += table_at;
     __global const qn_control *now = QN_CONTROL_READ(control, control_at);
-    const struct chunk chunk = chunk_of(table);
+    const struct chunk chunk = chunk_of(table, now);
     const ulong n = chunk.n;
     p += p_at + chunk.first;
     gradient += gradient_at + chunk.first;
@@ -198,13 +213,13 @@ GROUP_KERNEL lion(__global const float *p, ulong p_at, __global const float *gra
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, state, i);
         const floatv g = LDV(F, gradient, i) * scale;
-        STV(F, out, i, lion_vector(LDV(F, p, i), g, &m, a));
+        QN_STV_AT_RANDOM(P, out, i, lion_vector(LDV(P, p, i), g, &m, a), chunk.dice);
         STV(F, state, i, m);
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         float m = LD(F, state, i);
         const float g = LD(F, gradient, i) * scale;
-        ST(F, out, i, lion_one(LD(F, p, i), g, &m, a));
+        QN_ST_AT_RANDOM(P, out, i, lion_one(LD(P, p, i), g, &m, a), chunk.dice);
         ST(F, state, i, m);
     }
 }

@@ -80,7 +80,7 @@ typedef struct qn_struct_info {
     X(qn_facts, 0xf3bddb9e)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \
     X(qn_gradient_norms, 0xb707a642)                                                               \
-    X(qn_graph_params, 0xa84dba63)                                                                 \
+    X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_image_params, 0x30c8e7be)                                                                 \
     X(qn_init, 0x2837d0b4)                                                                         \
@@ -96,7 +96,7 @@ typedef struct qn_struct_info {
     X(qn_model_data, 0x21afa1a4)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
-    X(qn_optimizer, 0x90b86d56)                                                                    \
+    X(qn_optimizer, 0xde45994b)                                                                    \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0x43943c38)                                                                    \
     X(qn_plan_params, 0xe2c25fcb)                                                                  \

@@ -19,8 +19,11 @@ typedef struct qn_graph qn_graph;
 
 typedef struct qn_graph_params {
     qn_log log;
-    qn_dtype storage; /* of activations: QN_F32 (default), QN_F16 or QN_BF16; parameters, gradients
-                         of parameters, statistics and losses stay f32 */
+    qn_dtype storage;           /* of activations: QN_F32 (default), QN_F16 or QN_BF16; gradients of
+                                   parameters, statistics and losses stay f32 */
+    qn_dtype parameter_storage; /* of parameters of rank 2 or more: QN_F32 (default), QN_F16 or
+                                   QN_BF16; biases and scales stay f32. qn_optimizer.no_master says
+                                   whether there is an f32 master of each */
     bool couples; /* samples may see each other, as in a loss over the whole cycle: the graph runs
                      only in whole runs (plan.h), since else its gradient would follow from the plan
                    */

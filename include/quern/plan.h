@@ -48,9 +48,13 @@ QN_API const char *qn_optimizer_name(int index);
 
 /* PyTorch's definitions and names where it has the optimizer. Zero means default. */
 typedef struct qn_optimizer {
-    const char *name;    /* one of qn_optimizer_name; NULL: "sgd" */
-    double momentum;     /* of sgd, below 1; 0: none */
-    bool nesterov;       /* needs momentum */
+    const char *name; /* one of qn_optimizer_name; NULL: "sgd" */
+    double momentum;  /* of sgd, below 1; 0: none */
+    bool nesterov;    /* needs momentum */
+    bool no_master;   /* of parameters in f16 or bf16 (qn_graph_params.parameter_storage): they are
+                         updated themselves, rounded stochastically so that no small step is lost
+                         on average (Gupta et al. 2015). Else each has a master in f32, which is
+                         updated and saved, and they are it rounded to nearest */
     double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of adam and adamw, 0.9
                             and 0.99 of lion */
     double eps;          /* of adam, adamw; 0: 1e-8 */

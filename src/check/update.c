@@ -4,7 +4,7 @@
 #include <math.h>
 
 const double qn_check_one_chunk[4] = {0, 37, 1, 0};
-const double qn_check_neighbours[12] = {0, 304, 0, 0, 304, 4096, 1, 0, 4400, 37, 2, 0};
+const double qn_check_neighbours[12] = {0, 304, 0, 0, 304, 4096, 1, 1, 4400, 37, 2, 2};
 const double qn_check_one_element[4] = {0, 1, 1, 0};
 
 const struct qn_control qn_check_first_update = {.lr = 0.125f,
@@ -29,6 +29,8 @@ const struct qn_check_case qn_check_adam_cases[] = {
     {"skipped update", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual,
      .control = &qn_check_skipped_update, .small = true},
     {"one element", QN_CHECK_BLOCK(1, 1, qn_check_one_element), &usual},
+    {"bf16", QN_CHECK_STORED_BLOCK(QN_BF16, 4437, 3, qn_check_neighbours), &usual},
+    {"f16", QN_CHECK_STORED_BLOCK(QN_F16, 37, 1, qn_check_one_chunk), &usual, .small = true},
     {0},
 };
 
@@ -58,8 +60,7 @@ static void update_element(struct qn_check_element *e, int64_t i,
 
 void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
 {
-    (void)call;
-    out[0].dtype = QN_F32;
+    out[0].dtype = call->in[0].dtype;
 }
 
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *))

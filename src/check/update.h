@@ -20,14 +20,15 @@ struct qn_check_element {
  * have one element for each of the parameters'. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
 
-/* The new parameters: f32, like the old ones. */
+/* The new parameters: like the old ones. */
 void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
 
 /* Inputs of a case: parameters, gradients and table. */
-#define QN_CHECK_PARAMETERS(n)                                                                     \
+#define QN_CHECK_STORED(type, n)                                                                   \
     {                                                                                              \
-        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {(n) }                           \
+        .role = QN_ROLE_FIXED, .dtype = (type), .rank = 1, .dim = {(n) }                           \
     }
+#define QN_CHECK_PARAMETERS(n) QN_CHECK_STORED(QN_F32, n)
 #define QN_CHECK_TABLE(chunks, rows)                                                               \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {(chunks), 4}, .values = (rows)  \
@@ -37,7 +38,13 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
         QN_CHECK_PARAMETERS(n), QN_CHECK_PARAMETERS(n), QN_CHECK_TABLE(chunks, rows)               \
     }
 
-/* {first element, elements, flags, 0} by chunk. */
+/* The same with parameters in 16 bits. */
+#define QN_CHECK_STORED_BLOCK(type, n, chunks, rows)                                               \
+    {                                                                                              \
+        QN_CHECK_STORED(type, n), QN_CHECK_PARAMETERS(n), QN_CHECK_TABLE(chunks, rows)             \
+    }
+
+/* {first element, elements, flags, number} by chunk. */
 extern const double qn_check_one_chunk[4]; /* 37 elements */
 extern const double
     qn_check_neighbours[12]; /* 4437: full chunks side by side, decay in the second */

@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_storage(qn_dtype dtype)
+{
+    return dtype == QN_F32 || dtype == QN_F16 || dtype == QN_BF16;
+}
+
 qn_status qn_graph_create(qn_graph **out, const qn_graph_params *params)
 {
     const qn_graph_params none = {0};
@@ -19,12 +24,14 @@ qn_status qn_graph_create(qn_graph **out, const qn_graph_params *params)
     QN_REQUIRE(&params->log, out);
     *out = NULL;
     qn_dtype storage = params->storage ? params->storage : QN_F32;
-    QN_REQUIRE(&params->log, storage == QN_F32 || storage == QN_F16 || storage == QN_BF16);
+    qn_dtype parameter_storage = params->parameter_storage ? params->parameter_storage : QN_F32;
+    QN_REQUIRE(&params->log, is_storage(storage) && is_storage(parameter_storage));
     qn_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
         return qn_fail(&params->log, QN_ERR_MEMORY, "graph: out of host memory");
     graph->log = params->log;
     graph->storage = storage;
+    graph->parameter_storage = parameter_storage;
     graph->couples = params->couples;
     graph->n_tensors = 0;
     *out = graph;
@@ -256,8 +263,8 @@ qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_
     if (graph && init && !usable_init(init))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: starts with no kind of finite numbers",
                              name ? name : "parameter");
-    struct qn_node node = {
-        .kind = QN_NODE_PARAMETER, .leaf = {.dtype = QN_F32}, .no_decay = rank < 2};
+    struct qn_node node = {.kind = QN_NODE_PARAMETER, .no_decay = rank < 2};
+    node.leaf.dtype = graph && rank >= 2 ? graph->parameter_storage : QN_F32;
     if (init)
         node.init = *init;
     return add_leaf(graph, &node, name, rank, dim);

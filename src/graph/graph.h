@@ -45,7 +45,7 @@ enum { QN_GRAPH_MAX_OUTPUTS = 16, QN_GRAPH_MAX_NAME = 100 };
 
 struct qn_graph {
     struct qn_log log;
-    qn_dtype storage;
+    qn_dtype storage, parameter_storage;
     bool couples; /* as in qn_graph_params */
     struct qn_arena arena; /* names, attributes, constants */
     struct qn_node *nodes;

@@ -44,6 +44,7 @@
     X(linear_cross_entropy)                                                                        \
     X(batch_matmul)                                                                                \
     X(attention)                                                                                   \
+    X(cast)                                                                                        \
     X(zero)                                                                                        \
     X(cell_store)                                                                                  \
     X(cell_load)                                                                                   \

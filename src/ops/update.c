@@ -16,12 +16,12 @@ qn_status qn_update_shape(struct qn_shape_call *call, int states)
 {
     const struct qn_operand *parameters = &call->in[0], *gradients = &call->in[1];
     const struct qn_shape *block = &parameters->shape;
-    if (parameters->dtype != QN_F32 || gradients->dtype != QN_F32 || block->rank != 1 ||
+    if (!qn_is_float(parameters) || gradients->dtype != QN_F32 || block->rank != 1 ||
         !qn_shape_equal(block, &gradients->shape))
-        return qn_shape_error(call, "parameters and gradients must be f32 arrays of one size");
+        return qn_shape_error(call, "parameters and f32 gradients must be arrays of one size");
     if (block->dim[0] > INT32_MAX || !qn_is_table(&call->in[2]))
         return qn_shape_error(call, "the table must be (chunks, 4) of i32");
-    qn_shape_set(&call->out[0], QN_F32, 1, block->dim);
+    call->out[0] = *parameters;
     for (int i = 0; i < states; i++)
         qn_shape_set(&call->state[i], QN_F32, 1, block->dim);
     return QN_OK;
@@ -40,6 +40,7 @@ qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, boo
     struct qn_walk walk = qn_walk_rows(call->facts, cpu, INT32_MAX);
     launch->global[0] = table->shape.dim[0] * walk.group;
     launch->local[0] = walk.group;
+    qn_launch_type(launch, "P", &call->in[0]);
     qn_walk_options(launch, &walk);
     return qn_emit_launch(emit, launch);
 }

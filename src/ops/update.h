@@ -3,9 +3,9 @@
  * What the operators of the update share (internal; bound by the planner): gradient_norm_partial,
  * gradient_norm, gradient_finite and the optimizers. No operator.
  *
- * Parameters lie in blocks: f32 arrays with a table (chunks, 4) of i32. Row k is {first element,
- * elements (at most 4096), flags (bit 0: weight decay applies), 0} of chunk k; what lies between
- * chunks is padding and is not touched.
+ * Parameters lie in blocks: arrays of f32, f16 or bf16 with a table (chunks, 4) of i32. Row k is
+ * {first element, elements (at most 4096), flags (bit 0: weight decay applies), number among the
+ * chunks of all blocks} of chunk k; what lies between chunks is padding and is not touched.
  */
 #ifndef QN_OPS_UPDATE_H
 #define QN_OPS_UPDATE_H

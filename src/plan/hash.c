@@ -70,6 +70,8 @@ static void add_optimizer_settings(uint64_t *hash, const struct qn_plan *plan)
     const struct qn_optimizer_attr attr =
         qn_optimizer_settings(&plan->params.optimizer, plan->graphs[0]->storage == QN_F16);
     *hash = qn_hash(*hash, &attr, sizeof attr);
+    if (plan->params.optimizer.no_master)
+        add_text(hash, "no master");
 }
 
 /* --- the steps --- */

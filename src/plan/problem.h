@@ -30,12 +30,15 @@ struct qn_value {
 
 enum { QN_MAX_BLOCKS = 16, QN_CHUNK = 4096 };
 
-/* Trainable parameters that one optimizer launch updates; its parts lie in `parameters` as in
- * `gradients`, at the same offsets; the optimizer's states follow from them by op->state. Of early
- * updates only the storage is shared: each parameter is updated alone, and its gradient stands
- * alone. */
+/* Trainable parameters of one type that one optimizer launch updates; its parts lie in `parameters`
+ * as in `working` and `gradients`, at the same elements; the optimizer's states follow from them by
+ * op->state. Of early updates only the storage is shared: each parameter is updated alone, and its
+ * gradient stands alone. */
 struct qn_block {
-    int parameters, gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
+    int parameters; /* value of what the optimizer updates: f32 masters of 16-bit parameters, or the
+                       parameters themselves */
+    int working;    /* value of what operators read: the masters in 16 bits, else `parameters` */
+    int gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
     int chunks, first_chunk; /* of QN_CHUNK elements at most; first in the list of all blocks */
 };
 
@@ -43,7 +46,8 @@ struct qn_block {
 struct qn_parameter {
     const struct qn_node *node; /* of the first graph that has it */
     bool trainable;             /* not frozen, and some loss reaches it */
-    int value, gradient;        /* gradient -1: not trainable */
+    int value, working;         /* of the block's `parameters`; of its `working` */
+    int gradient;               /* -1: not trainable */
     int block;                  /* of persist->blocks; -1: not trainable */
     int first_chunk, chunks;    /* of a trainable one, in the list of all blocks' chunks */
 };
@@ -80,7 +84,7 @@ struct qn_cell_of {
     struct qn_operand operand; /* of a cell of samples the batch is still symbolic */
     double first;
     int value, gradient; /* gradient -1: none is wanted */
-    int slot; /* of the control block's positions */
+    int slot;            /* of the control block's positions */
 };
 
 /* The runs and cells that a plan was asked for. */

@@ -43,7 +43,7 @@ qn_status qn_trainer_read(qn_trainer *trainer, const char *name, float *values, 
     struct qn_named named;
     QN_REQUIRE(NULL, trainer && values);
     QN_TRY(find(trainer, name, count, &named, text));
-    return qn_trainer_read_value(trainer, named.value, 0, values, count * (int64_t)sizeof *values);
+    return qn_trainer_read_numbers(trainer, named.value, values, count);
 }
 
 qn_status qn_trainer_write(qn_trainer *trainer, const char *name, const float *values,
@@ -53,7 +53,7 @@ qn_status qn_trainer_write(qn_trainer *trainer, const char *name, const float *v
     struct qn_named named;
     QN_REQUIRE(NULL, trainer && values);
     QN_TRY(find(trainer, name, count, &named, text));
-    return qn_trainer_write_value(trainer, named.value, 0, values, count * (int64_t)sizeof *values);
+    return qn_trainer_write_numbers(trainer, named.value, values, count);
 }
 
 /* The accumulators hold the gradient times the loss scale, a power of two. */

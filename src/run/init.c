@@ -37,8 +37,7 @@ static qn_status init_leaf(struct qn_trainer *trainer, const struct qn_node *nod
     for (int64_t i = 0; i < count; i++)
         values[i] = node->values ? node->values[i]
                                  : draw(&node->init, trainer->params.seed, stream, (uint64_t)i);
-    qn_status status =
-        qn_trainer_write_value(trainer, value, 0, values, count * (int64_t)sizeof *values);
+    qn_status status = qn_trainer_write_numbers(trainer, value, values, count);
     free(values);
     return status;
 }
@@ -69,6 +68,8 @@ static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *b
 {
     const struct qn_op *optimizer = trainer->plan->persist.optimizer;
     QN_TRY(qn_trainer_fill_value(trainer, block->parameters, 0));
+    if (block->working != block->parameters)
+        QN_TRY(qn_trainer_fill_value(trainer, block->working, 0));
     for (int s = 0; s < QN_MAX_STATE; s++)
         if (block->state[s] >= 0)
             QN_TRY(qn_trainer_fill_value(trainer, block->state[s], optimizer->state[s].initial));
@@ -83,8 +84,9 @@ static qn_status init_leaves(struct qn_trainer *trainer, const struct qn_bound *
         const struct qn_node *node = &bound->graph->nodes[n];
         const int parameter = bound->parameter[n];
         const bool own = parameter < 0 || persist->parameters[parameter].node == node;
-        if (bound->leaf[n] >= 0 && node->kind != QN_NODE_INPUT && own)
-            QN_TRY(init_leaf(trainer, node, bound->leaf[n]));
+        const int value = parameter < 0 ? bound->leaf[n] : persist->parameters[parameter].value;
+        if (value >= 0 && node->kind != QN_NODE_INPUT && own)
+            QN_TRY(init_leaf(trainer, node, value));
     }
     return QN_OK;
 }

@@ -40,6 +40,7 @@ static const struct field plan_fields[] = {
     PLAN(effort, INTEGER),
     {"momentum", offsetof(struct qn_plan_params, optimizer.momentum), REAL, 0, 0},
     {"nesterov", offsetof(struct qn_plan_params, optimizer.nesterov), FLAG, 0, 0},
+    {"no_master", offsetof(struct qn_plan_params, optimizer.no_master), FLAG, 0, 0},
     {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL, 0, 0},
     {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL, 0, 0},
     {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL, 0, 0},

@@ -267,7 +267,9 @@ static bool name_node(const struct qn_persist *persist, const struct qn_bound *b
     if (bound->parameter[n] < 0 || persist->parameters[bound->parameter[n]].node != node ||
         (*index)-- > 0)
         return false;
-    *named = (struct qn_named){node->name, bound->leaf[n], node->leaf.dtype, node->leaf.shape};
+    const int value = persist->parameters[bound->parameter[n]].value;
+    *named = (struct qn_named){node->name, value, persist->values[value].operand.dtype,
+                               node->leaf.shape};
     return true;
 }
 

@@ -237,10 +237,20 @@ bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128
 /* Sets every element of a value. */
 qn_status qn_trainer_fill_value(struct qn_trainer *trainer, int value, float with);
 
-/* Reads or writes f32 elements at a value; waits. */
+/* Reads or writes bytes of a value; waits. */
 qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                 void *host, int64_t bytes);
 qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                  const void *host, int64_t bytes);
+
+/* Writes a tensor that is saved, or a part of an optimizer's slot, in the value's own type; an f32
+ * master is written whole, and what operators read of it with it. */
+qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                  const void *host, int64_t bytes);
+/* All elements of a value, which is f32, f16 or bf16, from and to f32. QN_ERR_MEMORY. */
+qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const float *numbers,
+                                   int64_t count);
+qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *numbers,
+                                  int64_t count);
 
 #endif

@@ -238,8 +238,8 @@ qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_
     int64_t bytes;
     for (int i = 0; i < list->count; i++) {
         QN_TRY(read_item(list, i, file, &bytes));
-        QN_TRY(qn_trainer_write_value(trainer, list->items[i].value, list->offsets[i], list->room,
-                                      bytes));
+        QN_TRY(qn_trainer_write_tensor(trainer, list->items[i].value, list->offsets[i], list->room,
+                                       bytes));
     }
     return QN_OK;
 }

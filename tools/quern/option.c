@@ -54,8 +54,7 @@ static const struct {
                      "without a RECIPE: only works with this in operator and name"},
     [OPTION_ALL] = {"--all", NULL, NULL,
                     "every kernel that can run, not those alone that a plan takes"},
-    [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL,
-                         VALUE_SIZE_FORM "; else what lives at once"},
+    [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL, VALUE_SIZE_FORM "; else what lives at once"},
     [OPTION_KEYS] = {"--keys", NULL, NULL, "all keys of a recipe, with their defaults"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
 };

@@ -77,7 +77,8 @@ static int refuse_model(struct session *s, const char *text)
 int session_graph(struct session *s)
 {
     const qn_graph_params params = {.log = failure_log(s->failure),
-                                    .storage = s->settings.memory.storage};
+                                    .storage = s->settings.memory.storage,
+                                    .parameter_storage = s->settings.memory.parameter_storage};
     TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(&s->graph, &params));
     qn_status status = qn_model_build(s->graph, s->settings.model, &s->data.model,
                                       s->settings.options, s->settings.n_options);

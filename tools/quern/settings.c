@@ -354,6 +354,8 @@ static const struct key keys[] = {
     {"train", "lr", read_positive, AT(train.schedule.lr), 0, 1e6, .help = "learning rate (0.001)"},
     {"train", "momentum", read_real, AT(train.optimizer.momentum), 0, 1, .help = "of sgd (0)"},
     {"train", "nesterov", read_switch, AT(train.optimizer.nesterov), .help = "of sgd (no)"},
+    {"train", "no_master", read_switch, AT(train.optimizer.no_master),
+     .help = "parameters in 16 bits are updated themselves, rounded stochastically (no)"},
     {"train", "beta1", read_positive, AT(train.optimizer.beta1), 0, 1,
      .help = "(the optimizer's own: adam, lion 0.9)"},
     {"train", "beta2", read_positive, AT(train.optimizer.beta2), 0, 1,
@@ -390,6 +392,8 @@ static const struct key keys[] = {
      .help = "of the search for it: default, instant or thorough (default)"},
     {"memory", "storage", read_storage, AT(memory.storage), .words = storages,
      .help = "of activations: f32, f16 or bf16 (f32)"},
+    {"memory", "parameter_storage", read_storage, AT(memory.parameter_storage), .words = storages,
+     .help = "of weights of rank 2 or more: f32, f16 or bf16, of f32 masters (f32)"},
     {"memory", "variants", read_text, AT(memory.variants),
      .help = "kernels to prefer: linear=clblast,..."},
     {"memory", "tune", read_word, AT(memory.tune), .words = tunings,
@@ -593,7 +597,7 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .eval_every = {1, true},
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
-        .memory = {.storage = QN_F32},
+        .memory = {.storage = QN_F32, .parameter_storage = QN_F32},
         .best_accuracy = -1,
     };
     for (int i = 0; i < recipe->count; i++)

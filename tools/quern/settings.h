@@ -81,7 +81,7 @@ struct memory_settings {
     qn_recompute_mode recompute;
     qn_plan_effort effort;
     const char *chosen, *variants;
-    qn_dtype storage;
+    qn_dtype storage, parameter_storage;
     enum tune_mode tune;
     bool early_updates, park;
 };

@@ -37,6 +37,10 @@ static const struct qn_check_case cases[] = {
      .control = &qn_check_first_update},
     {"skipped update", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual,
      .control = &qn_check_skipped_update, .small = true},
+    {"bf16", QN_CHECK_STORED_BLOCK(QN_BF16, 4437, 3, qn_check_neighbours), &usual},
+    {"f16", QN_CHECK_STORED_BLOCK(QN_F16, 37, 1, qn_check_one_chunk), &usual, .small = true},
+    {"bf16, skipped update", QN_CHECK_STORED_BLOCK(QN_BF16, 37, 1, qn_check_one_chunk), &usual,
+     .control = &qn_check_skipped_update},
     {"one element", QN_CHECK_BLOCK(1, 1, qn_check_one_element), &usual},
     {0},
 };

@@ -8,9 +8,12 @@
 
 #include <inttypes.h>
 
-static int64_t aligned_bytes(const struct qn_lowering *how, const struct qn_parameter *parameter)
+/* Elements from one member of a block to the next: whole units of alignment in the parameter's own
+ * type, and so in f32 too. */
+static int64_t aligned_count(const struct qn_lowering *how, const struct qn_parameter *parameter)
 {
-    return qn_round_up(qn_operand_bytes(&parameter->node->leaf), how->facts->alignment);
+    const struct qn_operand *leaf = &parameter->node->leaf;
+    return qn_round_up(qn_operand_bytes(leaf), how->facts->alignment) / qn_dtype_size(leaf->dtype);
 }
 
 static int chunks_of(const struct qn_parameter *parameter)
@@ -18,11 +21,12 @@ static int chunks_of(const struct qn_parameter *parameter)
     return (int)qn_div_up(qn_operand_count(&parameter->node->leaf), QN_CHUNK);
 }
 
-/* Bytes of a block: one allocation, and the optimizer's table counts its elements in 32 bits. */
+/* Elements of a block: one allocation of f32, the gradients; the optimizer's table counts them in
+ * 32 bits. */
 static int64_t largest_block(const struct qn_lowering *how)
 {
-    const int64_t counted = INT32_MAX * (int64_t)sizeof(float);
-    return how->facts->max_alloc_bytes < counted ? how->facts->max_alloc_bytes : counted;
+    const int64_t allocated = how->facts->max_alloc_bytes / (int64_t)sizeof(float);
+    return allocated < INT32_MAX ? allocated : INT32_MAX;
 }
 
 /* A slot of the optimizer. Its size is checked: checkpoints and early updates find a parameter's
@@ -52,6 +56,7 @@ static qn_status add_states(const struct qn_lowering *how, struct qn_persist *pe
     const struct qn_operand *parameters = &persist->values[block->parameters].operand;
     struct qn_shape_call call = {.attr = persist->settings, .storage = QN_F32, .batch = 1};
     call.in[0] = call.in[1] = *parameters;
+    call.in[1].dtype = QN_F32;
     qn_shape_set(&call.in[2], QN_I32, 2, (int64_t[]){block->chunks, 4});
     if (op->shape(&call) != QN_OK)
         return qn_fail(how->log, QN_ERR_SHAPE, "%s: %s", op->name, call.reason);
@@ -63,16 +68,26 @@ static qn_status add_states(const struct qn_lowering *how, struct qn_persist *pe
     return QN_OK;
 }
 
-/* Values of a block whose members take `bytes` together. */
+/* The block's parameters, and what operators read of them. */
+static void add_parameters(const struct qn_lowering *how, struct qn_persist *persist,
+                           struct qn_block *block, qn_dtype dtype, int64_t count)
+{
+    const bool master = dtype != QN_F32 && !how->params->optimizer.no_master;
+    block->working =
+        qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS, QN_LIFE_RUN);
+    block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, count,
+                                                      QN_TAG_OPTIMIZER, QN_LIFE_RUN)
+                               : block->working;
+}
+
+/* Values of a block whose members are `count` elements of `dtype` together. */
 static qn_status open_block(const struct qn_lowering *how, struct qn_persist *persist,
-                            int64_t bytes, int chunks)
+                            qn_dtype dtype, int64_t count, int chunks)
 {
     struct qn_block *block = &persist->blocks[persist->n_blocks++];
-    const int64_t count = bytes / (int64_t)sizeof(float);
     block->chunks = chunks;
     block->first_chunk = persist->n_chunks;
-    block->parameters =
-        qn_persist_add_array(persist, "parameters", QN_F32, count, QN_TAG_PARAMETERS, QN_LIFE_RUN);
+    add_parameters(how, persist, block, dtype, count);
     block->gradients = persist->early ? -1
                                       : qn_persist_add_array(persist, "gradients", QN_F32, count,
                                                              QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
@@ -83,47 +98,67 @@ static qn_status open_block(const struct qn_lowering *how, struct qn_persist *pe
     return QN_OK;
 }
 
-/* A parameter and its gradient at `offset` of the open block; of early updates the gradient lives
- * from its first write to its optimizer. */
-static void add_member(struct qn_persist *persist, struct qn_parameter *parameter, int64_t offset)
+/* The part of the block's array `whole` that is a parameter's, `first` elements from the start. */
+static int add_part(struct qn_persist *persist, const struct qn_node *node, int whole,
+                    int64_t first)
+{
+    struct qn_value value = persist->values[whole];
+    value.name = node->name;
+    qn_shape_set(&value.operand, value.operand.dtype, node->leaf.shape.rank, node->leaf.shape.dim);
+    value.bytes = qn_operand_bytes(&value.operand);
+    value.block = whole;
+    value.block_offset = first * qn_dtype_size(value.operand.dtype);
+    return qn_persist_add(persist, &value);
+}
+
+/* The gradient of early updates: it lives from its first write to its optimizer. */
+static int add_early_gradient(struct qn_persist *persist, const struct qn_node *node)
+{
+    struct qn_value value = {
+        .name = node->name, .tag = QN_TAG_GRADIENTS, .life = QN_LIFE_MICRO, .block = -1};
+    qn_shape_set(&value.operand, QN_F32, node->leaf.shape.rank, node->leaf.shape.dim);
+    value.bytes = qn_operand_bytes(&value.operand);
+    return qn_persist_add(persist, &value);
+}
+
+/* A parameter and its gradient, `first` elements from the start of the open block. */
+static void add_member(struct qn_persist *persist, struct qn_parameter *parameter, int64_t first)
 {
     const struct qn_node *node = parameter->node;
     const struct qn_block *block = &persist->blocks[persist->n_blocks - 1];
-    struct qn_value value = {.name = node->name,
-                             .operand = node->leaf,
-                             .bytes = qn_operand_bytes(&node->leaf),
-                             .tag = QN_TAG_PARAMETERS,
-                             .life = QN_LIFE_RUN,
-                             .block = block->parameters,
-                             .block_offset = offset};
-    parameter->value = qn_persist_add(persist, &value);
-    value.tag = QN_TAG_GRADIENTS;
-    value.life = persist->early ? QN_LIFE_MICRO : QN_LIFE_CYCLE;
-    value.block = block->gradients;
-    value.block_offset = persist->early ? 0 : offset;
-    parameter->gradient = qn_persist_add(persist, &value);
+    parameter->value = add_part(persist, node, block->parameters, first);
+    parameter->working = block->working == block->parameters
+                             ? parameter->value
+                             : add_part(persist, node, block->working, first);
+    parameter->gradient = persist->early ? add_early_gradient(persist, node)
+                                         : add_part(persist, node, block->gradients, first);
     parameter->block = persist->n_blocks - 1;
     parameter->first_chunk = persist->n_chunks;
     parameter->chunks = chunks_of(parameter);
     persist->n_chunks += parameter->chunks;
 }
 
-/* The trainable parameters from `first` on that fit one allocation: gives the parameter after them.
- */
-static int block_end(const struct qn_lowering *how, const struct qn_persist *persist, int first,
-                     int64_t *bytes, int *chunks)
+static bool is_member(const struct qn_parameter *parameter, qn_dtype dtype)
+{
+    return parameter->trainable && parameter->node->leaf.dtype == dtype;
+}
+
+/* The trainable parameters of `dtype` from `first` on that fit one allocation: gives the parameter
+ * after them. */
+static int block_end(const struct qn_lowering *how, const struct qn_persist *persist,
+                     qn_dtype dtype, int first, int64_t *count, int *chunks)
 {
     int p = first;
-    *bytes = 0;
+    *count = 0;
     *chunks = 0;
     for (; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];
-        if (!parameter->trainable)
+        if (!is_member(parameter, dtype))
             continue;
-        const int64_t size = aligned_bytes(how, parameter);
-        if (*bytes && size > largest_block(how) - *bytes)
+        const int64_t size = aligned_count(how, parameter);
+        if (*count && size > largest_block(how) - *count)
             break;
-        *bytes += size;
+        *count += size;
         *chunks += chunks_of(parameter);
     }
     return p;
@@ -135,8 +170,35 @@ static qn_status check_parameters(const struct qn_lowering *how, const struct qn
     for (int p = 0; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];
         if (parameter->trainable)
-            QN_TRY(qn_persist_check_size(how, parameter->node->name, aligned_bytes(how, parameter),
-                                         largest_block(how)));
+            QN_TRY(qn_persist_check_size(how, parameter->node->name,
+                                         aligned_count(how, parameter) * (int64_t)sizeof(float),
+                                         largest_block(how) * (int64_t)sizeof(float)));
+    }
+    return QN_OK;
+}
+
+static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist *persist,
+                               qn_dtype dtype)
+{
+    for (int first = 0; first < persist->n_parameters;) {
+        int64_t count, at = 0;
+        int chunks;
+        const int end = block_end(how, persist, dtype, first, &count, &chunks);
+        if (!count)
+            break;
+        if (persist->n_blocks == QN_MAX_BLOCKS)
+            return qn_fail(how->log, QN_ERR_MEMORY,
+                           "parameters: more than %d buffers of the largest allocation, %" PRId64
+                           " bytes",
+                           QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
+        QN_TRY(open_block(how, persist, dtype, count, chunks));
+        for (struct qn_parameter *p = &persist->parameters[first]; p < &persist->parameters[end];
+             p++)
+            if (is_member(p, dtype)) {
+                add_member(persist, p, at);
+                at += aligned_count(how, p);
+            }
+        first = end;
     }
     return QN_OK;
 }
@@ -144,36 +206,25 @@ static qn_status check_parameters(const struct qn_lowering *how, const struct qn
 qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
 {
     QN_TRY(check_parameters(how, persist));
-    for (int first = 0; first < persist->n_parameters;) {
-        int64_t bytes, offset = 0;
-        int chunks;
-        const int end = block_end(how, persist, first, &bytes, &chunks);
-        if (!bytes)
-            break;
-        if (persist->n_blocks == QN_MAX_BLOCKS)
-            return qn_fail(how->log, QN_ERR_MEMORY,
-                           "parameters: more than %d buffers of the largest allocation, %" PRId64
-                           " bytes",
-                           QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
-        QN_TRY(open_block(how, persist, bytes, chunks));
-        for (struct qn_parameter *p = &persist->parameters[first]; p < &persist->parameters[end];
-             p++)
-            if (p->trainable) {
-                add_member(persist, p, offset);
-                offset += aligned_bytes(how, p);
-            }
-        first = end;
-    }
-    return QN_OK;
+    QN_TRY(lay_blocks_of(how, persist, QN_F32));
+    QN_TRY(lay_blocks_of(how, persist, QN_F16));
+    return lay_blocks_of(how, persist, QN_BF16);
 }
 
 /* --- the parts of parameters --- */
+
+/* In its block. */
+static int64_t first_element(const struct qn_persist *persist, const struct qn_parameter *parameter)
+{
+    const struct qn_value *value = &persist->values[parameter->value];
+    return value->block_offset / qn_dtype_size(value->operand.dtype);
+}
 
 struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
                                       const struct qn_parameter *parameter, int state)
 {
     const struct qn_block *block = &persist->blocks[parameter->block];
-    const int64_t at = persist->values[parameter->value].block_offset / (int64_t)sizeof(float);
+    const int64_t at = first_element(persist, parameter);
     const int each = persist->optimizer->state[state].per_chunk;
     if (!each)
         return (struct qn_state_part){at, qn_operand_count(&parameter->node->leaf)};
@@ -184,15 +235,15 @@ struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
 static void add_rows(const struct qn_persist *persist, const struct qn_parameter *parameter,
                      int32_t (*table)[4])
 {
-    const int64_t offset = persist->early ? 0 : persist->values[parameter->value].block_offset;
-    const int64_t first = offset / (int64_t)sizeof(float);
+    const int64_t first = persist->early ? 0 : first_element(persist, parameter);
     const int64_t count = qn_operand_count(&parameter->node->leaf);
+    int32_t chunk = parameter->first_chunk;
     for (int64_t done = 0; done < count; done += QN_CHUNK, table++) {
         const int64_t size = count - done < QN_CHUNK ? count - done : QN_CHUNK;
         (*table)[0] = (int32_t)(first + done);
         (*table)[1] = (int32_t)size;
         (*table)[2] = !parameter->node->no_decay;
-        (*table)[3] = 0;
+        (*table)[3] = chunk++;
     }
 }
 

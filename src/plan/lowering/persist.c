@@ -38,8 +38,8 @@ static void bind_leaf(struct qn_persist *persist, struct qn_bound *bound, int n)
     struct qn_parameter *parameter =
         bound->parameter[n] >= 0 ? &persist->parameters[bound->parameter[n]] : NULL;
     if (parameter && parameter->value < 0)
-        parameter->value = add_untrained(persist, node);
-    bound->leaf[n] = parameter ? parameter->value : add_untrained(persist, node);
+        parameter->value = parameter->working = add_untrained(persist, node);
+    bound->leaf[n] = parameter ? parameter->working : add_untrained(persist, node);
     bound->gradient[n] = parameter ? parameter->gradient : -1;
 }
 
@@ -145,7 +145,7 @@ static bool allocate(const struct qn_lowering *how, const struct qn_graph *const
             return false;
     }
     const size_t values =
-        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (3 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
+        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (4 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
     struct qn_optimizer_attr *settings = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
     persist->values = qn_arena_new(how->arena, struct qn_value, values);
     persist->moving = qn_arena_new(how->arena, struct qn_moving, nodes * QN_MAX_STATE + 1);

@@ -26,12 +26,16 @@ struct qn_task *qn_lower_add_own(struct lowering *l, const char *op, const char 
     return task;
 }
 
-/* The shape under which node n sees the operand. */
+/* The shape under which node n sees the operand. The gradient of a 16-bit parameter is f32. */
 static struct qn_operand seen_as(const struct lowering *l, int n, struct qn_ref ref, int value)
 {
     const struct qn_node *node = &l->graph->nodes[n];
-    if (ref.kind == QN_REF_IN || ref.kind == QN_REF_DIN)
-        return l->shapes.tensors[node->in[ref.index]];
+    struct qn_operand operand;
+    if (ref.kind == QN_REF_IN || ref.kind == QN_REF_DIN) {
+        operand = l->shapes.tensors[node->in[ref.index]];
+        operand.dtype = l->problem->values[value].operand.dtype;
+        return operand;
+    }
     if (ref.kind == QN_REF_OUT || ref.kind == QN_REF_DOUT)
         return l->shapes.tensors[node->out + ref.index];
     return l->problem->values[value].operand;

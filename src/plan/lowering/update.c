@@ -4,6 +4,7 @@
  * updated by the block, after the whole norm is known; or early, one by one in the micro-step, each
  * as soon as its gradient is complete, so that the gradient can go.
  */
+#include "base/number.h"
 #include "base/shape.h"
 #include "plan/lowering/lowering.h"
 
@@ -12,8 +13,8 @@ static struct qn_operand as_array(const struct lowering *l, int value)
 {
     struct qn_operand operand = l->problem->values[value].operand;
     int64_t count = qn_operand_count(&operand);
-    if (operand.dtype == QN_F32)
-        qn_shape_set(&operand, QN_F32, 1, &count);
+    if (qn_number_is_float(operand.dtype))
+        qn_shape_set(&operand, operand.dtype, 1, &count);
     return operand;
 }
 
@@ -74,6 +75,16 @@ static void add_optimizer(struct lowering *l, const struct qn_block *block, cons
             own_write(l, task, block->state[s], (struct qn_ref)QN_STATE(s), false);
 }
 
+/* Masters are followed by what operators read of them. */
+static void add_cast(struct lowering *l, const struct qn_block *block, const char *name)
+{
+    if (block->working == block->parameters)
+        return;
+    struct qn_task *task = qn_lower_add_own(l, "cast", name, NULL);
+    own_read(l, task, block->parameters, 0);
+    own_write(l, task, block->working, (struct qn_ref)QN_OUT(0), false);
+}
+
 /* --- after the cycle --- */
 
 /* The norms of all chunks, in a value of their own unless early updates left them. */
@@ -97,8 +108,10 @@ void qn_lower_add_update(struct lowering *l)
         const int norms = add_norms(l);
         own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
                  norms, 0);
-        for (int b = 0; !persist->early && b < persist->n_blocks; b++)
+        for (int b = 0; !persist->early && b < persist->n_blocks; b++) {
             add_optimizer(l, &persist->blocks[b], NULL);
+            add_cast(l, &persist->blocks[b], NULL);
+        }
     }
 }
 
@@ -111,6 +124,7 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
     const struct qn_block *block = &persist->blocks[parameter->block];
     const char *name = parameter->node->name;
     struct qn_block alone = {.parameters = parameter->value,
+                             .working = parameter->working,
                              .gradients = parameter->gradient,
                              .chunks = parameter->chunks,
                              .first_chunk = parameter->first_chunk};
@@ -124,6 +138,7 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
     own_read(l, qn_lower_add_own(l, "gradient_finite", name, l->problem->persist->settings), part,
              0);
     add_optimizer(l, &alone, name);
+    add_cast(l, &alone, name);
 }
 
 /* A view reads nothing: whoever reads it reads what it shows. */
