@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+from support import Place
 
 STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
 PUBLIC = {'abi', 'check', 'data', 'device', 'graph', 'io', 'log', 'metric', 'model', 'ops', 'plan',
@@ -38,26 +39,13 @@ OTHER_HEADERS = {
 }
 
 
-class Place:
+class Installed(Place):
+    """What the build installs lies in `dest`."""
+
     def __init__(self, root, build):
+        super().__init__()
         self.root, self.build = pathlib.Path(root), build
-        self.keeper = tempfile.TemporaryDirectory(prefix='quern-install-')
-        self.folder = pathlib.Path(self.keeper.name)
         self.dest = self.folder / 'dest'
-        self.passed = self.failed = 0
-
-    def run(self, what, command, **env):
-        done = subprocess.run(list(map(str, command)), cwd=self.folder, text=True,
-                              env={**os.environ, **env}, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
-        self.expect(done.returncode == 0, f'{what}: {done.returncode}\n{done.stdout[-3000:]}')
-        return done.stdout
-
-    def expect(self, condition, text):
-        self.passed += bool(condition)
-        self.failed += not condition
-        if not condition:
-            print('FAILED', text)
 
     def flags(self, *what):
         pc = next(self.dest.rglob('quern.pc'))
@@ -89,12 +77,12 @@ def check_program(place, name, source, expected):
     static, _ = place.flags('--static', '--libs', 'quern')
     static = [str(libdir / 'libquern.a') if flag == '-lquern' else flag for flag in static]
     cflags, _ = place.flags('--cflags', 'quern')
-    place.run(f'{name}, shared', ['cc', *STRICT, source, '-o', name, *shared, '-lm'])
-    out = place.run(f'{name} runs', [place.folder / name], LD_LIBRARY_PATH=str(libdir))
+    place.good('cc', *STRICT, source, '-o', name, *shared, '-lm')
+    out = place.good(place.folder / name, LD_LIBRARY_PATH=str(libdir))
     place.expect(re.search(expected, out), f'{name} says: {out}')
-    place.run(f'{name}, static', ['cc', *STRICT, source, '-o', f'{name}-static', *cflags, *static,
-                                  '-lOpenCL', '-lm'])
-    out = place.run(f'{name} runs, static', [place.folder / f'{name}-static'])
+    place.good('cc', *STRICT, source, '-o', f'{name}-static', *cflags, *static,
+               '-lOpenCL', '-lm')
+    out = place.good(place.folder / f'{name}-static')
     place.expect(re.search(expected, out), f'{name}, static, says: {out}')
 
 
@@ -112,16 +100,16 @@ def check_other_headers(place):
         for compiler in (['cc', *STRICT], ['c++', *STRICT[1:], '-std=c++11', '-Wold-style-cast']):
             source = place.folder / f'{name}.{"c" if compiler[0] == "cc" else "cc"}'
             source.write_text(SAYS_LAST_ERROR)
-            place.run(source.name, [*compiler, '-I', include, source, '-o', program, *flags])
-            out = place.run(f'{source.name} runs', [program], LD_LIBRARY_PATH=str(libdir))
+            place.good(*compiler, '-I', include, source, '-o', program, *flags)
+            out = place.good(program, LD_LIBRARY_PATH=str(libdir))
             place.expect(re.fullmatch(expected, out), f'{source.name} says: {out}')
 
 
 def check_command(place):
     program = next(place.dest.rglob('bin/quern'))
     _, libdir = place.flags('--libs', 'quern')
-    out = place.run('quern plan', [program, 'plan', 'fashion-mnist', '--budget', '16MiB'],
-                    LD_LIBRARY_PATH=str(libdir))
+    out = place.good(program, 'plan', 'fashion-mnist', '--budget', '16MiB',
+                     LD_LIBRARY_PATH=str(libdir))
     place.expect('planned peak' in out, f'quern plan says: {out}')
 
 
@@ -132,25 +120,24 @@ def check_subproject(place):
     (inner / 'quern').symlink_to(place.root)
     (place.folder / 'meson.build').write_text(OUTSIDE)
     place.readme_program().rename(place.folder / 'main.c')
-    place.run('meson setup', ['meson', 'setup', 'b', '.'])
-    place.run('meson compile', ['ninja', '-C', 'b', 'outside'])
-    place.expect('done: 3.000' in place.run('outside', ['b/outside']), 'other weights')
+    place.good('meson', 'setup', 'b', '.')
+    place.good('ninja', '-C', 'b', 'outside')
+    place.expect('done: 3.000' in place.good('b/outside'), 'other weights')
 
 
 def main():
-    place = Place(*sys.argv[1:3])
+    place = Installed(*sys.argv[1:3])
     if 'subproject' in sys.argv:
         check_subproject(place)
     else:
-        place.run('meson install', ['meson', 'install', '-C', place.build, '--no-rebuild'],
-                  DESTDIR=str(place.dest))
+        place.good('meson', 'install', '-C', place.build, '--no-rebuild',
+                   DESTDIR=str(place.dest))
         check_files(place)
         check_program(place, 'embed', place.root / 'examples/embed.c', r'51\d of 512 points right')
         check_program(place, 'first', place.readme_program(), r'^done: 3\.000$')
         check_other_headers(place)
         check_command(place)
-    print(f'{place.passed} passed, {place.failed} failed')
-    return 1 if place.failed else 0
+    return place.end()
 
 
 if __name__ == '__main__':

@@ -3,12 +3,11 @@
 """without.py ROOT: builds the tree without libpng, libjpeg and CLBlast, and what the build then does:
 some tests of the host, training, and one line about an image that it cannot read."""
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
+
+from support import Place
 
 MISSING = ['png', 'jpeg', 'clblast']
 TESTS = ['plan/hash', 'io/folder', 'data/dataset', 'graph/graph']
@@ -24,28 +23,6 @@ path = {}
 [train]
 epochs = 1
 """
-
-
-class Place:
-    def __init__(self, folder):
-        self.folder = folder
-        self.passed = self.failed = 0
-
-    def run(self, *command):
-        return subprocess.run(command, cwd=self.folder, text=True, capture_output=True,
-                              env={**os.environ, 'QN_CACHE_DIR': ''})
-
-    def good(self, *command):
-        done = self.run(*command)
-        self.expect(done.returncode == 0, f'{command}: {done.returncode}\n{done.stdout[-3000:]}'
-                    f'{done.stderr[-3000:]}')
-        return done.stdout
-
-    def expect(self, condition, text):
-        self.passed += bool(condition)
-        self.failed += not condition
-        if not condition:
-            print('FAILED', text)
 
 
 def build(place, root):
@@ -81,15 +58,13 @@ def check_products(place):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix='quern-without-') as folder:
-        place = Place(pathlib.Path(folder))
-        build(place, sys.argv[1])
-        for name in TESTS:
-            place.good(f'build/tests/test_{name.replace("/", "_")}')
-        check_images(place)
-        check_products(place)
-        print(f'{place.passed} passed, {place.failed} failed')
-    return 1 if place.failed else 0
+    place = Place(QN_CACHE_DIR='')
+    build(place, sys.argv[1])
+    for name in TESTS:
+        place.good(f'build/tests/test_{name.replace("/", "_")}')
+    check_images(place)
+    check_products(place)
+    return place.end()
 
 
 if __name__ == '__main__':
