@@ -142,29 +142,27 @@ static void pairs_that_do_not_fit_are_refused(void **state)
     }
 }
 
-static void negative_labels_are_refused(void **state)
-{
-    struct scratch *scratch = *state;
-    qn_dataset *dataset = NULL;
-    const unsigned char labels[] = {0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff};
-    put_images(scratch, "i", 2);
-    scratch_put(scratch, "l", bytes,
-                idx_build(bytes, 0x0c, 1, (const uint32_t[]){2}, labels, sizeof labels));
-    assert_int_equal(open_pair(scratch, &dataset), QN_ERR_FORMAT);
-    scratch_said(scratch, "/l", "data: label 1 is negative");
-}
-
 /* The number of classes is one more than the largest label, and an int. */
-static void the_largest_label_is_refused(void **state)
+static void labels_that_are_no_class_are_refused(void **state)
 {
     struct scratch *scratch = *state;
-    qn_dataset *dataset = NULL;
-    const unsigned char labels[] = {0x7f, 0xff, 0xff, 0xfe, 0x7f, 0xff, 0xff, 0xff};
+    static const struct {
+        unsigned char labels[8];
+        const char *reason;
+    } cases[] = {
+        {{0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff}, "data: label 1 is negative"},
+        {{0x7f, 0xff, 0xff, 0xfe, 0x7f, 0xff, 0xff, 0xff},
+         "data: label 1 is 2147483647, the largest is 2147483646"},
+    };
     put_images(scratch, "i", 2);
-    scratch_put(scratch, "l", bytes,
-                idx_build(bytes, 0x0c, 1, (const uint32_t[]){2}, labels, sizeof labels));
-    assert_int_equal(open_pair(scratch, &dataset), QN_ERR_FORMAT);
-    scratch_said(scratch, "/l", "data: label 1 is 2147483647, the largest is 2147483646");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_dataset *dataset = NULL;
+        scratch_put(scratch, "l", bytes,
+                    idx_build(bytes, 0x0c, 1, (const uint32_t[]){2}, cases[i].labels,
+                              sizeof cases[i].labels));
+        assert_int_equal(open_pair(scratch, &dataset), QN_ERR_FORMAT);
+        scratch_said(scratch, "/l", cases[i].reason);
+    }
 }
 
 static void what_is_missing_is_said(void **state)
@@ -227,9 +225,11 @@ static void fashion_mnist_is_what_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SCRATCH(names_in_a_folder_are_found),       WITH_SCRATCH(a_named_pair_is_read),
-        WITH_SCRATCH(pairs_that_do_not_fit_are_refused), WITH_SCRATCH(negative_labels_are_refused),
-        WITH_SCRATCH(the_largest_label_is_refused),      WITH_SCRATCH(what_is_missing_is_said),
+        WITH_SCRATCH(names_in_a_folder_are_found),
+        WITH_SCRATCH(a_named_pair_is_read),
+        WITH_SCRATCH(pairs_that_do_not_fit_are_refused),
+        WITH_SCRATCH(labels_that_are_no_class_are_refused),
+        WITH_SCRATCH(what_is_missing_is_said),
         WITH_SCRATCH(fashion_mnist_is_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
