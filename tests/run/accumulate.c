@@ -8,14 +8,13 @@
 
 #include <cmocka.h>
 
+#include "device.h"
 #include "support.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { WIDTH = 21, SAMPLES = 256 };
-
-static qn_device *device;
 
 static void splits_agree(const qn_graph *graph, int64_t samples, const int64_t *splits,
                          int n_splits, double tolerance)
@@ -450,20 +449,6 @@ static void batch_sizes_follow_a_schedule(void **state)
     test_close(&run);
     qn_graph_destroy(&graph);
     test_data_free(&data);
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    device = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(void)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "bed.h"
 
-qn_device *device;
 qn_graph *graph;
 struct test_data data;
 
 int open_bed(void **state)
 {
-    (void)state;
-    device = test_device();
+    open_device(state);
     graph = test_cnn(QN_F32);
     test_data_make(&data, BED_SAMPLES, 64);
     return 0;
@@ -16,9 +14,7 @@ int open_bed(void **state)
 
 int close_bed(void **state)
 {
-    (void)state;
     test_data_free(&data);
     qn_graph_destroy(&graph);
-    qn_device_close(&device);
-    return 0;
+    return close_device(state);
 }

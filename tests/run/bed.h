@@ -5,11 +5,11 @@
 #ifndef QN_TESTS_RUN_BED_H
 #define QN_TESTS_RUN_BED_H
 
+#include "device.h"
 #include "support.h"
 
 enum { BED_SAMPLES = 40 };
 
-extern qn_device *device;
 extern qn_graph *graph;
 extern struct test_data data; /* of BED_SAMPLES */
 

@@ -496,7 +496,7 @@ static void in_two_blocks(void **state)
 static int lend(void **state)
 {
     make_kernels();
-    open_device(state);
+    open_counted(state);
     reopen_device(0);
     qn_op_lend(&blockwise);
     return 0;

@@ -201,5 +201,5 @@ int main(void)
         cmocka_unit_test(a_budget_for_which_there_is_no_plan),
         cmocka_unit_test(a_plan_outlives_the_device_it_was_made_with),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_counted, close_device);
 }

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "counted.h"
 #include "support.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,11 +70,6 @@ static const struct network networks[] = {
     {"gpt_steps", "gpt", GPT(1, 0), TEXT},
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
-
-static qn_device *device;
-
-/* Of clcount: the most bytes of all buffers since the last call. */
-static unsigned long long (*largest_since)(void);
 
 static int64_t bytes_now(void)
 {
@@ -195,21 +190,13 @@ static struct tally check_network(const struct network *network, uint64_t number
 /* Arguments: the networks to train; none: all. */
 static char **chosen;
 
-static bool is_chosen(const char *name)
-{
-    bool found = !*chosen;
-    for (char **choice = chosen; *choice; choice++)
-        found |= strcmp(*choice, name) == 0;
-    return found;
-}
-
 static void bytes_are_those_of_the_plan(void **state)
 {
     (void)state;
     int plans = 0;
     struct tally all = {0};
     for (int i = 0; i < NETWORKS; i++) {
-        if (!is_chosen(networks[i].name))
+        if (!test_chosen(chosen, networks[i].name))
             continue;
         const struct tally some = check_network(&networks[i], (uint64_t)i);
         print_message("  %s: %d of %d plans recompute, %d park\n", networks[i].name,
@@ -222,21 +209,11 @@ static void bytes_are_those_of_the_plan(void **state)
     assert_true(all.recomputed > plans / 3 && all.parked > plans / 10);
 }
 
-static int open_device(void **state)
+/* Nothing is tested where nobody counts. */
+static int open_all(void **state)
 {
-    (void)state;
-    *(void **)&largest_since = dlsym(RTLD_DEFAULT, "clcount_largest_since");
-    if (!largest_since)
-        print_error("clcount is not preloaded\n");
-    device = test_device();
-    return largest_since ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
+    const int failed = open_counted(state);
+    return largest_since ? failed : -1;
 }
 
 int main(int argc, char **argv)
@@ -244,5 +221,5 @@ int main(int argc, char **argv)
     (void)argc;
     const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_are_those_of_the_plan)};
     chosen = argv + 1;
-    return cmocka_run_group_tests_name("bytes", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("bytes", tests, open_all, close_device);
 }

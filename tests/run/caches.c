@@ -188,5 +188,5 @@ int main(void)
         cmocka_unit_test(a_cache_grows),
         cmocka_unit_test(padding_is_not_stored),
     };
-    return cmocka_run_group_tests_name("caches", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("caches", tests, open_counted, close_device);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support.h"
+#include "bed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +17,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SAMPLES = 40 };
-
-static qn_device *device;
 static char base[200], folder[256]; /* of all tests, of the one that runs */
 
 static const qn_plan_params plan_params = {.budget = 64 << 20,
-                                           .batch = {SAMPLES},
+                                           .batch = {BED_SAMPLES},
                                            .micro_batch = 16,
                                            .variants = "",
                                            .optimizer = {.name = "adamw"}};
 static const qn_trainer_params trainer_params = {
     .seed = UINT64_C(0xfedcba9876543210), .weight_decay = 0.01, .clip = 1};
 
-static struct test_run open_run(const qn_graph *graph)
+static struct test_run open_run(const qn_graph *of)
 {
-    return test_open(device, graph, &plan_params, &trainer_params);
+    return test_open(device, of, &plan_params, &trainer_params);
 }
 
 static void path_in(char path[512], const char *name)
@@ -60,13 +57,10 @@ static void assert_same_weights(qn_trainer *a, qn_trainer *b)
 static void goes_on_bit_for_bit(void **state)
 {
     (void)state;
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run whole = open_run(graph);
-    test_train(whole.trainer, &data, SAMPLES, 3);
+    test_train(whole.trainer, &data, BED_SAMPLES, 3);
     save(&whole, false);
-    test_train(whole.trainer, &data, SAMPLES, 4);
+    test_train(whole.trainer, &data, BED_SAMPLES, 4);
 
     qn_checkpoint *checkpoint;
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
@@ -76,65 +70,50 @@ static void goes_on_bit_for_bit(void **state)
     assert_string_equal(info->note, "[model]\nname = \"x\"\n");
     assert_true(info->trainer.seed == trainer_params.seed);
     assert_true(info->plan_hash == qn_plan_facts(whole.plan)->hash);
-    struct test_run second;
-    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
-    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan, &info->trainer), QN_OK);
-    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    struct test_run second = test_restore(device, graph, checkpoint);
     assert_int_equal(qn_trainer_updates(second.trainer), 3);
-    test_train(second.trainer, &data, SAMPLES, 4);
+    test_train(second.trainer, &data, BED_SAMPLES, 4);
     assert_same_weights(whole.trainer, second.trainer);
 
     qn_checkpoint_close(&checkpoint);
     test_close(&whole);
     test_close(&second);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 /* What is saved is the plan that runs. */
 static void goes_on_after_another_budget(void **state)
 {
     (void)state;
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
-    struct test_run whole = open_run(graph), second;
+    struct test_run whole = open_run(graph);
     const int64_t least = qn_plan_facts(whole.plan)->smallest_budget;
     qn_checkpoint *checkpoint;
-    test_train(whole.trainer, &data, SAMPLES, 2);
+    test_train(whole.trainer, &data, BED_SAMPLES, 2);
     assert_int_equal(qn_trainer_set_budget(whole.trainer, least), QN_OK);
     save(&whole, false);
-    test_train(whole.trainer, &data, SAMPLES, 2);
+    test_train(whole.trainer, &data, BED_SAMPLES, 2);
 
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
-    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
+    struct test_run second = test_restore(device, graph, checkpoint);
     assert_int_equal(qn_plan_facts(second.plan)->peak_bytes, least);
-    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan, &trainer_params), QN_OK);
-    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
-    test_train(second.trainer, &data, SAMPLES, 2);
+    test_train(second.trainer, &data, BED_SAMPLES, 2);
     assert_same_weights(whole.trainer, second.trainer);
 
     qn_checkpoint_close(&checkpoint);
     test_close(&whole);
     test_close(&second);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 /* The device never began the update that failed, and nobody may hear of it. */
 static void a_failed_step_leaves_no_metrics(void **state)
 {
     (void)state;
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
-    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    const qn_cycle cycle = {BED_SAMPLES, 0.05, test_fetch, &data};
     qn_checkpoint *checkpoint;
     qn_metrics metrics;
-    test_train(run.trainer, &data, SAMPLES, 3);
+    test_train(run.trainer, &data, BED_SAMPLES, 3);
     save(&run, false);
-    test_train(run.trainer, &data, SAMPLES, 1);
+    test_train(run.trainer, &data, BED_SAMPLES, 1);
     data.fail_at = data.fetched + 4;
     assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_ERR_IO);
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
@@ -143,8 +122,6 @@ static void a_failed_step_leaves_no_metrics(void **state)
     assert_false(metrics.valid);
     qn_checkpoint_close(&checkpoint);
     test_close(&run);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 static int folders(void)
@@ -167,12 +144,9 @@ static bool there(const char *name)
 static void keeps_last_and_best(void **state)
 {
     (void)state;
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     for (int i = 1; i <= 4; i++) {
-        test_train(run.trainer, &data, SAMPLES, 1);
+        test_train(run.trainer, &data, BED_SAMPLES, 1);
         save(&run, i == 2);
         save(&run, i == 2); /* the same update twice */
     }
@@ -193,8 +167,6 @@ static void keeps_last_and_best(void **state)
     qn_checkpoint_close(&checkpoint);
     test_close(&run);
     test_close(&other);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 static int64_t update_of(const char *link)
@@ -215,17 +187,14 @@ static void killed_between_the_links_keeps_the_best(void **state)
     (void)state;
     char last[512], aside[512];
     const qn_save_params params = {.best = true};
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
-    test_train(run.trainer, &data, SAMPLES, 1);
+    test_train(run.trainer, &data, BED_SAMPLES, 1);
     save(&run, true);
     path_in(last, "last");
     path_in(aside, "aside");
     assert_int_equal(rename(last, aside), 0);
     assert_int_equal(mkdir(last, 0700), 0);
-    test_train(run.trainer, &data, SAMPLES, 1);
+    test_train(run.trainer, &data, BED_SAMPLES, 1);
     assert_int_equal(qn_checkpoint_save(run.trainer, folder, &params), QN_ERR_IO);
     assert_int_equal(rmdir(last), 0);
     assert_int_equal(rename(aside, last), 0);
@@ -236,8 +205,6 @@ static void killed_between_the_links_keeps_the_best(void **state)
     assert_int_equal(update_of("last"), 2);
     assert_int_equal(folders(), 1);
     test_close(&run);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 static void make_folder(const char *name)
@@ -262,9 +229,6 @@ static void removes_only_what_it_made(void **state)
     static const char *const others[] = {"update-notes",     "update-log.txt",
                                          "update-00000007",  "update-1234567",
                                          "update-00000008-", "update-00000009.old"};
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     save(&run, false);
     make_folder("update-notes");
@@ -280,15 +244,13 @@ static void removes_only_what_it_made(void **state)
     make_file("update-00000009.old/checksums.txt");
     make_folder("update-00000003-2");
     make_file("update-00000003-2/checksums.txt");
-    test_train(run.trainer, &data, SAMPLES, 1);
+    test_train(run.trainer, &data, BED_SAMPLES, 1);
     save(&run, false);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_true(there(others[i]));
     assert_false(there("update-00000000"));
     assert_false(there("update-00000003-2"));
     test_close(&run);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 /* Folders nested as deeply as no checkpoint is. */
@@ -296,20 +258,15 @@ static void what_cannot_be_removed_is_no_failure(void **state)
 {
     (void)state;
     char deep[128] = "update-00000000";
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     make_folder(deep);
     make_file("update-00000000/checksums.txt");
     for (int i = 0; i < 20; i++)
         make_folder(strcat(deep, "/d"));
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    test_train(run.trainer, &data, SAMPLES, 1);
+    test_train(run.trainer, &data, BED_SAMPLES, 1);
     save(&run, false);
     assert_true(there(deep) && there("last/weights.safetensors"));
     test_close(&run);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 /* --- damage --- */
@@ -330,7 +287,6 @@ static void refuses_what_is_damaged(void **state)
     (void)state;
     static const char *const files[] = {"last/weights.safetensors", "last/optimizer.safetensors",
                                         "last/train.json", "last/checksums.txt"};
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     for (int f = 0; f < 4; f++)
         for (int damage = 0; damage < 4; damage++) {
@@ -350,7 +306,6 @@ static void refuses_what_is_damaged(void **state)
             assert_null(checkpoint);
         }
     test_close(&run);
-    qn_graph_destroy(&graph);
 }
 
 /* Weights that are loaded by themselves are checked where the list of checksums lies beside them.
@@ -359,7 +314,6 @@ static void refuses_damaged_weights(void **state)
 {
     (void)state;
     char path[512], list[512];
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     save(&run, false);
     path_in(path, "last/weights.safetensors");
@@ -370,13 +324,12 @@ static void refuses_damaged_weights(void **state)
     assert_int_equal(unlink(list), 0);
     assert_int_equal(qn_weights_load(run.trainer, path), QN_OK);
     test_close(&run);
-    qn_graph_destroy(&graph);
 }
 
 static void refuses_another_graph(void **state)
 {
     (void)state;
-    qn_graph *graph = test_cnn(QN_F32), *other = test_mlp(64, false);
+    qn_graph *other = test_mlp(64, false);
     struct test_run run = open_run(graph), stranger = open_run(other);
     save(&run, false);
     qn_checkpoint *checkpoint;
@@ -394,7 +347,6 @@ static void refuses_another_graph(void **state)
     qn_checkpoint_close(&checkpoint);
     test_close(&run);
     test_close(&stranger);
-    qn_graph_destroy(&graph);
     qn_graph_destroy(&other);
 }
 
@@ -402,19 +354,16 @@ static void refuses_another_graph(void **state)
 static void refuses_another_optimizer(void **state)
 {
     (void)state;
-    struct test_data data;
-    test_data_make(&data, SAMPLES, 64);
-    qn_graph *graph = test_cnn(QN_F32);
     qn_plan_params sgd = plan_params;
     sgd.optimizer = (qn_optimizer){.name = "sgd", .momentum = 0.9};
     struct test_run run = open_run(graph);
     struct test_run other = test_open(device, graph, &sgd, &trainer_params);
     qn_checkpoint *checkpoint;
     float *before, *after;
-    test_train(run.trainer, &data, SAMPLES, 2);
+    test_train(run.trainer, &data, BED_SAMPLES, 2);
     save(&run, false);
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
-    const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
+    const qn_cycle cycle = {BED_SAMPLES, 0.05, test_fetch, &data};
     assert_int_equal(qn_trainer_step(other.trainer, &cycle, NULL), QN_OK);
     int64_t count = test_weights(other.trainer, &before);
     assert_int_equal(qn_checkpoint_restore(checkpoint, other.trainer), QN_ERR_FORMAT);
@@ -429,12 +378,10 @@ static void refuses_another_optimizer(void **state)
     qn_checkpoint_close(&checkpoint);
     test_close(&run);
     test_close(&other);
-    qn_graph_destroy(&graph);
-    test_data_free(&data);
 }
 
 /* The plan of a checkpoint on the device as it is now. */
-static qn_status plan_again(const qn_checkpoint *checkpoint, const qn_graph *graph)
+static qn_status plan_again(const qn_checkpoint *checkpoint)
 {
     qn_plan *plan;
     qn_status status = qn_checkpoint_plan(checkpoint, graph, device, &plan);
@@ -455,7 +402,6 @@ static void refuses_a_lesser_device(void **state)
     (void)state;
     int warnings = 0;
     const qn_log log = {count_warnings, &warnings, QN_LOG_WARNING};
-    qn_graph *graph = test_cnn(QN_F32);
     struct test_run run = open_run(graph);
     qn_facts *facts = (qn_facts *)(uintptr_t)qn_device_facts(device);
     const qn_facts real = *facts;
@@ -464,26 +410,25 @@ static void refuses_a_lesser_device(void **state)
     test_close(&run);
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, &log), QN_OK);
     facts->cpu = !real.cpu;
-    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    assert_int_equal(plan_again(checkpoint), QN_ERR_FORMAT);
     *facts = real;
     facts->max_work_group = 1;
-    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    assert_int_equal(plan_again(checkpoint), QN_ERR_FORMAT);
     *facts = real;
     facts->local_bytes = 1;
-    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    assert_int_equal(plan_again(checkpoint), QN_ERR_FORMAT);
     *facts = real;
     facts->max_alloc_bytes = 1;
-    assert_int_equal(plan_again(checkpoint, graph), QN_ERR_FORMAT);
+    assert_int_equal(plan_again(checkpoint), QN_ERR_FORMAT);
     facts->max_alloc_bytes = 1 << 26; /* enough, and drivers report what is free just now */
     facts->global_bytes = 1 << 28;
-    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(plan_again(checkpoint), QN_OK);
     assert_int_equal(warnings, 0);
     facts->name[0] ^= 1;
-    assert_int_equal(plan_again(checkpoint, graph), QN_OK);
+    assert_int_equal(plan_again(checkpoint), QN_OK);
     assert_int_equal(warnings, 1);
     *facts = real;
     qn_checkpoint_close(&checkpoint);
-    qn_graph_destroy(&graph);
 }
 
 static void one_at_a_time_has_the_lock(void **state)
@@ -513,20 +458,18 @@ static void refuses_what_is_not_there(void **state)
     assert_int_equal(qn_checkpoint_open(&checkpoint, NULL, NULL), QN_ERR_ARGUMENT);
 }
 
-static int open_device(void **state)
+static int open_all(void **state)
 {
-    (void)state;
-    device = test_device();
+    open_bed(state);
     const char *temp = getenv("TMPDIR");
     snprintf(base, sizeof base, "%s/quern-checkpoint-%d", temp ? temp : "/tmp", getpid());
     return mkdir(base, 0700);
 }
 
-static int close_device(void **state)
+static int close_all(void **state)
 {
-    (void)state;
     char command[300];
-    qn_device_close(&device);
+    close_bed(state);
     snprintf(command, sizeof command, "rm -r '%s'", base);
     return system(command);
 }
@@ -560,5 +503,5 @@ int main(void)
         CASE(one_at_a_time_has_the_lock),
         CASE(refuses_what_is_not_there),
     };
-    return cmocka_run_group_tests_name("checkpoint", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("checkpoint", tests, open_all, close_all);
 }

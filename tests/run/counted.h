@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The device of tests whose bytes are counted from outside, where clcount is preloaded.
+ * Tests whose bytes are counted from outside, where clcount is preloaded.
  */
 #ifndef QN_TESTS_RUN_COUNTED_H
 #define QN_TESTS_RUN_COUNTED_H
 
-#include <quern/quern.h>
-
-extern qn_device *device;
+#include "device.h"
 
 /* Of clcount: the most bytes of all buffers since the last call. NULL: it is not there. */
 extern unsigned long long (*largest_since)(void);
 
-/* For cmocka: before and after all tests. */
-int open_device(void **state);
-int close_device(void **state);
+/* For cmocka, before all tests; close_device comes after them. */
+int open_counted(void **state);
 
 #endif

@@ -180,5 +180,5 @@ int main(void)
         cmocka_unit_test(lengths_share_parameters),
         cmocka_unit_test(mixed_lengths_have_one_weight),
     };
-    return cmocka_run_group_tests_name("lengths", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("lengths", tests, open_counted, close_device);
 }

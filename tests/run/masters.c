@@ -382,5 +382,5 @@ int main(void)
         cmocka_unit_test(a_budget_that_changes),
         cmocka_unit_test(whole_numbers_are_no_parameters),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_counted, close_device);
 }

@@ -243,5 +243,5 @@ int main(void)
         cmocka_unit_test(memory_that_is_refused_while_a_budget_changes),
         cmocka_unit_test(memory_that_is_refused_while_weights_load),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_counted, close_device);
 }

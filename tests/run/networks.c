@@ -334,20 +334,12 @@ static void compare(qn_device *device, const struct golden_network *network)
 /* Arguments: the networks to compare; none: all. */
 static char **chosen;
 
-static bool is_chosen(const char *name)
-{
-    bool found = !*chosen;
-    for (char **choice = chosen; *choice; choice++)
-        found |= strcmp(*choice, name) == 0;
-    return found;
-}
-
 static void equal_pytorch(void **state)
 {
     (void)state;
     qn_device *device = test_device();
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        if (!is_chosen(networks[i].name))
+        if (!test_chosen(chosen, networks[i].name))
             continue;
         print_message("  %s\n", networks[i].name);
         compare(device, &networks[i]);

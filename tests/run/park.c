@@ -406,5 +406,5 @@ int main(void)
         cmocka_unit_test(goes_on_from_a_checkpoint),
         cmocka_unit_test(a_profile_shows_them),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_counted, close_device);
 }

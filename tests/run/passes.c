@@ -305,5 +305,5 @@ int main(void)
         cmocka_unit_test(a_small_plan_gives_the_bits_of_a_large_one),
         cmocka_unit_test(one_micro_step_gives_the_bits_of_one_graph),
     };
-    return cmocka_run_group_tests_name("passes", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("passes", tests, open_counted, close_device);
 }

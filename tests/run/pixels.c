@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "device.h"
 #include "support.h"
 
 #include <math.h>
@@ -69,6 +70,7 @@ static void expect(double gradient[CLASSES])
 
 static void pixels_that_count_share_the_mean(void **state)
 {
+    (void)state;
     static const int64_t splits[] = {SAMPLES, 3, 1};
     double want[CLASSES];
     float have[CLASSES];
@@ -77,7 +79,7 @@ static void pixels_that_count_share_the_mean(void **state)
         qn_graph *graph = doubling();
         const qn_plan_params params = {
             .budget = 16 << 20, .batch = {SAMPLES}, .micro_batch = splits[i]};
-        struct test_run run = test_open(*state, graph, &params, NULL);
+        struct test_run run = test_open(device, graph, &params, NULL);
         const qn_cycle cycle = {.samples = SAMPLES, .lr = 0.1, .fetch = fetch};
         qn_metrics metrics;
         assert_int_equal(qn_trainer_accumulate(run.trainer, &cycle), QN_OK);
@@ -90,19 +92,6 @@ static void pixels_that_count_share_the_mean(void **state)
         test_close(&run);
         qn_graph_destroy(&graph);
     }
-}
-
-static int open_device(void **state)
-{
-    *state = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    qn_device *device = *state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(void)

@@ -109,5 +109,5 @@ int main(void)
         cmocka_unit_test(two_passes_give_the_gradient_of_the_whole_cycle),
         cmocka_unit_test(a_cell_weighs_no_loss),
     };
-    return cmocka_run_group_tests_name("programs", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("programs", tests, open_counted, close_device);
 }

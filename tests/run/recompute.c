@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "device.h"
 #include "support.h"
 
 #include <math.h>
@@ -15,8 +16,6 @@
 #include <string.h>
 
 enum { SAMPLES = 44, MICRO = 16, UPDATES = 4 };
-
-static qn_device *device;
 
 /* Weights after some updates under a plan; the caller frees them. */
 static int64_t train(qn_dtype storage, const qn_plan_params *params, bool poison, float **weights,
@@ -209,20 +208,6 @@ static void evaluation_knows_no_micro_batch(void **state)
     }
     int64_t count = (SAMPLES - 1) * TEST_CLASSES;
     assert_true(test_distance(seen[0].logits, seen[1].logits, count) < 1e-5);
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    device = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(void)

@@ -243,5 +243,5 @@ int main(void)
         cmocka_unit_test(a_cycle_may_begin_without_a_backward_pass),
         cmocka_unit_test(a_failed_cycle_stores_no_rows),
     };
-    return cmocka_run_group_tests_name("rings", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("rings", tests, open_counted, close_device);
 }

@@ -66,18 +66,13 @@ void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
 /* Saves the trainer and opens another from what was saved. */
 static struct test_run resume(const struct test_run *first, const qn_graph *graph)
 {
-    struct test_run second;
     qn_checkpoint *checkpoint;
     char folder[FOLDER_BYTES];
     make_folder(folder);
     assert_int_equal(qn_checkpoint_save(first->trainer, folder, NULL), QN_OK);
     assert_int_equal(qn_checkpoint_open(&checkpoint, folder, NULL), QN_OK);
-    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &second.plan), QN_OK);
+    struct test_run second = test_restore(device, graph, checkpoint);
     assert_true(qn_plan_facts(second.plan)->hash == qn_plan_facts(first->plan)->hash);
-    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan,
-                                     &qn_checkpoint_describe(checkpoint)->trainer),
-                     QN_OK);
-    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
     qn_checkpoint_close(&checkpoint);
     remove_folder(folder);
     return second;

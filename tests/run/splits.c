@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "device.h"
 #include "support.h"
 
 #include <stdlib.h>
@@ -19,7 +20,6 @@ enum { BATCH = 256, MOST_STATES = 8 };
 
 static int states[MOST_STATES] = {0};
 static int n_states = 1;
-static qn_device *device;
 
 static qn_graph *model(const char *name)
 {
@@ -128,20 +128,6 @@ static void perceptron(void **state)
 {
     (void)state;
     compare("mlp", (const int64_t[]){64, 37, 1, 0}, 1e-5);
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    device = test_device();
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    qn_device_close(&device);
-    return 0;
 }
 
 int main(int argc, char **argv)

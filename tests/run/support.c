@@ -158,6 +158,17 @@ struct test_run test_open(qn_device *device, const qn_graph *graph, const qn_pla
     return run;
 }
 
+struct test_run test_restore(qn_device *device, const qn_graph *graph,
+                             const qn_checkpoint *checkpoint)
+{
+    struct test_run run;
+    const qn_trainer_params *params = &qn_checkpoint_describe(checkpoint)->trainer;
+    assert_int_equal(qn_checkpoint_plan(checkpoint, graph, device, &run.plan), QN_OK);
+    assert_int_equal(qn_trainer_open(&run.trainer, device, run.plan, params), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, run.trainer), QN_OK);
+    return run;
+}
+
 void test_close(struct test_run *run)
 {
     qn_trainer_close(&run->trainer);
@@ -218,6 +229,14 @@ int64_t test_gradients(qn_trainer *trainer, struct test_data *data, int64_t samp
     const qn_cycle cycle = {samples, 0, test_fetch, data};
     assert_int_equal(qn_trainer_accumulate(trainer, &cycle), QN_OK);
     return test_read_gradients(trainer, values);
+}
+
+bool test_chosen(char **names, const char *name)
+{
+    bool found = !*names;
+    for (; *names; names++)
+        found |= strcmp(*names, name) == 0;
+    return found;
 }
 
 double test_distance(const float *a, const float *b, int64_t count)

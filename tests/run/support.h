@@ -49,6 +49,9 @@ struct test_run {
 };
 struct test_run test_open(qn_device *device, const qn_graph *graph, const qn_plan_params *plan,
                           const qn_trainer_params *trainer);
+/* The same from a checkpoint: by its plan, in its state. */
+struct test_run test_restore(qn_device *device, const qn_graph *graph,
+                             const qn_checkpoint *checkpoint);
 void test_close(struct test_run *run);
 
 /* `updates` updates of `samples` samples; gives the last metrics. */
@@ -62,6 +65,10 @@ int64_t test_read_gradients(qn_trainer *trainer, float **values);
 /* The same after one accumulation. */
 int64_t test_gradients(qn_trainer *trainer, struct test_data *data, int64_t samples,
                        float **values);
+
+/* The arguments of a test from `names` on, which end with NULL, have the name, or there are none.
+ */
+bool test_chosen(char **names, const char *name);
 
 /* |a - b| / |b| in the Euclidean norm. */
 double test_distance(const float *a, const float *b, int64_t count);
