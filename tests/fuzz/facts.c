@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static struct failure failure;
+    struct failure failure = FAILURE_NONE;
     qn_facts facts;
     if (facts_read(&facts, fuzz_file(bytes, size), NULL, &failure) == CODE_DONE &&
         !(facts.flops >= 1 && facts.launch_seconds <= 1e3 && facts.vector_width <= 16))
