@@ -306,6 +306,29 @@ static void bad_values(void **state)
     recipe.resumed = true;
     refuse_note("{\"resume\": {\"adaptive\": \"8 1 0.5\"}}",
                 "dir: resume.adaptive: '8 1 0.5' is not the state of an adaptive batch");
+    recipe.resumed = false;
+}
+
+/* The state of an adaptive batch goes on from what it says. */
+static void bad_states(void **state)
+{
+    static const char *const states[] = {
+        "-8 1 0.5 0.5  0 0 0 0",    "99999999 1 0.5 0.5  0 0 0 0",
+        "8 -1 0.5 0.5  0 0 0 0",    "8 9223372036854775807 0.5 0.5  8 2 1 1",
+        "8 1 nan 0.5  0 0 0 0",     "8 1 0.5 inf  0 0 0 0",
+        "8 1 0.5 0.5  -8 -9 0 0",   "8 1 0.5 0.5  8 99999999 0 0",
+        "8 1 0.5 0.5  8 2 1e999 0", "8 1 0.5 0.5  8 2 0 -inf",
+    };
+    (void)state;
+    recipe.resumed = true;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        char text[256], message[256];
+        snprintf(text, sizeof text, "{\"resume\": {\"adaptive\": \"%s\"}}", states[i]);
+        snprintf(message, sizeof message,
+                 "dir: resume.adaptive: '%s' is not the state of an adaptive batch", states[i]);
+        refuse_note(text, message);
+    }
+    recipe.resumed = false;
 }
 
 int main(void)
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(round_trip),
         cmocka_unit_test(any_value),
         cmocka_unit_test(bad_values),
+        cmocka_unit_test(bad_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

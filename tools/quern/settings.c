@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t most_updates = INT64_C(1) << 40;
+static const int64_t most_updates = INT64_C(1) << 40, most_batch = 1 << 24;
 
 struct key {
     const char *section, *name;
@@ -239,6 +239,20 @@ static const char *read_batches(const struct key *key, const char *text, void *t
     return NULL;
 }
 
+/* Whether a checkpoint's state can be gone on from: batches and updates as keys may set them. */
+static bool is_state(const struct adaptive *state)
+{
+    const qn_adaptive_batch *batch = &state->batch;
+    const qn_gradient_norms *kept = &state->kept;
+    const double numbers[] = {batch->signal, batch->noise, kept->batch_square, kept->micro_square};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!isfinite(numbers[i]))
+            return false;
+    return batch->batch >= 0 && batch->batch <= most_batch && batch->measured >= 0 &&
+           batch->measured <= most_updates && kept->batch >= 0 && kept->batch <= most_batch &&
+           kept->micro_batch >= 0 && kept->micro_batch <= most_batch;
+}
+
 static const char *read_adaptive(const struct key *key, const char *text, void *to)
 {
     struct adaptive read = *(struct adaptive *)to;
@@ -246,7 +260,8 @@ static const char *read_adaptive(const struct key *key, const char *text, void *
     qn_gradient_norms *kept = &read.kept;
     (void)key;
     if (sscanf(text, ADAPTIVE_SCAN, &batch->batch, &batch->measured, &batch->signal, &batch->noise,
-               &kept->batch, &kept->micro_batch, &kept->batch_square, &kept->micro_square) != 8)
+               &kept->batch, &kept->micro_batch, &kept->batch_square, &kept->micro_square) != 8 ||
+        !is_state(&read))
         return "is not the state of an adaptive batch";
     *(struct adaptive *)to = read;
     return NULL;
