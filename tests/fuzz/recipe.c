@@ -1,24 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recipes: INI text.
+ * Recipes: INI text, and what its keys mean. A checkpoint keeps them as they are.
  */
 #include "fuzz.h"
-#include "recipe.h"
+#include "note.h"
+#include "settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* The same keys and values come back. */
+static void check_note(const struct recipe *recipe)
+{
+    static struct recipe again;
+    struct failure failure = FAILURE_NONE;
+    char *text = note_text(recipe);
+    if (!text || note_read(&again, text, "fuzz", &failure) != CODE_DONE ||
+        again.count != recipe->count)
+        abort();
+    for (int i = 0; i < recipe->count; i++) {
+        const struct recipe_entry *entry = &recipe->entries[i];
+        const struct recipe_entry *other = recipe_find(&again, entry->section, entry->key);
+        if (!other || strcmp(other->value, entry->value) != 0)
+            abort();
+    }
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static struct failure failure;
     static struct recipe recipe;
+    struct failure failure = FAILURE_NONE;
+    struct settings settings;
     char *text = malloc(size + 1);
     if (!text)
         return 0;
     memcpy(text, bytes, size);
     text[size] = 0;
-    recipe = (struct recipe){.count = 0};
-    recipe_parse(&recipe, text, "fuzz", &failure);
+    if (recipe_parse(&recipe, text, "fuzz", &failure) == CODE_DONE) {
+        check_note(&recipe);
+        settings_read(&settings, &recipe, &failure);
+    }
     free(text);
     return 0;
 }

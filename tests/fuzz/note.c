@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The note of a checkpoint: a recipe as JSON, with a section more, whose state is gone on from.
+ */
+#include "note.h"
+#include "fuzz.h"
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static struct recipe recipe = {.resumed = true};
+    struct failure failure = FAILURE_NONE;
+    struct settings settings;
+    char *text = malloc(size + 1);
+    if (!text)
+        return 0;
+    memcpy(text, bytes, size);
+    text[size] = 0;
+    if (note_read(&recipe, text, "fuzz", &failure) == CODE_DONE &&
+        settings_read(&settings, &recipe, &failure) == CODE_DONE) {
+        struct adaptive *state = &settings.train.adaptive;
+        if (qn_batch_adapt(&state->batch, &state->kept) < 0)
+            abort();
+    }
+    free(text);
+    return 0;
+}
