@@ -11,10 +11,16 @@
 #include <setjmp.h>
 #include <string.h>
 
+/* A progressive file is decoded from coefficients of the whole image, 2 bytes each, and every scan
+ * goes over all of them, however few bytes it has: encoders make about ten scans, and a file of a
+ * few kilobytes may hold thousands. */
+enum { MAX_SCANS = 100, MAX_MIB = 512 };
+
 struct reading {
     struct qn_image_job *job;
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
     qn_status status;
     jmp_buf failed;
 };
@@ -30,6 +36,8 @@ static _Noreturn void fail(j_common_ptr jpeg)
     char text[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, text);
     bool memory = jpeg->err->msg_code == JERR_OUT_OF_MEMORY;
+    if (jpeg->err->msg_code == JERR_NO_BACKING_STORE)
+        snprintf(text, sizeof text, "takes more than %d MiB to decode", MAX_MIB);
     r->status =
         qn_fail(r->job->log, memory ? QN_ERR_MEMORY : QN_ERR_FORMAT, "%s: %s", r->job->path, text);
     longjmp(r->failed, 1);
@@ -40,6 +48,16 @@ static void receive(j_common_ptr jpeg, int level)
     for (int i = 0; level < 0 && i < DAMAGES; i++)
         if (jpeg->err->msg_code == damages[i])
             fail(jpeg);
+}
+
+static void count_scans(j_common_ptr jpeg)
+{
+    struct reading *r = jpeg->client_data;
+    if (r->jpeg.input_scan_number <= MAX_SCANS)
+        return;
+    r->status =
+        qn_fail(r->job->log, QN_ERR_FORMAT, "%s: has more than %d scans", r->job->path, MAX_SCANS);
+    longjmp(r->failed, 1);
 }
 
 static void read_header(struct reading *r)
@@ -106,6 +124,8 @@ static qn_status read_all(struct reading *r)
     if (setjmp(r->failed))
         return r->status;
     jpeg_create_decompress(&r->jpeg);
+    r->jpeg.mem->max_memory_to_use = (long)MAX_MIB << 20;
+    r->jpeg.progress = &r->progress;
     read_header(r);
     QN_TRY(qn_image_accept(r->job));
     if (r->job->pixels)
@@ -119,6 +139,7 @@ qn_status qn_image_read_jpeg(struct qn_image_job *job)
     r.jpeg.err = jpeg_std_error(&r.errors);
     r.errors.error_exit = fail;
     r.errors.emit_message = receive;
+    r.progress.progress_monitor = count_scans;
     qn_status status = read_all(&r);
     jpeg_destroy_decompress(&r.jpeg);
     return status;

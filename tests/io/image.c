@@ -225,6 +225,64 @@ static void sizes_are_bounded(void **state)
     }
 }
 
+/* The first of two bytes from `at` on, which is there. */
+static size_t find_marker(const uint8_t *jpeg, size_t at, size_t size, uint8_t code)
+{
+    while (at + 1 < size && (jpeg[at] != 0xff || jpeg[at + 1] != code))
+        at++;
+    assert_true(at + 1 < size);
+    return at;
+}
+
+/* Scans cost time and next to no bytes: the last is repeated, to 100 of them and beyond. */
+static void scans_are_bounded(void **state)
+{
+    enum { SCANS = 95, SOS = 0xda };
+    struct scratch *scratch = *state;
+    const struct jpeg_form form = {JCS_GRAYSCALE, true, true};
+    static uint8_t file[ROOM];
+    for (int more = SCANS - 6; more <= SCANS; more += 6) {
+        char *read;
+        size_t size;
+        jpeg_put(scratch, "p.jpg", 16, 16, &form, bytes);
+        assert_int_equal(qn_file_read(scratch->path, ROOM, &read, &size, NULL), QN_OK);
+        memcpy(file, read, size -= 2);
+        size_t last = size - 1;
+        while (file[last] != 0xff || file[last + 1] != SOS)
+            last--;
+        const size_t scan = size - last;
+        for (int i = 0; i < more; i++, size += scan)
+            memcpy(file + size, file + last, scan);
+        memcpy(file + size, "\xff\xd9", 2);
+        scratch_put(scratch, "p.jpg", file, size + 2);
+        free(read);
+        struct qn_image_facts facts = look(scratch, scratch->path);
+        assert_int_equal(qn_image_read(pixels, scratch->path, &facts, QN_IMAGE_GREY, &scratch->log),
+                         more == SCANS ? QN_ERR_FORMAT : QN_OK);
+    }
+    scratch_said(scratch, "p.jpg: ", "has more than 100 scans");
+}
+
+/* A progressive file needs all coefficients of its image at once. */
+static void memory_is_bounded(void **state)
+{
+    struct scratch *scratch = *state;
+    static uint8_t file[1 << 18];
+    char *read;
+    size_t size;
+    jpeg_put(scratch, "m.jpg", 16, 16, &(struct jpeg_form){JCS_CMYK, true, true}, bytes);
+    assert_int_equal(qn_file_read(scratch->path, ROOM, &read, &size, NULL), QN_OK);
+    memcpy(file, read, size);
+    free(read);
+    memcpy(file + find_marker(file, 0, size, 0xc2) + 5, "\x2d\x40\x2d\x40", 4); /* 11584 squared */
+    scratch_put(scratch, "m.jpg", file, sizeof file);
+    struct qn_image_facts facts = look(scratch, scratch->path);
+    assert_int_equal(facts.width * facts.height, 11584 * 11584);
+    assert_int_equal(qn_image_read(pixels, scratch->path, &facts, QN_IMAGE_RGB, &scratch->log),
+                     QN_ERR_FORMAT);
+    scratch_said(scratch, "m.jpg: ", "takes more than 512 MiB to decode");
+}
+
 static void another_image_under_the_name_is_refused(void **state)
 {
     struct scratch *scratch = *state;
@@ -249,6 +307,8 @@ int main(void)
         WITH_SCRATCH(damaged_files_are_refused),
         WITH_SCRATCH(what_is_no_image_is_refused),
         WITH_SCRATCH(sizes_are_bounded),
+        WITH_SCRATCH(scans_are_bounded),
+        WITH_SCRATCH(memory_is_bounded),
         WITH_SCRATCH(another_image_under_the_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
