@@ -4,11 +4,13 @@
  */
 #include "support.h"
 
+#include "base/text.h"
 #include "plan/cost/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static char message[512];
 
@@ -68,6 +70,62 @@ static void holds_many(void **state)
         snprintf(name, sizeof name, "task %d", i);
         assert_int_equal(qn_tuning_find(&table, name, 7)->batch, i);
     }
+    qn_tuning_free(&table);
+}
+
+/* Time that grows with the square of the entries would be a minute. */
+static void many_are_read(void **state)
+{
+    enum { MANY = 300000, MOST_SECONDS = 15 };
+    (void)state;
+    struct qn_text text = {0};
+    struct qn_tuning table = {0};
+    qn_text_add(&text, "{\"quern_tuning\": 1, \"self_tests\": [], \"kept\": [");
+    for (int i = 0; i < MANY; i++)
+        qn_text_add(&text, "%s{\"training\": \"%x\", \"micro_batch\": %d}", i ? "," : "", i + 1,
+                    i + 1);
+    qn_text_add(&text, "], \"choices\": [");
+    for (int i = 0; i < MANY; i++)
+        qn_text_add(&text,
+                    "%s{\"task\": \"%d\", \"variant\": \"cpu\", \"batch\": 1, \"seconds\": 0}",
+                    i ? "," : "", i);
+    qn_text_add(&text, "]}");
+    char *whole = qn_text_take(&text);
+    assert_non_null(whole);
+    const clock_t begin = clock();
+    assert_int_equal(qn_tuning_parse(&table, whole, &log_of_test), QN_OK);
+    assert_true(clock() - begin < (clock_t)MOST_SECONDS * CLOCKS_PER_SEC);
+    assert_int_equal(table.n_choices, MANY);
+    assert_int_equal(table.n_kept, MANY);
+    assert_string_equal(table.choices[MANY - 1].task, "299999");
+    assert_int_equal(qn_tuning_kept(&table, MANY), MANY);
+    free(whole);
+    qn_tuning_free(&table);
+}
+
+/* As if they had been added one by one. */
+static void repeated_entries_are_merged(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"quern_tuning\": 1, \"self_tests\": [],"
+        "\"kept\": [{\"training\": \"a\", \"micro_batch\": 3}, {\"training\": \"9\", "
+        "\"micro_batch\": 4},"
+        "{\"training\": \"a\", \"micro_batch\": 5}, {\"training\": \"0a\", \"micro_batch\": 6}],"
+        "\"choices\": [{\"task\": \"t\", \"variant\": \"1\", \"batch\": 8, \"seconds\": 1},"
+        "{\"task\": \"s\", \"variant\": \"2\", \"batch\": 8, \"seconds\": 1},"
+        "{\"task\": \"t\", \"variant\": \"3\", \"batch\": 8, \"seconds\": 1},"
+        "{\"task\": \"t\", \"variant\": \"4\", \"batch\": 4, \"seconds\": 1},"
+        "{\"task\": \"t\", \"variant\": \"5\", \"batch\": 8, \"seconds\": 1}]}";
+    struct qn_tuning table = {0};
+    assert_int_equal(qn_tuning_parse(&table, text, &log_of_test), QN_OK);
+    assert_int_equal(table.n_kept, 2);
+    assert_true(table.kept[0].training == 10 && table.kept[0].micro_batch == 3);
+    assert_true(table.kept[1].training == 9 && table.kept[1].micro_batch == 4);
+    assert_int_equal(table.n_choices, 3);
+    assert_string_equal(table.choices[0].variant, "5");
+    assert_string_equal(table.choices[1].variant, "2");
+    assert_string_equal(table.choices[2].variant, "4");
     qn_tuning_free(&table);
 }
 
@@ -186,6 +244,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_back_what_it_writes),
         cmocka_unit_test(holds_many),
+        cmocka_unit_test(many_are_read),
+        cmocka_unit_test(repeated_entries_are_merged),
         cmocka_unit_test(a_later_choice_replaces_an_earlier_one),
         cmocka_unit_test(the_nearest_batch_counts),
         cmocka_unit_test(refuses_what_it_cannot_read),

@@ -48,9 +48,9 @@ static struct qn_tuned *choice_at(const struct qn_tuning *t, const char *task, i
     return NULL;
 }
 
-bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
+static bool append_choice(struct qn_tuning *t, const struct qn_tuned *choice)
 {
-    struct qn_tuned copy = *choice, *earlier = choice_at(t, choice->task, choice->batch);
+    struct qn_tuned copy = *choice;
     const char **fields[] = {&copy.task, &copy.variant, &copy.setting};
     struct qn_tuned *list =
         grown(&t->arena, t->choices, t->n_choices, &t->choice_capacity, sizeof copy);
@@ -59,7 +59,18 @@ bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
     t->choices = list;
     if (!own(&t->arena, fields, 3))
         return false;
-    *(earlier ? choice_at(t, copy.task, copy.batch) : &list[t->n_choices++]) = copy;
+    list[t->n_choices++] = copy;
+    return true;
+}
+
+bool qn_tuning_add_choice(struct qn_tuning *t, const struct qn_tuned *choice)
+{
+    const struct qn_tuned *earlier = choice_at(t, choice->task, choice->batch);
+    const int64_t number = earlier ? earlier - t->choices : t->n_choices;
+    if (!append_choice(t, choice))
+        return false;
+    t->choices[number] = t->choices[t->n_choices - 1];
+    t->n_choices -= earlier != NULL;
     return true;
 }
 
@@ -86,15 +97,19 @@ int64_t qn_tuning_kept(const struct qn_tuning *t, uint64_t training)
     return 0;
 }
 
-bool qn_tuning_keep(struct qn_tuning *t, const struct qn_kept *kept)
+static bool append_kept(struct qn_tuning *t, const struct qn_kept *kept)
 {
     struct qn_kept *list = grown(&t->arena, t->kept, t->n_kept, &t->kept_capacity, sizeof *kept);
     if (!list)
         return false;
     t->kept = list;
-    if (!qn_tuning_kept(t, kept->training))
-        list[t->n_kept++] = *kept;
+    list[t->n_kept++] = *kept;
     return true;
+}
+
+bool qn_tuning_keep(struct qn_tuning *t, const struct qn_kept *kept)
+{
+    return qn_tuning_kept(t, kept->training) || append_kept(t, kept);
 }
 
 void qn_tuning_free(struct qn_tuning *tuning)
@@ -330,7 +345,10 @@ char *qn_tuning_text(const struct qn_tuning *tuning)
     return qn_text_take(&text);
 }
 
-/* --- from text --- */
+/* --- from text ---
+ *
+ * The text may be anybody's and of any length: its entries are sorted to find those that it has
+ * twice, where looking for each among the others would take their number squared. */
 
 struct reading {
     struct qn_tuning *tuning;
@@ -394,7 +412,7 @@ static qn_status read_choice(const struct reading *r, const cJSON *from)
     if (cJSON_GetObjectItemCaseSensitive(from, "spread")) /* earlier tables have none */
         QN_TRY(read_number(r, from, "spread", 1, 1e9, &choice.spread));
     choice.alone = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "alone"));
-    return qn_tuning_add_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;
+    return append_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;
 }
 
 static qn_status read_test(const struct reading *r, const cJSON *from)
@@ -419,7 +437,7 @@ static qn_status read_kept(const struct reading *r, const cJSON *from)
     if (sscanf(training, "%16" SCNx64 "%c", &kept.training, &end) != 1)
         return wrong(r, "training");
     kept.micro_batch = (int64_t)micro_batch;
-    return qn_tuning_keep(r->tuning, &kept) ? QN_OK : QN_ERR_MEMORY;
+    return append_kept(r->tuning, &kept) ? QN_OK : QN_ERR_MEMORY;
 }
 
 static qn_status read_list(const struct reading *r, const cJSON *root, const char *key,
@@ -433,6 +451,72 @@ static qn_status read_list(const struct reading *r, const cJSON *root, const cha
         QN_TRY(read(r, item));
     }
     return QN_OK;
+}
+
+static int compare_choices(const struct qn_tuned *a, const struct qn_tuned *b)
+{
+    return a->batch != b->batch ? (a->batch > b->batch) - (a->batch < b->batch)
+                                : strcmp(a->task, b->task);
+}
+
+/* Orders pointers to choices: equal ones as they stand in the table. */
+static int by_choice(const void *a, const void *b)
+{
+    const struct qn_tuned *x = *(struct qn_tuned *const *)a, *y = *(struct qn_tuned *const *)b;
+    const int order = compare_choices(x, y);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Of equal choices the last takes the place of the first. */
+static bool merge_choices(struct qn_tuning *t)
+{
+    const int count = t->n_choices;
+    struct qn_tuned **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (int i = 0; i < count; i++)
+        sorted[i] = &t->choices[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_choice);
+    for (int i = count - 1; i > 0; i--)
+        if (compare_choices(sorted[i - 1], sorted[i]) == 0) {
+            *sorted[i - 1] = *sorted[i];
+            sorted[i]->task = NULL;
+        }
+    free(sorted);
+    t->n_choices = 0;
+    for (int i = 0; i < count; i++)
+        if (t->choices[i].task)
+            t->choices[t->n_choices++] = t->choices[i];
+    return true;
+}
+
+/* Orders pointers to entries: equal ones as they stand in the table. */
+static int by_training(const void *a, const void *b)
+{
+    const struct qn_kept *x = *(struct qn_kept *const *)a, *y = *(struct qn_kept *const *)b;
+    return x->training != y->training ? (x->training > y->training) - (x->training < y->training)
+                                      : (x > y) - (x < y);
+}
+
+/* Of equal trainings the first stays. */
+static bool merge_kept(struct qn_tuning *t)
+{
+    const int count = t->n_kept;
+    struct qn_kept **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (int i = 0; i < count; i++)
+        sorted[i] = &t->kept[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_training);
+    for (int i = count - 1; i > 0; i--)
+        if (sorted[i - 1]->training == sorted[i]->training)
+            sorted[i]->micro_batch = 0;
+    free(sorted);
+    t->n_kept = 0;
+    for (int i = 0; i < count; i++)
+        if (t->kept[i].micro_batch)
+            t->kept[t->n_kept++] = t->kept[i];
+    return true;
 }
 
 static qn_status read_names(const struct reading *r, const cJSON *root)
@@ -469,7 +553,8 @@ static qn_status read_root(const struct reading *r, const cJSON *root)
     if (cJSON_GetObjectItemCaseSensitive(root, "kept")) /* earlier tables have none */
         QN_TRY(read_list(r, root, "kept", read_kept));
     QN_TRY(read_list(r, root, "self_tests", read_test));
-    return read_list(r, root, "choices", read_choice);
+    QN_TRY(read_list(r, root, "choices", read_choice));
+    return merge_kept(r->tuning) && merge_choices(r->tuning) ? QN_OK : QN_ERR_MEMORY;
 }
 
 qn_status qn_tuning_parse(struct qn_tuning *tuning, const char *text, const struct qn_log *log)
