@@ -149,6 +149,9 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
 
 /* --- reading --- */
 
+/* Of a dynamic loss scale (cl_kernels/gradient_norm.cl), which is never below 1. */
+static const double most_loss_scale = 0x1p24;
+
 struct reading {
     struct qn_checkpoint *checkpoint;
     const char *path;
@@ -266,6 +269,8 @@ static qn_status read_counters(const struct reading *r, const cJSON *root)
                 good >= 0 && good <= UINT32_MAX && applied >= 0 && applied <= UINT32_MAX;
     if (!sane)
         return wrong(r, "update");
+    if (!(scale >= 1 && scale <= most_loss_scale))
+        return wrong(r, "loss_scale");
     r->checkpoint->info.update = (int64_t)update;
     r->checkpoint->info.position = (int64_t)position;
     r->checkpoint->counters = (struct qn_counters){

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     memcpy(text, bytes, size);
     text[size] = 0;
     if (qn_train_parse(&checkpoint, "fuzz", text) == QN_OK &&
-        !(checkpoint.info.facts.bytes_per_second >= 1 && checkpoint.info.plan.batch[0] >= 1))
+        !(checkpoint.info.facts.bytes_per_second >= 1 && checkpoint.info.plan.batch[0] >= 1 &&
+          checkpoint.counters.loss_scale >= 1 && checkpoint.counters.loss_scale <= 0x1p24f))
         abort();
     free(text);
     qn_arena_free(&checkpoint.arena);
