@@ -45,9 +45,10 @@ static struct qn_cost cost_of(const struct qn_bed *bed, int group)
     const struct qn_pick *pick = &bed->picks->group[group];
     struct qn_call call = bed->call;
     struct qn_cost cost = {0};
-    call.setting = pick->setting;
-    if (pick->variant)
-        pick->variant->cost(&call, &cost);
+    if (!pick->variant)
+        return cost;
+    qn_call_choose(&call, pick->variant, pick->setting);
+    pick->variant->cost(&call, &cost);
     return cost;
 }
 

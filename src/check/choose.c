@@ -12,8 +12,7 @@ static struct qn_pick pick(const struct qn_group *group, struct qn_call *call, c
          v < group->variant + QN_MAX_VARIANTS && v->name; v++) {
         const bool wanted = strcmp(v->name, name) == 0 && setting < qn_setting_count(v);
         const char *reason = "";
-        call->setting = wanted ? setting : 0;
-        if (v->fits && !v->fits(call, &reason)) {
+        if (!qn_call_fits(call, v, wanted ? setting : 0, &reason)) {
             *why = wanted ? reason : *why;
             continue;
         }

@@ -288,7 +288,7 @@ bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
     qn_bed_uses(bed, pass, group, use);
     bind(bed, use, &call);
     set_betas(bed, pass, &call);
-    call.setting = bed->picks->group[group].setting;
+    qn_call_choose(&call, variant, bed->picks->group[group].setting);
     variant->cost(&call, &cost);
     if (!check_cost(bed, &call, use, g->name, &cost))
         return false;

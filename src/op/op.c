@@ -77,6 +77,19 @@ void qn_shape_set(struct qn_operand *operand, qn_dtype dtype, int rank, const in
         operand->shape.dim[i] = dim[i];
 }
 
+void qn_call_choose(struct qn_call *call, const struct qn_variant *variant, int setting)
+{
+    call->setting = setting;
+    call->cpu = variant->cpu;
+}
+
+bool qn_call_fits(struct qn_call *call, const struct qn_variant *variant, int setting,
+                  const char **why)
+{
+    qn_call_choose(call, variant, setting);
+    return !variant->fits || variant->fits(call, why);
+}
+
 const char *qn_setting_name(const struct qn_variant *variant, int setting)
 {
     return variant->settings ? variant->settings[setting] : "";

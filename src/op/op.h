@@ -89,6 +89,7 @@ struct qn_call {
     const char *name; /* of the node, for messages */
     uint32_t node;    /* number of the node: the third word of a random counter */
     int setting;      /* of the variant: an index into its settings */
+    bool cpu;         /* of the variant: its kernels have the shape for CPUs */
     int64_t batch;    /* samples of the micro-step; a sample may have several rows */
     struct qn_operand in[QN_MAX_IN], din[QN_MAX_IN];
     struct qn_operand out[QN_MAX_OUT], dout[QN_MAX_OUT];
@@ -119,7 +120,17 @@ struct qn_variant {
     /* Names of the parameter sets (tiles, blocks) that may be tried, the default first, ended by
      * NULL; call->setting says which. NULL: there is one, without a name. */
     const char *const *settings;
+    /* Its kernels have the shape for CPUs, one work-item per work-group; false: that for GPUs, or
+     * one for both. call->cpu says so to the three functions, where facts->cpu does not: CPUs can
+     * run the shape for GPUs. */
+    bool cpu;
 };
+
+/* Chooses variant and setting for a call, before any function of the variant is given it. */
+void qn_call_choose(struct qn_call *call, const struct qn_variant *variant, int setting);
+/* Chooses them, and tells whether the variant can run there; if not, *why is a short reason. */
+bool qn_call_fits(struct qn_call *call, const struct qn_variant *variant, int setting,
+                  const char **why);
 
 /* Name of a setting, "" where the variant has none; index of a name, -1: there is none of it; and
  * how many there are, at least 1. */

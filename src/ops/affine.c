@@ -24,17 +24,17 @@ int64_t qn_channel_tile(const struct qn_facts *facts, int64_t channels, int64_t 
 }
 
 qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
-                         const struct qn_affine *a, bool cpu)
+                         const struct qn_affine *a)
 {
     static const struct qn_operand none;
     const struct qn_operand *weight = a->relu ? &call->in[1] : &none;
     const struct qn_operand *bias = a->relu ? &call->in[2] : &none;
     const int64_t parameters = a->groups * a->channels, parts = qn_affine_parts(a);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, a->inner);
-    if (!cpu && a->inner == 1)
+    struct qn_walk walk = qn_walk_rows(call, a->inner);
+    if (!call->cpu && a->inner == 1)
         walk.lanes = QN_SAMPLE_LANES;
-    const int64_t tile =
-        cpu ? qn_channel_tile(call->facts, parameters, a->inner, parts) : walk.group / walk.lanes;
+    const int64_t tile = call->cpu ? qn_channel_tile(call->facts, parameters, a->inner, parts)
+                                   : walk.group / walk.lanes;
     struct qn_launch launch = {
         .program = "affine",
         .kernel = "affine_sums",

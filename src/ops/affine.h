@@ -24,7 +24,7 @@ int64_t qn_affine_parts(const struct qn_affine *affine);
 
 /* One launch that makes the sums, from dout 0. */
 qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
-                         const struct qn_affine *affine, bool cpu);
+                         const struct qn_affine *affine);
 /* One that adds them up in order and writes those of din 1 and din 2 that are there. */
 qn_status qn_affine_gradient(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_affine *affine);

@@ -280,7 +280,7 @@ static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, i
 /* Launches a kernel over `tokens` of so many heads of each row. Its own arguments are there; those
  * of all kernels come before them. */
 static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
-                             struct qn_launch *launch, bool cpu, int64_t heads, int64_t tokens)
+                             struct qn_launch *launch, int64_t heads, int64_t tokens)
 {
     const struct qn_attention_attr *attr = call->attr;
     const struct sizes s = sizes_of(attr, call->in);
@@ -311,7 +311,7 @@ static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(launch, "X", &call->in[QUERY]);
     qn_launch_option(launch, "HEAD", s.head);
     const int64_t block =
-        cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call->facts, s.head);
+        call->cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call->facts, s.head);
     launch->global[0] = s.rows * heads * qn_div_up(tokens, block) * launch->local[0];
     return qn_emit_launch(emit, launch);
 }
@@ -322,18 +322,17 @@ static void set_dropout(struct qn_launch *launch, const struct qn_call *call, bo
     qn_launch_option(launch, "DROPOUT", training && attr->dropout > 0);
 }
 
-static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                              bool training)
+static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool training)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     struct qn_launch launch = {
         .kernel = "forward",
         .args = {QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_INT(training)}};
     set_dropout(&launch, call, training);
-    return emit_kernel(emit, call, &launch, cpu, s.heads, s.queries);
+    return emit_kernel(emit, call, &launch, s.heads, s.queries);
 }
 
-static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     const struct triple d = triple_of(&s, call->din);
@@ -342,10 +341,10 @@ static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call 
                                         QN_BUF(&call->temp[0]), QN_BUF(&d.q),
                                         QN_FLOAT(call->beta_in[QUERY])}};
     set_dropout(&launch, call, true);
-    return emit_kernel(emit, call, &launch, cpu, s.heads, s.queries);
+    return emit_kernel(emit, call, &launch, s.heads, s.queries);
 }
 
-static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     const struct triple d = triple_of(&s, call->din);
@@ -356,27 +355,17 @@ static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_c
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : KEY]),
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : VALUE])}};
     set_dropout(&launch, call, true);
-    return emit_kernel(emit, call, &launch, cpu, s.kv_heads, s.keys);
+    return emit_kernel(emit, call, &launch, s.kv_heads, s.keys);
 }
 
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_forward(emit, call, true, true);
+    return emit_forward(emit, call, true);
 }
 
-static qn_status evaluation_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status evaluation(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_forward(emit, call, true, false);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false, true);
-}
-
-static qn_status evaluation_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false, false);
+    return emit_forward(emit, call, false);
 }
 
 static qn_status row_sums(struct qn_emit *emit, const struct qn_call *call)
@@ -395,30 +384,10 @@ static qn_status row_sums(struct qn_emit *emit, const struct qn_call *call)
 }
 
 /* A packed tensor has one gradient: the parts of k and v follow that of q. */
-static qn_status emit_first_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_first_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
-    QN_TRY(emit_query_gradient(emit, call, cpu));
-    return qn_present(&call->in[KEY]) ? QN_OK : emit_key_value_gradient(emit, call, cpu);
-}
-
-static qn_status query_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_first_gradient(emit, call, true);
-}
-
-static qn_status query_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_first_gradient(emit, call, false);
-}
-
-static qn_status key_value_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_key_value_gradient(emit, call, false);
-}
-
-static qn_status key_value_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_key_value_gradient(emit, call, true);
+    QN_TRY(emit_query_gradient(emit, call));
+    return qn_present(&call->in[KEY]) ? QN_OK : emit_key_value_gradient(emit, call);
 }
 
 const struct qn_op qn_op_attention = {
@@ -435,20 +404,19 @@ const struct qn_op qn_op_attention = {
                      .phase = QN_PHASE_TRAIN,
                      .read = {{QN_IN(QUERY)}, {QN_IN(KEY)}, {QN_IN(VALUE)}, {QN_IN(LENGTHS)}},
                      .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
-                     .variant = {{"cpu", fits_cpu, forward_cost, forward_cpu},
-                                 {"gpu", fits_gpu, forward_cost, forward_gpu}}},
+                     .variant = {{"cpu", fits_cpu, forward_cost, forward, .cpu = true},
+                                 {"gpu", fits_gpu, forward_cost, forward}}},
         [EVALUATION] = {.name = "evaluation",
                         .phase = QN_PHASE_EVAL,
                         .read = {{QN_IN(QUERY)}, {QN_IN(KEY)}, {QN_IN(VALUE)}, {QN_IN(LENGTHS)}},
                         .write = {{QN_OUT(0)}},
-                        .variant = {{"cpu", fits_cpu, evaluation_cost, evaluation_cpu},
-                                    {"gpu", fits_gpu, evaluation_cost, evaluation_gpu}}},
+                        .variant = {{"cpu", fits_cpu, evaluation_cost, evaluation, .cpu = true},
+                                    {"gpu", fits_gpu, evaluation_cost, evaluation}}},
         [ROW_SUMS] = {.name = "row sums",
                       .phase = QN_PHASE_BACKWARD,
                       .read = {{QN_OUT(0)}, {QN_DOUT(0)}},
                       .write = {{QN_TEMP(0)}},
-                      .variant = {{"cpu", qn_fits_cpu, row_sums_cost, row_sums},
-                                  {"gpu", NULL, row_sums_cost, row_sums}}},
+                      .variant = QN_BOTH_SHAPES(NULL, row_sums_cost, row_sums)},
         [QUERY_GRADIENT] = {.name = "query gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_IN(QUERY)},
@@ -459,9 +427,10 @@ const struct qn_op qn_op_attention = {
                                      {QN_SAVED(0)},
                                      {QN_TEMP(0)}},
                             .write = {{QN_DIN(QUERY)}},
-                            .variant = {{"cpu", fits_cpu, query_gradient_cost, query_gradient_cpu},
+                            .variant = {{"cpu", fits_cpu, query_gradient_cost, emit_first_gradient,
+                                         .cpu = true},
                                         {"gpu", fits_gpu, query_gradient_cost,
-                                         query_gradient_gpu}}},
+                                         emit_first_gradient}}},
         [KEY_VALUE_GRADIENT] = {.name = "key and value gradients",
                                 .phase = QN_PHASE_BACKWARD,
                                 .read = {{QN_IN(QUERY)},
@@ -473,9 +442,9 @@ const struct qn_op qn_op_attention = {
                                          {QN_TEMP(0)}},
                                 .write = {{QN_DIN(KEY)}, {QN_DIN(VALUE)}},
                                 .variant = {{"cpu", fits_cpu, key_value_gradient_cost,
-                                             key_value_gradient_cpu},
+                                             emit_key_value_gradient, .cpu = true},
                                             {"gpu", fits_gpu, key_value_gradient_cost,
-                                             key_value_gradient_gpu}}},
+                                             emit_key_value_gradient}}},
     }};
 
 qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tensor v, qn_tensor lengths,

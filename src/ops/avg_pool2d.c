@@ -12,16 +12,16 @@ static void set_options(const struct qn_call *call, struct qn_launch *launch)
     qn_launch_option(launch, "QN_EXCLUDE", attr->exclude_padding);
 }
 
-static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call)
 {
     struct qn_pool_sizes s = qn_pool_sizes(&call->in[0], &call->out[0]);
     struct qn_launch launch = {.program = "avg_pool2d",
-                               .kernel = cpu ? "forward_cpu" : "forward_gpu",
+                               .kernel = call->cpu ? "forward_cpu" : "forward_gpu",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->out[0]),
                                         QN_LONG(s.planes), QN_INT(s.h), QN_INT(s.w), QN_INT(s.oh),
                                         QN_INT(s.ow)}};
-    int64_t span = qn_pool_range(&launch, cpu, s.planes, s.oh * s.ow);
-    if (cpu)
+    int64_t span = qn_pool_range(&launch, call, s.planes, s.oh * s.ow);
+    if (call->cpu)
         launch.args[7] = (struct qn_arg)QN_INT(span);
     set_options(call, &launch);
     qn_launch_type(&launch, "X", &call->in[0]);
@@ -29,42 +29,23 @@ static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, 
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call)
 {
     struct qn_pool_sizes s = qn_pool_sizes(&call->din[0], &call->dout[0]);
     struct qn_launch launch = {.program = "avg_pool2d",
-                               .kernel = cpu ? "backward_cpu" : "backward_gpu",
+                               .kernel = call->cpu ? "backward_cpu" : "backward_gpu",
                                .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[0]),
                                         QN_LONG(s.planes), QN_INT(s.h), QN_INT(s.w), QN_INT(s.oh),
                                         QN_INT(s.ow)}};
-    int64_t span = qn_pool_range(&launch, cpu, s.planes, s.h * s.w);
-    launch.args[7] = cpu ? (struct qn_arg)QN_INT(span) : (struct qn_arg)QN_FLOAT(call->beta_in[0]);
-    if (cpu)
+    int64_t span = qn_pool_range(&launch, call, s.planes, s.h * s.w);
+    launch.args[7] =
+        call->cpu ? (struct qn_arg)QN_INT(span) : (struct qn_arg)QN_FLOAT(call->beta_in[0]);
+    if (call->cpu)
         launch.args[8] = (struct qn_arg)QN_FLOAT(call->beta_in[0]);
     set_options(call, &launch);
     qn_launch_type(&launch, "X", &call->din[0]);
     qn_launch_type(&launch, "Y", &call->dout[0]);
     return qn_emit_launch(emit, &launch);
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, false);
 }
 
 const struct qn_op qn_op_avg_pool2d = {
@@ -79,14 +60,12 @@ const struct qn_op qn_op_avg_pool2d = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, qn_pool_forward_cost, forward_cpu},
-                            {"gpu", NULL, qn_pool_forward_cost, forward_gpu}}},
+                .variant = QN_BOTH_SHAPES(NULL, qn_pool_forward_cost, emit_forward)},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_DOUT(0)}},
                 .write = {{QN_DIN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, qn_pool_backward_cost, backward_cpu},
-                            {"gpu", NULL, qn_pool_backward_cost, backward_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(NULL, qn_pool_backward_cost, emit_backward)}}};
 
 qn_tensor qn_avg_pool2d(qn_graph *graph, qn_tensor x, const qn_pool2d_params *params)
 {

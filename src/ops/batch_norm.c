@@ -167,15 +167,15 @@ static qn_status emit_gather(struct qn_emit *emit, const struct qn_call *call)
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_batch_norm_attr *attr = call->attr;
     const struct sizes s = sizes_of(call);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, s.inner);
-    if (!cpu && s.inner == 1)
+    struct qn_walk walk = qn_walk_rows(call, s.inner);
+    if (!call->cpu && s.inner == 1)
         walk.lanes = QN_SAMPLE_LANES;
-    const int64_t tile =
-        cpu ? qn_channel_tile(call->facts, s.channels, s.inner, s.groups) : walk.group / walk.lanes;
+    const int64_t tile = call->cpu ? qn_channel_tile(call->facts, s.channels, s.inner, s.groups)
+                                   : walk.group / walk.lanes;
     struct qn_launch launch = {
         .program = "batch_norm",
         .kernel = "statistics",
@@ -197,12 +197,12 @@ struct runs {
     struct qn_walk walk;
 };
 
-static struct runs runs_of(const struct qn_facts *facts, const struct sizes *s, bool cpu)
+static struct runs runs_of(const struct qn_call *call, const struct sizes *s)
 {
     const bool planes = s->inner > 1;
     struct runs r = {.count = planes ? s->rows * s->channels : s->rows,
                      .length = planes ? s->inner : s->channels};
-    r.walk = qn_walk_rows(facts, cpu, r.length);
+    r.walk = qn_walk_rows(call, r.length);
     r.span = qn_rows_per_team(&r.walk, r.length, r.count);
     return r;
 }
@@ -221,12 +221,11 @@ static qn_status launch_runs(struct qn_emit *emit, const struct qn_call *call, c
     return qn_emit_launch(emit, launch);
 }
 
-static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                                bool running)
+static qn_status emit_normalise(struct qn_emit *emit, const struct qn_call *call, bool running)
 {
     const struct qn_batch_norm_attr *attr = call->attr;
     const struct sizes s = sizes_of(call);
-    const struct runs r = runs_of(call->facts, &s, cpu);
+    const struct runs r = runs_of(call, &s);
     const struct qn_operand *statistic = running ? call->state : call->saved;
     struct qn_launch launch = {
         .kernel = "normalise",
@@ -253,16 +252,16 @@ static struct qn_affine affine_of(const struct qn_call *call)
                               .dy_xhat_sum = call->temp[1]};
 }
 
-static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_sums(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_affine affine = affine_of(call);
-    return qn_affine_sums(emit, call, &affine, cpu);
+    return qn_affine_sums(emit, call, &affine);
 }
 
-static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct sizes s = sizes_of(call);
-    const struct runs r = runs_of(call->facts, &s, cpu);
+    const struct runs r = runs_of(call, &s);
     struct qn_launch launch = {
         .kernel = "input_gradient",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->saved[0]),
@@ -274,54 +273,14 @@ static qn_status emit_input_gradient(struct qn_emit *emit, const struct qn_call 
     return launch_runs(emit, call, &r, &launch);
 }
 
-static qn_status statistics_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status normalise(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_statistics(emit, call, true);
+    return emit_normalise(emit, call, false);
 }
 
-static qn_status statistics_gpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status normalise_eval(struct qn_emit *emit, const struct qn_call *call)
 {
-    return emit_statistics(emit, call, false);
-}
-
-static qn_status normalise_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_normalise(emit, call, true, false);
-}
-
-static qn_status normalise_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_normalise(emit, call, false, false);
-}
-
-static qn_status normalise_eval_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_normalise(emit, call, true, true);
-}
-
-static qn_status normalise_eval_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_normalise(emit, call, false, true);
-}
-
-static qn_status sums_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_sums(emit, call, true);
-}
-
-static qn_status sums_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_sums(emit, call, false);
-}
-
-static qn_status input_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_input_gradient(emit, call, true);
-}
-
-static qn_status input_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_input_gradient(emit, call, false);
+    return emit_normalise(emit, call, true);
 }
 
 static qn_status affine_gradient(struct qn_emit *emit, const struct qn_call *call)
@@ -345,75 +304,72 @@ static qn_status commit(struct qn_emit *emit, const struct qn_call *call)
     return qn_emit_launch(emit, &launch);
 }
 
-const struct qn_op qn_op_batch_norm =
-    {.name = "batch_norm",
-     .attr_size = sizeof(struct qn_batch_norm_attr),
-     .n_in = 3,
-     .n_required = 1,
-     .n_out = 1,
-     .batch = {QN_BATCH_MUST},
-     .shape = shape,
-     .batch_group = batch_group,
-     .state = {{"running_mean", 0}, {"running_var", 1}},
-     .groups = {
-         [STATISTICS] = {.name = "statistics",
-                         .phase = QN_PHASE_TRAIN,
-                         .read = {{QN_IN(0)}},
-                         .write = {{QN_SAVED(0)}, {QN_SAVED(1)}, {QN_GATHER(0)}, {QN_GATHER(1)}},
-                         .once = true,
-                         .variant = {{"cpu", qn_fits_cpu, statistics_cost, statistics_cpu},
-                                     {"gpu", qn_fits_row_group, statistics_cost, statistics_gpu}}},
-         [NORMALISE] = {.name = "normalise",
+const struct qn_op qn_op_batch_norm = {
+    .name = "batch_norm",
+    .attr_size = sizeof(struct qn_batch_norm_attr),
+    .n_in = 3,
+    .n_required = 1,
+    .n_out = 1,
+    .batch = {QN_BATCH_MUST},
+    .shape = shape,
+    .batch_group = batch_group,
+    .state = {{"running_mean", 0}, {"running_var", 1}},
+    .groups = {
+        [STATISTICS] = {.name = "statistics",
                         .phase = QN_PHASE_TRAIN,
-                        .read = {{QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}, {QN_IN(2)}},
-                        .write = {{QN_OUT(0), QN_IN(0)}},
-                        .variant = {{"cpu", qn_fits_cpu, normalise_cost, normalise_cpu},
-                                    {"gpu", qn_fits_row_group, normalise_cost, normalise_gpu}}},
-         [NORMALISE_EVAL] =
-             {.name = "normalise (running averages)",
-              .phase = QN_PHASE_EVAL,
-              .read = {{QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}, {QN_IN(1)}, {QN_IN(2)}},
-              .write = {{QN_OUT(0), QN_IN(0)}},
-              .variant = {{"cpu", qn_fits_cpu, normalise_eval_cost, normalise_eval_cpu},
-                          {"gpu", qn_fits_row_group, normalise_eval_cost, normalise_eval_gpu}}},
-         [SUMS] = {.name = "sums",
-                   .phase = QN_PHASE_BACKWARD,
-                   .read = {{QN_IN(0)},
-                            {QN_DOUT(0)},
-                            {QN_SAVED(0)},
-                            {QN_SAVED(1)},
-                            {QN_IN(1)},
-                            {QN_IN(2)}},
-                   .spares = spared_sums,
-                   .write = {{QN_TEMP(0)}, {QN_TEMP(1)}},
-                   .variant = {{"cpu", qn_fits_cpu, sums_cost, sums_cpu},
-                               {"gpu", qn_fits_row_group, sums_cost, sums_gpu}}},
-         [INPUT_GRADIENT] =
-             {.name = "input gradient",
-              .phase = QN_PHASE_BACKWARD,
-              .read = {{QN_IN(0)},
-                       {QN_DOUT(0)},
-                       {QN_SAVED(0)},
-                       {QN_SAVED(1)},
-                       {QN_TEMP(0)},
-                       {QN_TEMP(1)},
-                       {QN_IN(1)},
-                       {QN_IN(2)}},
-              .spares = spared_input_gradient,
-              .write = {{QN_DIN(0), QN_DOUT(0)}},
-              .variant = {{"cpu", qn_fits_cpu, input_gradient_cost, input_gradient_cpu},
-                          {"gpu", qn_fits_row_group, input_gradient_cost, input_gradient_gpu}}},
-         [AFFINE_GRADIENT] = {.name = "affine gradient",
-                              .phase = QN_PHASE_BACKWARD,
-                              .read = {{QN_TEMP(0)}, {QN_TEMP(1)}},
-                              .write = {{QN_DIN(1)}, {QN_DIN(2)}},
-                              .variant = {{"any", NULL, affine_gradient_cost, affine_gradient}}},
-         [COMMIT] = {.name = "commit",
-                     .phase = QN_PHASE_UPDATE,
-                     .read = {{QN_GATHER(0)}, {QN_GATHER(1)}, {QN_STATE(0)}, {QN_STATE(1)}},
-                     .write = {{QN_STATE(0)}, {QN_STATE(1)}},
-                     .variant = {{"any", NULL, commit_cost, commit}}},
-     }};
+                        .read = {{QN_IN(0)}},
+                        .write = {{QN_SAVED(0)}, {QN_SAVED(1)}, {QN_GATHER(0)}, {QN_GATHER(1)}},
+                        .once = true,
+                        .variant =
+                            QN_BOTH_SHAPES(qn_fits_row_group, statistics_cost, emit_statistics)},
+        [NORMALISE] = {.name = "normalise",
+                       .phase = QN_PHASE_TRAIN,
+                       .read = {{QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}, {QN_IN(2)}},
+                       .write = {{QN_OUT(0), QN_IN(0)}},
+                       .variant = QN_BOTH_SHAPES(qn_fits_row_group, normalise_cost, normalise)},
+        [NORMALISE_EVAL] =
+            {
+                .name = "normalise (running averages)",
+                .phase = QN_PHASE_EVAL,
+                .read = {{QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}, {QN_IN(1)}, {QN_IN(2)}},
+                .write = {{QN_OUT(0), QN_IN(0)}},
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, normalise_eval_cost, normalise_eval)},
+        [SUMS] = {.name = "sums",
+                  .phase = QN_PHASE_BACKWARD,
+                  .read = {{QN_IN(0)},
+                           {QN_DOUT(0)},
+                           {QN_SAVED(0)},
+                           {QN_SAVED(1)},
+                           {QN_IN(1)},
+                           {QN_IN(2)}},
+                  .spares = spared_sums,
+                  .write = {{QN_TEMP(0)}, {QN_TEMP(1)}},
+                  .variant = QN_BOTH_SHAPES(qn_fits_row_group, sums_cost, emit_sums)},
+        [INPUT_GRADIENT] = {.name = "input gradient",
+                            .phase = QN_PHASE_BACKWARD,
+                            .read = {{QN_IN(0)},
+                                     {QN_DOUT(0)},
+                                     {QN_SAVED(0)},
+                                     {QN_SAVED(1)},
+                                     {QN_TEMP(0)},
+                                     {QN_TEMP(1)},
+                                     {QN_IN(1)},
+                                     {QN_IN(2)}},
+                            .spares = spared_input_gradient,
+                            .write = {{QN_DIN(0), QN_DOUT(0)}},
+                            .variant = QN_BOTH_SHAPES(qn_fits_row_group, input_gradient_cost,
+                                                      emit_input_gradient)},
+        [AFFINE_GRADIENT] = {.name = "affine gradient",
+                             .phase = QN_PHASE_BACKWARD,
+                             .read = {{QN_TEMP(0)}, {QN_TEMP(1)}},
+                             .write = {{QN_DIN(1)}, {QN_DIN(2)}},
+                             .variant = {{"any", NULL, affine_gradient_cost, affine_gradient}}},
+        [COMMIT] = {.name = "commit",
+                    .phase = QN_PHASE_UPDATE,
+                    .read = {{QN_GATHER(0)}, {QN_GATHER(1)}, {QN_STATE(0)}, {QN_STATE(1)}},
+                    .write = {{QN_STATE(0)}, {QN_STATE(1)}},
+                    .variant = {{"any", NULL, commit_cost, commit}}},
+    }};
 
 enum { ENOUGH_SAMPLES = 8 }; /* that running averages are like those of a group */
 

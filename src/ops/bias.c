@@ -80,18 +80,19 @@ static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
     }
 }
 
-static qn_status rows_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status rows_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     struct sizes size = sizes_of(&call->dout[0]);
     struct qn_operand rows = call->dout[0], part = call->scratch;
     qn_shape_set(&rows, rows.dtype, 2, (const int64_t[]){size.samples, size.channels});
     qn_shape_set(&part, QN_F32, 2, (const int64_t[]){qn_strip_blocks(size.samples), size.channels});
-    QN_TRY(qn_strip_sum_blocks(emit, call, &rows, &part, cpu));
-    return qn_strip_sum(emit, call, &part, &call->din[1], call->beta_in[1], cpu);
+    QN_TRY(qn_strip_sum_blocks(emit, call, &rows, &part));
+    return qn_strip_sum(emit, call, &part, &call->din[1], call->beta_in[1]);
 }
 
-static qn_status planes_gradient(struct qn_emit *emit, const struct qn_call *call, int group)
+static qn_status planes_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
+    const int64_t group = call->cpu ? 1 : QN_ROW_GROUP;
     struct sizes size = sizes_of(&call->dout[0]);
     struct qn_launch launch = {
         .program = "bias",
@@ -109,20 +110,10 @@ static qn_status planes_gradient(struct qn_emit *emit, const struct qn_call *cal
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
-    return sizes_of(&call->dout[0]).plane > 1 ? planes_gradient(emit, call, cpu ? 1 : QN_ROW_GROUP)
-                                              : rows_gradient(emit, call, cpu);
-}
-
-static qn_status bias_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return bias_gradient(emit, call, true);
-}
-
-static qn_status bias_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return bias_gradient(emit, call, false);
+    return sizes_of(&call->dout[0]).plane > 1 ? planes_gradient(emit, call)
+                                              : rows_gradient(emit, call);
 }
 
 /* The bias of a chain lies along the last dimension. */
@@ -156,8 +147,7 @@ const struct qn_op qn_op_bias = {
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}},
              .write = {{.ref = QN_DIN(1)}},
-             .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_gradient_cpu},
-                         {"gpu", qn_fits_row_group, bias_cost, bias_gradient_gpu}}},
+             .variant = QN_BOTH_SHAPES(qn_fits_row_group, bias_cost, bias_gradient)},
         },
 };
 

@@ -52,15 +52,15 @@ static qn_status check_inputs(struct qn_shape_call *call)
 
 /* Rows of the length of the bias, or all as one. What is not summed is cut as fine as it is worth
  * a work-group. */
-static struct qn_strip strip_of(const struct qn_call *call, int64_t count, bool sums, bool cpu)
+static struct qn_strip strip_of(const struct qn_call *call, int64_t count, bool sums)
 {
     const struct qn_operand *bias = &call->in[QN_CHAIN_BIAS];
     const int64_t n = sums               ? call->temp[0].shape.dim[1]
                       : qn_present(bias) ? qn_operand_count(bias)
                                          : count;
     if (sums)
-        return (struct qn_strip){count / n, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu};
-    return (struct qn_strip){count / n, n, n < ENOUGH ? ENOUGH / n : 1, WIDE, cpu};
+        return (struct qn_strip){count / n, n, QN_SUM_BLOCK, QN_SUM_WIDE};
+    return (struct qn_strip){count / n, n, n < ENOUGH ? ENOUGH / n : 1, WIDE};
 }
 
 /* --- what the backward pass needs --- */
@@ -169,14 +169,14 @@ static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
-    struct qn_strip strip = strip_of(call, qn_operand_count(&call->in[0]), false, cpu);
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->in[0]), false);
     struct qn_launch launch = {.program = "chain", .kernel = "forward"};
     struct qn_arg *arg = add_inputs(launch.args, call);
     *arg++ = (struct qn_arg)QN_BUF(&call->out[0]);
     add_numbers(arg, call, &strip);
-    qn_strip_range(&launch, call->facts, &strip);
+    qn_strip_range(&launch, call, &strip);
     set_program(&launch, call);
     qn_launch_type(&launch, "Y", &call->out[0]);
     return qn_emit_launch(emit, &launch);
@@ -190,11 +190,11 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
 {
     char name[16];
     bool sums = qn_present(&call->temp[0]);
-    struct qn_strip strip = strip_of(call, qn_operand_count(&call->dout[0]), sums, cpu);
+    struct qn_strip strip = strip_of(call, qn_operand_count(&call->dout[0]), sums);
     struct qn_launch launch = {.program = "chain", .kernel = "backward"};
     struct qn_arg *arg = add_inputs(launch.args, call);
     *arg++ = (struct qn_arg)QN_BUF(&call->out[0]);
@@ -208,7 +208,7 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool
     qn_launch_option(&launch, "QN_GRADIENT", 1);
     qn_launch_option(&launch, "QN_RESULT", qn_present(&call->out[0]));
     qn_launch_option(&launch, "QN_SUMS", sums);
-    qn_strip_range(&launch, call->facts, &strip);
+    qn_strip_range(&launch, call, &strip);
     set_program(&launch, call);
     qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
@@ -227,90 +227,56 @@ static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call)
 {
     return qn_strip_sum(emit, call, &call->temp[0], &call->din[QN_CHAIN_BIAS],
-                        call->beta_in[QN_CHAIN_BIAS], cpu);
+                        call->beta_in[QN_CHAIN_BIAS]);
 }
 
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, false);
-}
-
-static qn_status bias_gradient_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return bias_gradient(emit, call, true);
-}
-
-static qn_status bias_gradient_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return bias_gradient(emit, call, false);
-}
-
-const struct qn_op qn_op_chain =
-    {
-        .name = "chain",
-        .attr_size = sizeof(struct qn_chain_attr),
-        .n_in = QN_CHAIN_INPUTS,
-        .n_required = 1,
-        .n_out = 1,
-        .batch = {QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY},
-        .shape = shape,
-        .groups =
-            {
-                {.name = "forward",
-                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-                 .read = {{.ref = QN_IN(0)},
-                          {.ref = QN_IN(1)},
-                          {.ref = QN_IN(2)},
-                          {.ref = QN_IN(3)},
-                          {.ref = QN_IN(4)},
-                          {.ref = QN_IN(5)}},
-                 .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
-                 .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                             {"gpu", NULL, forward_cost, forward_gpu}}},
-                {.name = "input gradients",
-                 .phase = QN_PHASE_BACKWARD,
-                 .read = {{.ref = QN_DOUT(0)},
-                          {.ref = QN_IN(0)},
-                          {.ref = QN_IN(1)},
-                          {.ref = QN_IN(2)},
-                          {.ref = QN_IN(3)},
-                          {.ref = QN_IN(4)},
-                          {.ref = QN_IN(5)},
-                          {.ref = QN_OUT(0)}},
-                 .spares = spared_reads,
-                 .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)},
-                           {.ref = QN_DIN(1)},
-                           {.ref = QN_DIN(2)},
-                           {.ref = QN_DIN(3)},
-                           {.ref = QN_DIN(4)},
-                           {.ref = QN_TEMP(0)}},
-                 .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                             {"gpu", NULL, backward_cost, backward_gpu}}},
-                {.name = "bias gradient",
-                 .phase = QN_PHASE_BACKWARD,
-                 .read = {{.ref = QN_TEMP(0)}},
-                 .write = {{.ref = QN_DIN(5)}},
-                 .variant = {{"cpu", qn_fits_cpu, bias_cost, bias_gradient_cpu},
-                             {"gpu", qn_fits_row_group, bias_cost, bias_gradient_gpu}}},
-            },
+const struct qn_op qn_op_chain = {
+    .name = "chain",
+    .attr_size = sizeof(struct qn_chain_attr),
+    .n_in = QN_CHAIN_INPUTS,
+    .n_required = 1,
+    .n_out = 1,
+    .batch = {QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY, QN_BATCH_MAY},
+    .shape = shape,
+    .groups =
+        {
+            {.name = "forward",
+             .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
+             .read = {{.ref = QN_IN(0)},
+                      {.ref = QN_IN(1)},
+                      {.ref = QN_IN(2)},
+                      {.ref = QN_IN(3)},
+                      {.ref = QN_IN(4)},
+                      {.ref = QN_IN(5)}},
+             .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
+             .variant = QN_BOTH_SHAPES(NULL, forward_cost, forward)},
+            {.name = "input gradients",
+             .phase = QN_PHASE_BACKWARD,
+             .read = {{.ref = QN_DOUT(0)},
+                      {.ref = QN_IN(0)},
+                      {.ref = QN_IN(1)},
+                      {.ref = QN_IN(2)},
+                      {.ref = QN_IN(3)},
+                      {.ref = QN_IN(4)},
+                      {.ref = QN_IN(5)},
+                      {.ref = QN_OUT(0)}},
+             .spares = spared_reads,
+             .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)},
+                       {.ref = QN_DIN(1)},
+                       {.ref = QN_DIN(2)},
+                       {.ref = QN_DIN(3)},
+                       {.ref = QN_DIN(4)},
+                       {.ref = QN_TEMP(0)}},
+             .variant = QN_BOTH_SHAPES(NULL, backward_cost, backward)},
+            {.name = "bias gradient",
+             .phase = QN_PHASE_BACKWARD,
+             .read = {{.ref = QN_TEMP(0)}},
+             .write = {{.ref = QN_DIN(5)}},
+             .variant = QN_BOTH_SHAPES(qn_fits_row_group, bias_cost, bias_gradient)},
+        },
 };
 
 qn_tensor qn_chain(qn_graph *graph, const qn_tensor in[QN_CHAIN_INPUTS], const qn_chain_step *steps,

@@ -22,10 +22,10 @@ int64_t qn_vector_width(const struct qn_facts *facts)
     return facts->cpu ? facts->vector_width : 4;
 }
 
-struct qn_walk qn_walk_rows(const struct qn_facts *facts, bool cpu, int64_t n)
+struct qn_walk qn_walk_rows(const struct qn_call *call, int64_t n)
 {
-    struct qn_walk walk = {1, facts->vector_width, 1};
-    if (cpu)
+    struct qn_walk walk = {1, call->facts->vector_width, 1};
+    if (call->cpu)
         return walk;
     walk = (struct qn_walk){QN_ROW_GROUP, 4, 1};
     while (walk.lanes < walk.group && walk.lanes * walk.vector < n)

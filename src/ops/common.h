@@ -17,6 +17,14 @@ enum { QN_ROW_GROUP = 128 };
 bool qn_fits_cpu(const struct qn_call *call, const char **why);
 bool qn_fits_row_group(const struct qn_call *call, const char **why);
 
+/* The variants "cpu" and "gpu" of a group with one function for both shapes, which asks call->cpu;
+ * `gpu_fits` is for the second: qn_fits_row_group, or NULL. */
+/* clang-format off */
+#define QN_BOTH_SHAPES(gpu_fits, cost, emit)                                                       \
+    {{"cpu", qn_fits_cpu, cost, emit, .cpu = true},                                                \
+     {"gpu", gpu_fits, cost, emit}}
+/* clang-format on */
+
 /* Width of the vectors that a kernel should use there. */
 int64_t qn_vector_width(const struct qn_facts *facts);
 
@@ -25,7 +33,7 @@ int64_t qn_vector_width(const struct qn_facts *facts);
 struct qn_walk {
     int64_t group, vector, lanes;
 };
-struct qn_walk qn_walk_rows(const struct qn_facts *facts, bool cpu, int64_t n);
+struct qn_walk qn_walk_rows(const struct qn_call *call, int64_t n);
 /* Appends the options QN_WG and QN_V. */
 void qn_walk_options(struct qn_launch *launch, const struct qn_walk *walk);
 

@@ -73,10 +73,10 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
         cost->launches += qn_present(&call->din[i]);
 }
 
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_concat_attr *attr = call->attr;
-    struct qn_part p = {.whole = &call->out[0], .axis = attr->axis, .cpu = cpu};
+    struct qn_part p = {.whole = &call->out[0], .axis = attr->axis};
     for (int i = 0; i < attr->count; i++) {
         p.part = &call->in[i];
         QN_TRY(qn_part_put(emit, call, &p));
@@ -86,10 +86,10 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool 
 }
 
 /* A gradient that nobody wants is not there; its input is, to say how long it is. */
-static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_concat_attr *attr = call->attr;
-    struct qn_part p = {.whole = &call->dout[0], .axis = attr->axis, .cpu = cpu};
+    struct qn_part p = {.whole = &call->dout[0], .axis = attr->axis};
     for (int i = 0; i < attr->count; i++) {
         p.part = &call->din[i];
         p.beta = call->beta_in[i];
@@ -98,26 +98,6 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool
         p.start += call->in[i].shape.dim[attr->axis];
     }
     return QN_OK;
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, false);
 }
 
 const struct qn_op qn_op_concat = {
@@ -133,14 +113,12 @@ const struct qn_op qn_op_concat = {
          .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
          .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_IN(3)}, {QN_IN(4)}, {QN_IN(5)}},
          .write = {{QN_OUT(0)}},
-         .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                     {"gpu", qn_fits_row_group, forward_cost, forward_gpu}}},
+         .variant = QN_BOTH_SHAPES(qn_fits_row_group, forward_cost, forward)},
         {.name = "input gradients",
          .phase = QN_PHASE_BACKWARD,
          .read = {{QN_DOUT(0)}},
          .write = {{QN_DIN(0)}, {QN_DIN(1)}, {QN_DIN(2)}, {QN_DIN(3)}, {QN_DIN(4)}, {QN_DIN(5)}},
-         .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                     {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
+         .variant = QN_BOTH_SHAPES(qn_fits_row_group, backward_cost, backward)}}};
 
 qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors, int axis)
 {

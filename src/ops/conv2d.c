@@ -118,30 +118,18 @@ static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *co
     qn_conv2d_cost(call, &p, QN_CONV2D_WEIGHT, cost);
 }
 
-static void weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost)
+static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    qn_conv2d_weight_cost(call, &p, true, cost);
-}
-
-static void weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    qn_conv2d_weight_cost(call, &p, false, cost);
+    qn_conv2d_weight_cost(call, &p, cost);
 }
 
 /* --- launches --- */
 
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return qn_conv2d_image(emit, call, &p, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return qn_conv2d_image(emit, call, &p, false);
+    return qn_conv2d_image(emit, call, &p);
 }
 
 static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *call)
@@ -150,16 +138,10 @@ static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *ca
     return qn_conv2d_winograd(emit, call, &p);
 }
 
-static qn_status input_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status input(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return qn_conv2d_image(emit, call, &p, true);
-}
-
-static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return qn_conv2d_image(emit, call, &p, false);
+    return qn_conv2d_image(emit, call, &p);
 }
 
 static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call)
@@ -168,16 +150,10 @@ static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call
     return qn_conv2d_winograd(emit, call, &p);
 }
 
-static qn_status second_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status second(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    return qn_conv2d_image(emit, call, &p, true);
-}
-
-static qn_status second_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    return qn_conv2d_image(emit, call, &p, false);
+    return qn_conv2d_image(emit, call, &p);
 }
 
 static qn_status second_winograd(struct qn_emit *emit, const struct qn_call *call)
@@ -186,16 +162,10 @@ static qn_status second_winograd(struct qn_emit *emit, const struct qn_call *cal
     return qn_conv2d_winograd(emit, call, &p);
 }
 
-static qn_status weight_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    return qn_conv2d_weight(emit, call, &p, true);
-}
-
-static qn_status weight_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    return qn_conv2d_weight(emit, call, &p, false);
+    return qn_conv2d_weight(emit, call, &p);
 }
 
 const struct qn_op qn_op_conv2d = {
@@ -212,56 +182,55 @@ const struct qn_op qn_op_conv2d = {
                                .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_IN(3)}},
                                .write = {{QN_OUT(0)}},
                                .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, forward_cost,
-                                            qn_conv2d_depthwise_forward_cpu},
+                                            qn_conv2d_depthwise_forward, .cpu = true},
                                            {"winograd", qn_conv2d_winograd_fits,
-                                            forward_cost_winograd, forward_winograd},
-                                           {"cpu", qn_conv2d_fits_cpu, forward_cost, forward_cpu,
-                                            qn_conv2d_image_settings},
+                                            forward_cost_winograd, forward_winograd, .cpu = true},
+                                           {"cpu", qn_conv2d_fits_cpu, forward_cost, forward,
+                                            qn_conv2d_image_settings, .cpu = true},
                                            {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
-                                            forward_cost, qn_conv2d_depthwise_forward_gpu},
-                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward_gpu}}},
+                                            forward_cost, qn_conv2d_depthwise_forward},
+                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                              .write = {{QN_DIN(0)}},
                              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, input_cost,
-                                          qn_conv2d_depthwise_input_cpu},
+                                          qn_conv2d_depthwise_input, .cpu = true},
                                          {"winograd", qn_conv2d_winograd_fits, input_cost_winograd,
-                                          input_winograd},
-                                         {"cpu", qn_conv2d_fits_cpu, input_cost, input_cpu,
-                                          qn_conv2d_image_settings},
+                                          input_winograd, .cpu = true},
+                                         {"cpu", qn_conv2d_fits_cpu, input_cost, input,
+                                          qn_conv2d_image_settings, .cpu = true},
                                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, input_cost,
-                                          qn_conv2d_depthwise_input_gpu},
-                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input_gpu}}},
+                                          qn_conv2d_depthwise_input},
+                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input}}},
         [QN_CONV2D_WEIGHT] =
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{QN_DOUT(0)}, {QN_IN(0)}, {QN_IN(3)}},
              .write = {{QN_DIN(1)}},
              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, depthwise_weight_cost,
-                          qn_conv2d_depthwise_weight_cpu},
+                          qn_conv2d_depthwise_weight, .cpu = true},
                          {"winograd", qn_conv2d_winograd_weight_fits,
-                          qn_conv2d_winograd_weight_cost, qn_conv2d_winograd_weight},
-                         {"cpu", qn_conv2d_fits_cpu, weight_cost_cpu, weight_cpu},
+                          qn_conv2d_winograd_weight_cost, qn_conv2d_winograd_weight, .cpu = true},
+                         {"cpu", qn_conv2d_fits_cpu, weight_cost, weight, .cpu = true},
                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, depthwise_weight_cost,
-                          qn_conv2d_depthwise_weight_gpu},
-                         {"gpu", qn_conv2d_fits_gpu, weight_cost_gpu, weight_gpu}}},
-        [QN_CONV2D_BIAS] =
-            {.name = "bias gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{QN_DOUT(0)}},
-             .write = {{QN_DIN(2)}},
-             .variant = {{"cpu", qn_fits_cpu, qn_conv2d_bias_cost, qn_conv2d_bias_cpu},
-                         {"gpu", qn_fits_row_group, qn_conv2d_bias_cost, qn_conv2d_bias_gpu}}},
+                          qn_conv2d_depthwise_weight},
+                         {"gpu", qn_conv2d_fits_gpu, weight_cost, weight}}},
+        [QN_CONV2D_BIAS] = {.name = "bias gradient",
+                            .phase = QN_PHASE_BACKWARD,
+                            .read = {{QN_DOUT(0)}},
+                            .write = {{QN_DIN(2)}},
+                            .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_conv2d_bias_cost,
+                                                      qn_conv2d_bias)},
         [QN_CONV2D_SECOND] = {.name = "second input gradient",
                               .phase = QN_PHASE_BACKWARD,
                               .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                               .write = {{QN_DIN(3)}},
                               .variant = {{"winograd", qn_conv2d_winograd_fits,
-                                           second_cost_winograd, second_winograd},
-                                          {"cpu", qn_conv2d_fits_cpu, second_cost, second_cpu,
-                                           qn_conv2d_image_settings},
-                                          {"gpu", qn_conv2d_fits_gpu, second_cost, second_gpu}}},
+                                           second_cost_winograd, second_winograd, .cpu = true},
+                                          {"cpu", qn_conv2d_fits_cpu, second_cost, second,
+                                           qn_conv2d_image_settings, .cpu = true},
+                                          {"gpu", qn_conv2d_fits_gpu, second_cost, second}}},
     }};
 
 /* --- public functions --- */

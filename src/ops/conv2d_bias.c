@@ -11,10 +11,10 @@ void qn_conv2d_bias_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status emit_bias(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+qn_status qn_conv2d_bias(struct qn_emit *emit, const struct qn_call *call)
 {
     const int64_t *dim = call->dout[0].shape.dim, positions = dim[2] * dim[3];
-    const struct qn_walk walk = qn_walk_rows(call->facts, cpu, positions);
+    const struct qn_walk walk = qn_walk_rows(call, positions);
     struct qn_launch launch = {.program = "conv2d",
                                .kernel = "conv2d_bias",
                                .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[2]),
@@ -26,14 +26,4 @@ static qn_status emit_bias(struct qn_emit *emit, const struct qn_call *call, boo
     qn_launch_type(&launch, "D", &call->dout[0]);
     qn_launch_type(&launch, "G", &call->din[2]);
     return qn_emit_launch(emit, &launch);
-}
-
-qn_status qn_conv2d_bias_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_bias(emit, call, true);
-}
-
-qn_status qn_conv2d_bias_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_bias(emit, call, false);
 }

@@ -98,11 +98,11 @@ static void shape_band(struct qn_launch *launch, const struct qn_call *call,
 }
 
 static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
-                            const struct qn_conv2d_product *p, bool cpu)
+                            const struct qn_conv2d_product *p)
 {
     struct qn_launch launch = qn_conv2d_image_launch(p);
     launch.kernel = "conv2d_depthwise";
-    if (cpu) {
+    if (call->cpu) {
         launch.program = "conv2d_depthwise_cpu";
         launch.global[0] = p->batch * p->groups;
         launch.global[1] = qn_div_up(p->plane[0], band_of(call, p).rows);
@@ -116,12 +116,24 @@ static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
     return qn_emit_launch(emit, &launch);
 }
 
-static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+qn_status qn_conv2d_depthwise_forward(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    return emit_image(emit, call, &p);
+}
+
+qn_status qn_conv2d_depthwise_input(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
+    return emit_image(emit, call, &p);
+}
+
+qn_status qn_conv2d_depthwise_weight(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
     struct qn_launch launch = qn_conv2d_weight_launch(&p, p.w, p.beta);
     launch.kernel = "conv2d_depthwise_weight";
-    if (cpu) {
+    if (call->cpu) {
         launch.program = "conv2d_depthwise_weight_cpu";
         launch.global[0] = p.groups * p.channels;
         shape_band(&launch, call, &p);
@@ -134,38 +146,4 @@ static qn_status emit_weight(struct qn_emit *emit, const struct qn_call *call, b
         qn_launch_option(&launch, "QN_WG", QN_ROW_GROUP);
     }
     return qn_emit_launch(emit, &launch);
-}
-
-qn_status qn_conv2d_depthwise_forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return emit_image(emit, call, &p, true);
-}
-
-qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return emit_image(emit, call, &p, false);
-}
-
-qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return emit_image(emit, call, &p, true);
-}
-
-qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return emit_image(emit, call, &p, false);
-}
-
-qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_weight(emit, call, true);
-}
-
-qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_weight(emit, call, false);
 }

@@ -129,14 +129,14 @@ static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_pro
 }
 
 qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_conv2d_product *p, bool cpu)
+                          const struct qn_conv2d_product *p)
 {
     struct qn_launch launch = qn_conv2d_image_launch(p);
     launch.kernel = "conv2d_image";
     qn_conv2d_inputs(&launch, p);
     qn_conv2d_argument(&launch, (struct qn_arg)QN_BUF(p->t));
     qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(p->front));
-    if (cpu)
+    if (call->cpu)
         shape_image_cpu(&launch, call, p);
     else
         shape_image_gpu(&launch, p);

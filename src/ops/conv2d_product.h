@@ -115,22 +115,19 @@ qn_status qn_conv2d_split_add(struct qn_emit *emit, const struct qn_call *call,
 qn_status qn_conv2d_check(struct qn_shape_call *call, const struct qn_conv2d_attr *attr);
 qn_status qn_conv2d_check_bias(struct qn_shape_call *call, int64_t channels);
 
-/* conv2d_image.c: a result or an image, in the shape of CPUs, with its settings, or of GPUs. */
+/* conv2d_image.c: a result or an image, with the settings of the CPU shape. */
 extern const char *const qn_conv2d_image_settings[];
 bool qn_conv2d_fits_cpu(const struct qn_call *call, const char **why);
 bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why);
 qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
-                          const struct qn_conv2d_product *product, bool cpu);
+                          const struct qn_conv2d_product *product);
 
 /* conv2d_depthwise.c: by groups of one input channel. */
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);
 bool qn_conv2d_depthwise_fits_gpu(const struct qn_call *call, const char **why);
-qn_status qn_conv2d_depthwise_forward_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_depthwise_forward_gpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_depthwise_input_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_depthwise_input_gpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_depthwise_weight_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_depthwise_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_forward(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_input(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_depthwise_weight(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. Whether the window and the channels are
  * such that Winograd's way is worth it; whether it fits. */
@@ -146,15 +143,14 @@ bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call);
 
-/* conv2d_weight.c: the gradient of the weights, in the shape of CPUs or of GPUs. */
+/* conv2d_weight.c: the gradient of the weights. */
 void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
-                           bool cpu, struct qn_cost *cost);
+                           struct qn_cost *cost);
 qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
-                           const struct qn_conv2d_product *product, bool cpu);
+                           const struct qn_conv2d_product *product);
 
 /* conv2d_bias.c: the gradient of the bias, by channels of the gradient of output 0. */
 void qn_conv2d_bias_cost(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_conv2d_bias_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_conv2d_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_conv2d_bias(struct qn_emit *emit, const struct qn_call *call);
 
 #endif

@@ -43,42 +43,41 @@ static const struct weight_block *weight_block_of(const struct qn_facts *facts)
 }
 
 /* For one image. */
-static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_product *p,
-                             bool cpu)
+static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
     const int64_t terms = qn_conv2d_terms(p);
-    const int64_t tile_terms =
-        cpu ? weight_block_of(call->facts)->terms : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(terms);
-    const int64_t tile_channels = cpu ? weight_block_of(call->facts)->channels
-                                      : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p->channels);
+    const int64_t tile_terms = call->cpu ? weight_block_of(call->facts)->terms
+                                         : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(terms);
+    const int64_t tile_channels = call->cpu ? weight_block_of(call->facts)->channels
+                                            : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p->channels);
     return (struct tiles){qn_div_up(terms, tile_terms), qn_div_up(p->channels, tile_channels)};
 }
 
 /* The same for all images: what the one needs that has the fewest tiles. */
 static struct qn_conv2d_split split_of(const struct qn_call *call,
-                                       const struct qn_conv2d_product *p, bool cpu)
+                                       const struct qn_conv2d_product *p)
 {
     int64_t groups = INT64_MAX;
     for (int i = 0; i < qn_conv2d_images(p); i++) {
         const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
-        const struct tiles t = tiles_of(call, &own, cpu);
+        const struct tiles t = tiles_of(call, &own);
         const int64_t here = t.terms * t.channels * p->groups;
         groups = here < groups ? here : groups;
     }
-    return qn_conv2d_split(call,
-                           &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(p),
-                                                   .groups = groups,
-                                                   .least = PART_PIXELS,
-                                                   .block = BLOCK_PIXELS,
-                                                   .scratch = cpu ? cpu_scratch : gpu_scratch});
+    return qn_conv2d_split(
+        call, &(struct qn_conv2d_sum){.length = qn_conv2d_pixels(p),
+                                      .groups = groups,
+                                      .least = PART_PIXELS,
+                                      .block = BLOCK_PIXELS,
+                                      .scratch = call->cpu ? cpu_scratch : gpu_scratch});
 }
 
 /* --- costs --- */
 
-void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p, bool cpu,
+void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
                            struct qn_cost *cost)
 {
-    const struct qn_conv2d_split split = split_of(call, p, cpu);
+    const struct qn_conv2d_split split = split_of(call, p);
     qn_conv2d_split_cost(call, p, &split, cost);
 }
 
@@ -119,14 +118,14 @@ static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_pr
 }
 
 qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
-                           const struct qn_conv2d_product *p, bool cpu)
+                           const struct qn_conv2d_product *p)
 {
-    const struct qn_conv2d_split split = split_of(call, p, cpu);
+    const struct qn_conv2d_split split = split_of(call, p);
     for (int i = 0; i < qn_conv2d_images(p); i++) {
         const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
-        const struct tiles t = tiles_of(call, &own, cpu);
+        const struct tiles t = tiles_of(call, &own);
         struct qn_launch launch = qn_conv2d_split_launch(call, &own, &split);
-        if (cpu)
+        if (call->cpu)
             shape_weight_cpu(&launch, call, &own, &t);
         else
             shape_weight_gpu(&launch, &own, &t);

@@ -121,54 +121,30 @@ static void input_cost(const struct qn_call *call, struct qn_cost *cost)
     qn_conv2d_cost(call, &p, QN_CONV2D_INPUT, cost);
 }
 
-static void weight_cost_cpu(const struct qn_call *call, struct qn_cost *cost)
+static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = weight_product(call);
-    qn_conv2d_weight_cost(call, &p, true, cost);
-}
-
-static void weight_cost_gpu(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = weight_product(call);
-    qn_conv2d_weight_cost(call, &p, false, cost);
+    qn_conv2d_weight_cost(call, &p, cost);
 }
 
 /* --- launches --- */
 
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = forward_product(call);
-    return qn_conv2d_image(emit, call, &p, true);
+    return qn_conv2d_image(emit, call, &p);
 }
 
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = forward_product(call);
-    return qn_conv2d_image(emit, call, &p, false);
-}
-
-static qn_status input_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status input(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = input_product(call);
-    return qn_conv2d_image(emit, call, &p, true);
+    return qn_conv2d_image(emit, call, &p);
 }
 
-static qn_status input_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = input_product(call);
-    return qn_conv2d_image(emit, call, &p, false);
-}
-
-static qn_status weight_cpu(struct qn_emit *emit, const struct qn_call *call)
+static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = weight_product(call);
-    return qn_conv2d_weight(emit, call, &p, true);
-}
-
-static qn_status weight_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = weight_product(call);
-    return qn_conv2d_weight(emit, call, &p, false);
+    return qn_conv2d_weight(emit, call, &p);
 }
 
 const struct qn_op qn_op_conv_transpose2d = {
@@ -184,30 +160,29 @@ const struct qn_op qn_op_conv_transpose2d = {
                                .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                                .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
                                .write = {{QN_OUT(0)}},
-                               .variant = {{"cpu", qn_conv2d_fits_cpu, forward_cost, forward_cpu,
-                                            qn_conv2d_image_settings},
-                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward_gpu}}},
+                               .variant = {{"cpu", qn_conv2d_fits_cpu, forward_cost, forward,
+                                            qn_conv2d_image_settings, .cpu = true},
+                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                              .write = {{QN_DIN(0)}},
-                             .variant = {{"cpu", qn_conv2d_fits_cpu, input_cost, input_cpu,
-                                          qn_conv2d_image_settings},
-                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input_gpu}}},
+                             .variant = {{"cpu", qn_conv2d_fits_cpu, input_cost, input,
+                                          qn_conv2d_image_settings, .cpu = true},
+                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input}}},
         [QN_CONV2D_WEIGHT] = {.name = "weight gradient",
                               .phase = QN_PHASE_BACKWARD,
                               .read = {{QN_DOUT(0)}, {QN_IN(0)}},
                               .write = {{QN_DIN(1)}},
-                              .variant = {{"cpu", qn_conv2d_fits_cpu, weight_cost_cpu, weight_cpu},
-                                          {"gpu", qn_conv2d_fits_gpu, weight_cost_gpu,
-                                           weight_gpu}}},
-        [QN_CONV2D_BIAS] =
-            {.name = "bias gradient",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{QN_DOUT(0)}},
-             .write = {{QN_DIN(2)}},
-             .variant = {{"cpu", qn_fits_cpu, qn_conv2d_bias_cost, qn_conv2d_bias_cpu},
-                         {"gpu", qn_fits_row_group, qn_conv2d_bias_cost, qn_conv2d_bias_gpu}}},
+                              .variant = {{"cpu", qn_conv2d_fits_cpu, weight_cost, weight,
+                                           .cpu = true},
+                                          {"gpu", qn_conv2d_fits_gpu, weight_cost, weight}}},
+        [QN_CONV2D_BIAS] = {.name = "bias gradient",
+                            .phase = QN_PHASE_BACKWARD,
+                            .read = {{QN_DOUT(0)}},
+                            .write = {{QN_DIN(2)}},
+                            .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_conv2d_bias_cost,
+                                                      qn_conv2d_bias)},
     }};
 
 qn_tensor qn_conv_transpose2d(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,

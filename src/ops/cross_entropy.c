@@ -66,7 +66,7 @@ double qn_cross_entropy_weight(const struct qn_call *call, const void *const *ho
 static qn_status emit_rows(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_cross_entropy_rows *rows, struct qn_launch *launch)
 {
-    const struct qn_walk walk = qn_walk_rows(call->facts, rows->cpu, rows->n);
+    const struct qn_walk walk = qn_walk_rows(call, rows->n);
     launch->program = "softmax_cross_entropy";
     launch->global[0] = rows->rows * walk.group;
     launch->local[0] = walk.group;

@@ -34,7 +34,6 @@ struct qn_cross_entropy_rows {
     const struct qn_operand *logits;
     int64_t rows, n, first, classes;
     int labels;
-    bool cpu;
 };
 qn_status qn_cross_entropy_forward(struct qn_emit *emit, const struct qn_call *call,
                                    const struct qn_cross_entropy_rows *rows);

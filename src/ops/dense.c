@@ -91,26 +91,14 @@ static struct qn_column_sums bias_sums(const struct qn_call *call)
                                    .beta = call->beta_in[2]};
 }
 
-void qn_dense_bias_cost_cpu(const struct qn_call *call, struct qn_cost *cost)
+void qn_dense_bias_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_column_sums sums = bias_sums(call);
-    qn_column_sums_cost(call->facts, &sums, true, cost);
+    qn_column_sums_cost(call, &sums, cost);
 }
 
-void qn_dense_bias_cost_gpu(const struct qn_call *call, struct qn_cost *cost)
+qn_status qn_dense_bias(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_column_sums sums = bias_sums(call);
-    qn_column_sums_cost(call->facts, &sums, false, cost);
-}
-
-qn_status qn_dense_bias_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_column_sums sums = bias_sums(call);
-    return qn_column_sums_emit(emit, call, &sums, true);
-}
-
-qn_status qn_dense_bias_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_column_sums sums = bias_sums(call);
-    return qn_column_sums_emit(emit, call, &sums, false);
+    return qn_column_sums_emit(emit, call, &sums);
 }

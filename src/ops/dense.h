@@ -17,11 +17,9 @@ struct qn_matmul qn_dense_forward(const struct qn_call *call);
 struct qn_matmul qn_dense_input_gradient(const struct qn_call *call);
 struct qn_matmul qn_dense_weight_gradient(const struct qn_call *call);
 
-/* The gradient of b, in the shape of CPUs or of GPUs (qn_fits_row_group). */
-void qn_dense_bias_cost_cpu(const struct qn_call *call, struct qn_cost *cost);
-void qn_dense_bias_cost_gpu(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_dense_bias_cpu(struct qn_emit *emit, const struct qn_call *call);
-qn_status qn_dense_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
+/* The gradient of b. */
+void qn_dense_bias_cost(const struct qn_call *call, struct qn_cost *cost);
+qn_status qn_dense_bias(struct qn_emit *emit, const struct qn_call *call);
 
 /* The gradient groups of x, w and b, from the operand `dz`; QN_DENSE_VARIANTS defines what they
  * launch. */
@@ -44,8 +42,7 @@ qn_status qn_dense_bias_gpu(struct qn_emit *emit, const struct qn_call *call);
      .phase = QN_PHASE_BACKWARD,                                                                   \
      .read = {{.ref = dz}},                                                                        \
      .write = {{.ref = QN_DIN(2)}},                                                                \
-     .variant = {{"cpu", qn_fits_cpu, qn_dense_bias_cost_cpu, qn_dense_bias_cpu},                  \
-                 {"gpu", qn_fits_row_group, qn_dense_bias_cost_gpu, qn_dense_bias_gpu}}}
+     .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_dense_bias_cost, qn_dense_bias)}
 /* clang-format on */
 
 #endif

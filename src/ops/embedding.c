@@ -101,21 +101,21 @@ struct share {
     int64_t columns, span, turns;
 };
 
-static struct share share_of(const struct qn_call *call, bool cpu)
+static struct share share_of(const struct qn_call *call)
 {
     int64_t vectors = qn_div_up(call->din[1].shape.dim[1], qn_vector_width(call->facts));
     int64_t wanted = 4 * (int64_t)call->facts->compute_units;
-    if (!cpu)
+    if (!call->cpu)
         return (struct share){vectors, 1, GPU_TURNS};
     int64_t columns = qn_div_up(vectors, WIDE);
     return (struct share){columns, WIDE, qn_div_up(wanted, columns)};
 }
 
-static qn_status add_rows(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status add_rows(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_operand *ids = &call->in[0], *d = &call->din[1];
-    struct share share = share_of(call, cpu);
-    int64_t group = cpu ? 1 : QN_ELEMENTWISE_LOCAL;
+    struct share share = share_of(call);
+    int64_t group = call->cpu ? 1 : QN_ELEMENTWISE_LOCAL;
     struct qn_launch launch = {
         .program = "embedding",
         .kernel = "add_rows",
@@ -127,16 +127,6 @@ static qn_status add_rows(struct qn_emit *emit, const struct qn_call *call, bool
     if (begins(call))
         QN_TRY(begin(emit, call, group));
     return emit_gradient(emit, call, &launch, group);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return add_rows(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return add_rows(emit, call, false);
 }
 
 const struct qn_op qn_op_embedding = {
@@ -158,8 +148,7 @@ const struct qn_op qn_op_embedding = {
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0)}},
              .write = {{.ref = QN_DIN(1)}},
-             .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                         {"gpu", NULL, backward_cost, backward_gpu}}},
+             .variant = QN_BOTH_SHAPES(NULL, backward_cost, add_rows)},
         },
 };
 

@@ -2,7 +2,6 @@
  *
  * The mean of each channel: (b, c, h, w) -> (b, c).
  */
-#include "ops/common.h"
 #include "ops/row_sum.h"
 
 #include <quern/ops.h>
@@ -14,15 +13,13 @@ static qn_status shape(struct qn_shape_call *call)
     return qn_row_sum_shape(call, 2);
 }
 
-QN_ROW_SUM_VARIANTS(true)
-
 const struct qn_op qn_op_global_avg_pool2d = {.name = "global_avg_pool2d",
                                               .n_in = 1,
                                               .n_required = 1,
                                               .n_out = 1,
                                               .batch = {QN_BATCH_MAY},
                                               .shape = shape,
-                                              .groups = QN_ROW_SUM_GROUPS};
+                                              .groups = QN_ROW_SUM_GROUPS(qn_row_mean)};
 
 qn_tensor qn_global_avg_pool2d(qn_graph *graph, qn_tensor x)
 {

@@ -13,20 +13,10 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
     qn_update_cost(call, 3, result);
 }
 
-static qn_status judge(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status judge(struct qn_emit *emit, const struct qn_call *call)
 {
     struct qn_launch launch = {.kernel = "alone"};
-    return qn_update_norms_launch(emit, call, cpu, &launch);
-}
-
-static qn_status judge_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return judge(emit, call, true);
-}
-
-static qn_status judge_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return judge(emit, call, false);
+    return qn_update_norms_launch(emit, call, &launch);
 }
 
 const struct qn_op qn_op_gradient_finite = {
@@ -39,5 +29,4 @@ const struct qn_op qn_op_gradient_finite = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}},
                 .once = true,
-                .variant = {{"cpu", qn_fits_cpu, cost, judge_cpu},
-                            {"gpu", qn_fits_row_group, cost, judge_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, judge)}}};

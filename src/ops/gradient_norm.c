@@ -16,23 +16,13 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
     qn_update_cost(call, 3, result);
 }
 
-static qn_status total(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status total(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_optimizer_attr *attr = call->attr;
     struct qn_launch launch = {
         .kernel = "total",
         .args = {[QN_UPDATE_NORMS_ARGS] = QN_INT(attr->dynamic), QN_INT(GROWTH_INTERVAL)}};
-    return qn_update_norms_launch(emit, call, cpu, &launch);
-}
-
-static qn_status total_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return total(emit, call, true);
-}
-
-static qn_status total_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return total(emit, call, false);
+    return qn_update_norms_launch(emit, call, &launch);
 }
 
 const struct qn_op qn_op_gradient_norm = {
@@ -45,5 +35,4 @@ const struct qn_op qn_op_gradient_norm = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}},
                 .once = true,
-                .variant = {{"cpu", qn_fits_cpu, cost, total_cpu},
-                            {"gpu", qn_fits_row_group, cost, total_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, total)}}};

@@ -22,23 +22,13 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
     qn_update_cost(call, 3, result);
 }
 
-static qn_status partial(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status partial(struct qn_emit *emit, const struct qn_call *call)
 {
     struct qn_launch launch = {
         .program = "gradient_norm",
         .kernel = "partial",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->out[0])}};
-    return qn_update_launch(emit, call, cpu, &call->in[1], &launch);
-}
-
-static qn_status partial_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return partial(emit, call, true);
-}
-
-static qn_status partial_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return partial(emit, call, false);
+    return qn_update_launch(emit, call, &call->in[1], &launch);
 }
 
 const struct qn_op qn_op_gradient_norm_partial = {
@@ -52,5 +42,4 @@ const struct qn_op qn_op_gradient_norm_partial = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}, {QN_IN(1)}},
                 .write = {{QN_OUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, cost, partial_cpu},
-                            {"gpu", qn_fits_row_group, cost, partial_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, partial)}}};

@@ -236,8 +236,7 @@ static qn_status emit_part(struct qn_emit *emit, const struct work *w, int64_t f
                                                .n = part.n,
                                                .first = first,
                                                .classes = w->size.classes,
-                                               .labels = LABELS,
-                                               .cpu = way->cpu};
+                                               .labels = LABELS};
     struct qn_matmul product[MOST_PRODUCTS];
     const int count = products_of(w, &part, product);
     QN_TRY(way->emit(emit, &w->product, &product[0]));
@@ -294,30 +293,31 @@ const struct qn_op qn_op_linear_cross_entropy = {
     .shape = shape,
     .loss_weight = loss_weight,
     .weight_inputs = 1u << LABELS | 1u << CLASS_WEIGHTS,
-    .groups = {{.name = "forward",
-                .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-                .read = {{QN_IN(X)}, {QN_IN(WEIGHT)}, {QN_IN(LABELS)}, {QN_IN(CLASS_WEIGHTS)}},
-                .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
-                .variant = {{"thin", forward_thin_fits, forward_thin_cost, forward_thin_emit},
-                            {"cpu", forward_cpu_fits, forward_cpu_cost, forward_cpu_emit,
-                             qn_matmul_settings},
-                            {"gpu", forward_gpu_fits, forward_gpu_cost, forward_gpu_emit},
-                            {"units", forward_units_fits, forward_units_cost, forward_units_emit,
-                             qn_matmul_units_settings}}},
-               {.name = "gradients",
-                .phase = QN_PHASE_BACKWARD,
-                .read = {{QN_IN(X)},
-                         {QN_IN(WEIGHT)},
-                         {QN_IN(LABELS)},
-                         {QN_IN(CLASS_WEIGHTS)},
-                         {QN_DOUT(0)},
-                         {QN_SAVED(0)}},
-                .write = {{QN_DIN(X)}, {QN_DIN(WEIGHT)}},
-                .variant = {{"cpu", gradients_cpu_fits, gradients_cpu_cost, gradients_cpu_emit,
-                             qn_matmul_settings},
-                            {"gpu", gradients_gpu_fits, gradients_gpu_cost, gradients_gpu_emit},
-                            {"units", gradients_units_fits, gradients_units_cost,
-                             gradients_units_emit, qn_matmul_units_settings}}}}};
+    .groups = {
+        {.name = "forward",
+         .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
+         .read = {{QN_IN(X)}, {QN_IN(WEIGHT)}, {QN_IN(LABELS)}, {QN_IN(CLASS_WEIGHTS)}},
+         .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
+         .variant = {{"thin", forward_thin_fits, forward_thin_cost, forward_thin_emit, .cpu = true},
+                     {"cpu", forward_cpu_fits, forward_cpu_cost, forward_cpu_emit,
+                      qn_matmul_settings, .cpu = true},
+                     {"gpu", forward_gpu_fits, forward_gpu_cost, forward_gpu_emit},
+                     {"units", forward_units_fits, forward_units_cost, forward_units_emit,
+                      qn_matmul_units_settings}}},
+        {.name = "gradients",
+         .phase = QN_PHASE_BACKWARD,
+         .read = {{QN_IN(X)},
+                  {QN_IN(WEIGHT)},
+                  {QN_IN(LABELS)},
+                  {QN_IN(CLASS_WEIGHTS)},
+                  {QN_DOUT(0)},
+                  {QN_SAVED(0)}},
+         .write = {{QN_DIN(X)}, {QN_DIN(WEIGHT)}},
+         .variant = {{"cpu", gradients_cpu_fits, gradients_cpu_cost, gradients_cpu_emit,
+                      qn_matmul_settings, .cpu = true},
+                     {"gpu", gradients_gpu_fits, gradients_gpu_cost, gradients_gpu_emit},
+                     {"units", gradients_units_fits, gradients_units_cost, gradients_units_emit,
+                      qn_matmul_units_settings}}}}};
 
 static int64_t classes_of(const qn_graph *graph, qn_tensor weight)
 {

@@ -16,7 +16,7 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
     qn_update_cost(call, 12, result);
 }
 
-static qn_status step(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status step(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_optimizer_attr *attr = call->attr;
     struct qn_launch launch = {
@@ -26,17 +26,7 @@ static qn_status step(struct qn_emit *emit, const struct qn_call *call, bool cpu
                  QN_BUF(&call->control), QN_BUF(&call->state[0]), QN_BUF(&call->out[0]),
                  QN_FLOAT((float)attr->beta1), QN_FLOAT((float)attr->beta2),
                  QN_FLOAT((float)(1 - attr->beta1)), QN_FLOAT((float)(1 - attr->beta2))}};
-    return qn_update_launch(emit, call, cpu, &call->in[2], &launch);
-}
-
-static qn_status step_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return step(emit, call, true);
-}
-
-static qn_status step_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return step(emit, call, false);
+    return qn_update_launch(emit, call, &call->in[2], &launch);
 }
 
 static const struct qn_optimizer_attr defaults = {.beta1 = 0.9, .beta2 = 0.99};
@@ -55,5 +45,4 @@ const struct qn_op qn_op_lion = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_STATE(0)}},
                 .write = {{QN_OUT(0), QN_IN(0)}, {QN_STATE(0)}},
-                .variant = {{"cpu", qn_fits_cpu, cost, step_cpu},
-                            {"gpu", qn_fits_row_group, cost, step_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, step)}}};

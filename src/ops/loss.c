@@ -50,11 +50,11 @@ static void seed_cost(const struct qn_call *call, struct qn_cost *cost)
     cost_of(call, 1, cost);
 }
 
-static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_loss_attr *attr = call->attr;
     const int64_t count = qn_operand_count(&call->in[0]);
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, count);
+    struct qn_walk walk = qn_walk_rows(call, count);
     struct qn_launch launch = {.program = "loss",
                                .kernel = "sum",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]),
@@ -66,16 +66,6 @@ static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call, bool
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "W", &call->in[1]);
     return qn_emit_launch(emit, &launch);
-}
-
-static qn_status sum_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_sum(emit, call, true);
-}
-
-static qn_status sum_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_sum(emit, call, false);
 }
 
 static qn_status seed(struct qn_emit *emit, const struct qn_call *call)
@@ -111,8 +101,7 @@ const struct qn_op qn_op_loss = {
                 .phase = QN_PHASE_TRAIN,
                 .read = {{QN_IN(0)}, {QN_IN(1)}},
                 .once = true,
-                .variant = {{"cpu", qn_fits_cpu, sum_cost, sum_cpu},
-                            {"gpu", qn_fits_row_group, sum_cost, sum_gpu}}},
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, sum_cost, emit_sum)},
                {.name = "seed",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_IN(1)}},

@@ -426,7 +426,7 @@ static qn_status gpu_emit(struct qn_emit *emit, const struct qn_call *call,
     return finish(emit, call, p, &layout);
 }
 
-const struct qn_matmul_way qn_matmul_cpu = {cpu_fits, cpu_cost, cpu_emit, .cpu = true};
+const struct qn_matmul_way qn_matmul_cpu = {cpu_fits, cpu_cost, cpu_emit};
 const struct qn_matmul_way qn_matmul_gpu = {gpu_fits, gpu_cost, gpu_emit};
 const struct qn_matmul_way qn_matmul_blas = {blas_fits, blas_cost, blas_emit};
 
@@ -441,29 +441,29 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
 
 /* --- column sums --- */
 
-static struct layout layout_of_sums(const struct qn_facts *facts, const struct qn_column_sums *sums,
-                                    bool cpu)
+static struct layout layout_of_sums(const struct qn_call *call, const struct qn_column_sums *sums)
 {
-    struct layout layout = {1, cpu ? facts->vector_width : SUMS_WIDE * EACH, 0, 0};
-    split(&layout, facts, cpu, tiles_of(&layout, 1, sums->n), sums->n, sums->m, PART_ROWS);
+    const struct qn_facts *facts = call->facts;
+    struct layout layout = {1, call->cpu ? facts->vector_width : SUMS_WIDE * EACH, 0, 0};
+    split(&layout, facts, call->cpu, tiles_of(&layout, 1, sums->n), sums->n, sums->m, PART_ROWS);
     return layout;
 }
 
-void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_sums *sums, bool cpu,
+void qn_column_sums_cost(const struct qn_call *call, const struct qn_column_sums *sums,
                          struct qn_cost *cost)
 {
-    const struct layout layout = layout_of_sums(facts, sums, cpu);
+    const struct layout layout = layout_of_sums(call, sums);
     cost->bytes = (double)(qn_operand_bytes(sums->a) + qn_operand_bytes(sums->c));
     cost->flops = (double)sums->m * (double)sums->n;
     add_cost_of_parts(&layout, sums->n, cost);
 }
 
 qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_column_sums *sums, bool cpu)
+                              const struct qn_column_sums *sums)
 {
-    const struct layout layout = layout_of_sums(call->facts, sums, cpu);
+    const struct layout layout = layout_of_sums(call, sums);
     const struct qn_operand *target = target_of(call, &layout, sums->c);
-    const int64_t wide = cpu ? 1 : SUMS_WIDE, tall = cpu ? 1 : SUMS_TALL;
+    const int64_t wide = call->cpu ? 1 : SUMS_WIDE, tall = call->cpu ? 1 : SUMS_TALL;
     struct qn_launch launch = {.program = "matmul",
                                .kernel = "column_sums",
                                .args = {QN_BUF(sums->a), QN_BUF(target), QN_LONG(sums->m),

@@ -48,7 +48,6 @@ struct qn_matmul_way {
     /* Uses call->scratch. */
     qn_status (*emit)(struct qn_emit *emit, const struct qn_call *call,
                       const struct qn_matmul *matmul);
-    bool cpu; /* one work-item per work-group */
 };
 extern const struct qn_matmul_way
     qn_matmul_thin,  /* CPUs, where one operand is no wider or higher than a vector */
@@ -88,8 +87,9 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
     {QN_MATMUL_OWN(product),                                                                       \
      {"clblast", product##_blas_fits, product##_blas_cost, product##_blas_emit}}
 #define QN_MATMUL_OWN(product)                                                                     \
-    {"thin", product##_thin_fits, product##_thin_cost, product##_thin_emit},                       \
-    {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings},       \
+    {"thin", product##_thin_fits, product##_thin_cost, product##_thin_emit, .cpu = true},          \
+    {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings,        \
+     .cpu = true},                                                                                 \
     {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                           \
     {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
      qn_matmul_units_settings}
@@ -111,11 +111,11 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
         return qn_matmul_##way.emit(emit, call, &matmul);                                          \
     }
 
-/* The same for column sums, in the shape of CPUs or of GPUs. */
-void qn_column_sums_cost(const struct qn_facts *facts, const struct qn_column_sums *sum, bool cpu,
+/* Cost and launches of column sums. */
+void qn_column_sums_cost(const struct qn_call *call, const struct qn_column_sums *sum,
                          struct qn_cost *cost);
 qn_status qn_column_sums_emit(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_column_sums *sum, bool cpu);
+                              const struct qn_column_sums *sum);
 
 /* The second pass of a sum that was split: c = beta * c + the sum of `parts` copies of it, each of
  * `count` elements, in the call's scratch. Nothing where there is one part. */

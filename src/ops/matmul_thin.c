@@ -86,4 +86,4 @@ static qn_status emit_product(struct qn_emit *emit, const struct qn_call *call,
     return qn_matmul_tiled_emit(emit, call, &thin.product, tile, &launch);
 }
 
-const struct qn_matmul_way qn_matmul_thin = {fits, cost_of, emit_product, .cpu = true};
+const struct qn_matmul_way qn_matmul_thin = {fits, cost_of, emit_product};

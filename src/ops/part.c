@@ -19,7 +19,7 @@ static qn_status copy(struct qn_emit *emit, const struct qn_call *call, const st
 {
     const int64_t count = qn_shape_span(&p->whole->shape, 0, p->axis);
     const int64_t room = b->before + b->n + b->after, span = qn_div_up(PIECE, room);
-    const struct qn_walk walk = qn_walk_rows(call->facts, p->cpu, room);
+    const struct qn_walk walk = qn_walk_rows(call, room);
     struct qn_launch launch = {
         .program = "blocks",
         .kernel = "copy_blocks",

@@ -15,7 +15,6 @@ struct qn_part {
     int axis;
     int64_t start;
     float beta;
-    bool cpu;
 };
 
 /* part = beta * part + those of whole. */

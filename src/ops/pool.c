@@ -57,11 +57,12 @@ void qn_pool_options(struct qn_launch *launch, const struct qn_pool_attr *attr)
     qn_launch_option(launch, "QN_PW", attr->padding[1]);
 }
 
-int64_t qn_pool_range(struct qn_launch *launch, bool cpu, int64_t planes, int64_t size)
+int64_t qn_pool_range(struct qn_launch *launch, const struct qn_call *call, int64_t planes,
+                      int64_t size)
 {
     int64_t span = size < ELEMENTS_PER_WORK_ITEM ? ELEMENTS_PER_WORK_ITEM / size : 1;
-    launch->local[0] = cpu ? 1 : 64;
-    launch->global[0] = cpu ? qn_div_up(planes, span) : planes * size;
+    launch->local[0] = call->cpu ? 1 : 64;
+    launch->global[0] = call->cpu ? qn_div_up(planes, span) : planes * size;
     return span;
 }
 

@@ -24,7 +24,8 @@ void qn_pool_options(struct qn_launch *launch, const struct qn_pool_attr *attr);
 
 /* Sets global and local size of a kernel that makes planes of `size` elements: a work-item per
  * element (GPU), or per so many planes, which it gives (CPU). */
-int64_t qn_pool_range(struct qn_launch *launch, bool cpu, int64_t planes, int64_t size);
+int64_t qn_pool_range(struct qn_launch *launch, const struct qn_call *call, int64_t planes,
+                      int64_t size);
 
 /* Costs of the groups 0 and 1: one launch that looks at every element of every window. */
 void qn_pool_forward_cost(const struct qn_call *call, struct qn_cost *cost);

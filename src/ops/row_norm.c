@@ -70,11 +70,11 @@ struct rows {
     int64_t count, across, span;
 };
 
-static struct rows rows_of(const struct qn_facts *facts, const struct qn_row_norm *norm, bool cpu)
+static struct rows rows_of(const struct qn_call *call, const struct qn_row_norm *norm)
 {
     const int64_t n = norm->channels * norm->inner;
-    struct rows r = {.walk = qn_walk_rows(facts, cpu, n), .count = norm->samples * norm->groups};
-    r.across = norm->inner > 1 ? qn_walk_rows(facts, cpu, norm->inner).lanes : r.walk.lanes;
+    struct rows r = {.walk = qn_walk_rows(call, n), .count = norm->samples * norm->groups};
+    r.across = norm->inner > 1 ? qn_walk_rows(call, norm->inner).lanes : r.walk.lanes;
     r.span = qn_rows_per_team(&r.walk, n, r.count);
     return r;
 }
@@ -92,9 +92,9 @@ static qn_status launch_rows(struct qn_emit *emit, const struct qn_row_norm *nor
 }
 
 qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_row_norm *norm, bool cpu)
+                              const struct qn_row_norm *norm)
 {
-    const struct rows r = rows_of(call->facts, norm, cpu);
+    const struct rows r = rows_of(call, norm);
     struct qn_launch launch = {
         .kernel = "forward",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]), QN_BUF(&call->in[2]),
@@ -111,9 +111,9 @@ qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
 }
 
 qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
-                            const struct qn_row_norm *norm, bool cpu)
+                            const struct qn_row_norm *norm)
 {
-    const struct rows r = rows_of(call->facts, norm, cpu);
+    const struct rows r = rows_of(call, norm);
     struct qn_launch launch = {
         .kernel = "input_gradient",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->dout[0]), QN_BUF(&call->in[1]),
@@ -138,7 +138,7 @@ static struct qn_operand scratch_array(const struct qn_call *call, int index, in
 }
 
 qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
-                             const struct qn_row_norm *norm, bool cpu)
+                             const struct qn_row_norm *norm)
 {
     const int64_t sums = parts_of(call->facts, norm) * norm->groups * norm->channels;
     const struct qn_affine affine = {.samples = norm->samples,
@@ -148,6 +148,6 @@ qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
                                      .each = samples_of_part(call->facts, norm),
                                      .dy_sum = scratch_array(call, 0, sums),
                                      .dy_xhat_sum = scratch_array(call, 1, sums)};
-    QN_TRY(qn_affine_sums(emit, call, &affine, cpu));
+    QN_TRY(qn_affine_sums(emit, call, &affine));
     return qn_affine_gradient(emit, call, &affine);
 }

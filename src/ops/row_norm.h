@@ -25,50 +25,42 @@ void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_nor
                              struct qn_cost *cost);
 
 qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_row_norm *norm, bool cpu);
+                              const struct qn_row_norm *norm);
 qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
-                            const struct qn_row_norm *norm, bool cpu);
+                            const struct qn_row_norm *norm);
 qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
-                             const struct qn_row_norm *norm, bool cpu);
+                             const struct qn_row_norm *norm);
 
 /* The groups of an operator and the functions of their variants, for a function `norm_of` that
  * gives the struct qn_row_norm of a call. */
+/* clang-format off */
 #define QN_ROW_NORM_GROUPS                                                                         \
-    {                                                                                              \
-        {.name = "forward",                                                                        \
-         .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                  \
-         .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},                                             \
-         .write = {{QN_OUT(0), QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                           \
-         .variant = {{"cpu", qn_fits_cpu, qn_row_norm_forward_cost, forward_cpu},                  \
-                     {"gpu", qn_fits_row_group, qn_row_norm_forward_cost, forward_gpu}}},          \
-            {.name = "affine gradient",                                                            \
-             .phase = QN_PHASE_BACKWARD,                                                           \
-             .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                     \
-             .write = {{QN_DIN(1)}, {QN_DIN(2)}},                                                  \
-             .variant = {{"cpu", qn_fits_cpu, affine_cost, affine_cpu},                            \
-                         {"gpu", qn_fits_row_group, affine_cost, affine_gpu}}},                    \
-        {                                                                                          \
-            .name = "input gradient", .phase = QN_PHASE_BACKWARD,                                  \
-            .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}},          \
-            .write = {{QN_DIN(0), QN_DOUT(0)}}, .variant = {                                       \
-                {"cpu", qn_fits_cpu, qn_row_norm_input_cost, input_cpu},                           \
-                {"gpu", qn_fits_row_group, qn_row_norm_input_cost, input_gpu}                      \
-            }                                                                                      \
-        }                                                                                          \
-    }
-#define QN_ROW_NORM_EMIT(name, function, cpu)                                                      \
+    {{.name = "forward",                                                                           \
+      .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                     \
+      .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},                                                \
+      .write = {{QN_OUT(0), QN_IN(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                              \
+      .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_row_norm_forward_cost, forward)},            \
+     {.name = "affine gradient",                                                                   \
+      .phase = QN_PHASE_BACKWARD,                                                                  \
+      .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}},                            \
+      .write = {{QN_DIN(1)}, {QN_DIN(2)}},                                                         \
+      .variant = QN_BOTH_SHAPES(qn_fits_row_group, affine_cost, affine)},                          \
+     {.name = "input gradient",                                                                    \
+      .phase = QN_PHASE_BACKWARD,                                                                  \
+      .read = {{QN_IN(0)}, {QN_DOUT(0)}, {QN_SAVED(0)}, {QN_SAVED(1)}, {QN_IN(1)}},                \
+      .write = {{QN_DIN(0), QN_DOUT(0)}},                                                          \
+      .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_row_norm_input_cost, input)}}
+/* clang-format on */
+#define QN_ROW_NORM_EMIT(name, function)                                                           \
     static qn_status name(struct qn_emit *emit, const struct qn_call *call)                        \
     {                                                                                              \
         const struct qn_row_norm norm = norm_of(call);                                             \
-        return function(emit, call, &norm, cpu);                                                   \
+        return function(emit, call, &norm);                                                        \
     }
 #define QN_ROW_NORM_VARIANTS                                                                       \
-    QN_ROW_NORM_EMIT(forward_cpu, qn_row_norm_forward, true)                                       \
-    QN_ROW_NORM_EMIT(forward_gpu, qn_row_norm_forward, false)                                      \
-    QN_ROW_NORM_EMIT(input_cpu, qn_row_norm_input, true)                                           \
-    QN_ROW_NORM_EMIT(input_gpu, qn_row_norm_input, false)                                          \
-    QN_ROW_NORM_EMIT(affine_cpu, qn_row_norm_affine, true)                                         \
-    QN_ROW_NORM_EMIT(affine_gpu, qn_row_norm_affine, false)                                        \
+    QN_ROW_NORM_EMIT(forward, qn_row_norm_forward)                                                 \
+    QN_ROW_NORM_EMIT(input, qn_row_norm_input)                                                     \
+    QN_ROW_NORM_EMIT(affine, qn_row_norm_affine)                                                   \
     static void affine_cost(const struct qn_call *call, struct qn_cost *cost)                      \
     {                                                                                              \
         const struct qn_row_norm norm = norm_of(call);                                             \

@@ -2,7 +2,6 @@
 #include "ops/row_sum.h"
 
 #include "base/shape.h"
-#include "ops/common.h"
 
 qn_status qn_row_sum_shape(struct qn_shape_call *call, int first)
 {
@@ -33,13 +32,13 @@ void qn_row_sum_backward_cost(const struct qn_call *call, struct qn_cost *cost)
 struct row_launch {
     struct qn_launch *launch;
     const struct qn_operand *large, *small;
-    bool cpu, mean;
+    bool mean;
 };
 
 static void set_rows(const struct qn_call *call, const struct row_launch *r)
 {
     int64_t rows = qn_operand_count(r->small), n = qn_operand_count(r->large) / rows;
-    struct qn_walk walk = qn_walk_rows(call->facts, r->cpu, n);
+    struct qn_walk walk = qn_walk_rows(call, n);
     int64_t span = qn_rows_per_team(&walk, n, rows), teams = walk.group / walk.lanes;
     struct qn_arg *arg = &r->launch->args[2];
     arg[0] = (struct qn_arg)QN_LONG(rows);
@@ -54,21 +53,41 @@ static void set_rows(const struct qn_call *call, const struct row_launch *r)
     qn_launch_type(r->launch, "Y", r->small);
 }
 
-qn_status qn_row_sum_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool mean)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool mean)
 {
     struct qn_launch launch = {.program = "row_sum",
                                .kernel = "forward",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->out[0])}};
-    set_rows(call, &(struct row_launch){&launch, &call->in[0], &call->out[0], cpu, mean});
+    set_rows(call, &(struct row_launch){&launch, &call->in[0], &call->out[0], mean});
     return qn_emit_launch(emit, &launch);
 }
 
-qn_status qn_row_sum_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool mean)
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool mean)
 {
     struct qn_launch launch = {.program = "row_sum",
                                .kernel = "backward",
                                .args = {QN_BUF(&call->dout[0]), QN_BUF(&call->din[0])}};
-    set_rows(call, &(struct row_launch){&launch, &call->din[0], &call->dout[0], cpu, mean});
+    set_rows(call, &(struct row_launch){&launch, &call->din[0], &call->dout[0], mean});
     launch.args[7] = (struct qn_arg)QN_FLOAT(call->beta_in[0]);
     return qn_emit_launch(emit, &launch);
+}
+
+qn_status qn_row_sum_forward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return forward(emit, call, false);
+}
+
+qn_status qn_row_sum_backward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return backward(emit, call, false);
+}
+
+qn_status qn_row_mean_forward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return forward(emit, call, true);
+}
+
+qn_status qn_row_mean_backward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return backward(emit, call, true);
 }

@@ -7,7 +7,7 @@
 #ifndef QN_OPS_ROW_SUM_H
 #define QN_OPS_ROW_SUM_H
 
-#include "op/op.h"
+#include "ops/common.h"
 
 /* Out 0 has the first `first` dimensions of the input and the storage type. */
 qn_status qn_row_sum_shape(struct qn_shape_call *call, int first);
@@ -16,43 +16,25 @@ qn_status qn_row_sum_shape(struct qn_shape_call *call, int first);
 void qn_row_sum_forward_cost(const struct qn_call *call, struct qn_cost *cost);
 void qn_row_sum_backward_cost(const struct qn_call *call, struct qn_cost *cost);
 
-qn_status qn_row_sum_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool mean);
-qn_status qn_row_sum_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                              bool mean);
+/* Their launches: of the sum of each row, and of that divided by n. */
+qn_status qn_row_sum_forward(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_row_sum_backward(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_row_mean_forward(struct qn_emit *emit, const struct qn_call *call);
+qn_status qn_row_mean_backward(struct qn_emit *emit, const struct qn_call *call);
 
-/* The functions of the variants and the groups of an operator; `mean_`: divides by n. */
-#define QN_ROW_SUM_GROUPS                                                                          \
-    {                                                                                              \
-        {.name = "forward",                                                                        \
-         .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                  \
-         .read = {{QN_IN(0)}},                                                                     \
-         .write = {{QN_OUT(0)}},                                                                   \
-         .variant = {{"cpu", qn_fits_cpu, qn_row_sum_forward_cost, forward_cpu},                   \
-                     {"gpu", qn_fits_row_group, qn_row_sum_forward_cost, forward_gpu}}},           \
-        {                                                                                          \
-            .name = "input gradient", .phase = QN_PHASE_BACKWARD, .read = {{QN_DOUT(0)}},          \
-            .write = {{QN_DIN(0)}}, .variant = {                                                   \
-                {"cpu", qn_fits_cpu, qn_row_sum_backward_cost, backward_cpu},                      \
-                {"gpu", qn_fits_row_group, qn_row_sum_backward_cost, backward_gpu}                 \
-            }                                                                                      \
-        }                                                                                          \
-    }
-#define QN_ROW_SUM_VARIANTS(mean_)                                                                 \
-    static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)                 \
-    {                                                                                              \
-        return qn_row_sum_forward(emit, call, true, mean_);                                        \
-    }                                                                                              \
-    static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)                 \
-    {                                                                                              \
-        return qn_row_sum_forward(emit, call, false, mean_);                                       \
-    }                                                                                              \
-    static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)                \
-    {                                                                                              \
-        return qn_row_sum_backward(emit, call, true, mean_);                                       \
-    }                                                                                              \
-    static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)                \
-    {                                                                                              \
-        return qn_row_sum_backward(emit, call, false, mean_);                                      \
-    }
+/* The groups of an operator; `emit` is qn_row_sum or qn_row_mean. */
+/* clang-format off */
+#define QN_ROW_SUM_GROUPS(emit)                                                                    \
+    {{.name = "forward",                                                                           \
+      .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                                     \
+      .read = {{QN_IN(0)}},                                                                        \
+      .write = {{QN_OUT(0)}},                                                                      \
+      .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_row_sum_forward_cost, emit##_forward)},      \
+     {.name = "input gradient",                                                                    \
+      .phase = QN_PHASE_BACKWARD,                                                                  \
+      .read = {{QN_DOUT(0)}},                                                                      \
+      .write = {{QN_DIN(0)}},                                                                      \
+      .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_row_sum_backward_cost, emit##_backward)}}
+/* clang-format on */
 
 #endif

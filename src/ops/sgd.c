@@ -17,7 +17,7 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
     qn_update_cost(call, 7, result);
 }
 
-static qn_status step(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status step(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_optimizer_attr *attr = call->attr;
     struct qn_launch launch = {.program = "update",
@@ -26,17 +26,7 @@ static qn_status step(struct qn_emit *emit, const struct qn_call *call, bool cpu
                                         QN_BUF(&call->in[2]), QN_BUF(&call->control),
                                         QN_BUF(&call->state[0]), QN_BUF(&call->out[0]),
                                         QN_FLOAT((float)attr->momentum), QN_INT(attr->nesterov)}};
-    return qn_update_launch(emit, call, cpu, &call->in[2], &launch);
-}
-
-static qn_status step_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return step(emit, call, true);
-}
-
-static qn_status step_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return step(emit, call, false);
+    return qn_update_launch(emit, call, &call->in[2], &launch);
 }
 
 const struct qn_op qn_op_sgd = {
@@ -52,5 +42,4 @@ const struct qn_op qn_op_sgd = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_STATE(0)}},
                 .write = {{QN_OUT(0), QN_IN(0)}, {QN_STATE(0)}},
-                .variant = {{"cpu", qn_fits_cpu, cost, step_cpu},
-                            {"gpu", qn_fits_row_group, cost, step_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, step)}}};

@@ -41,42 +41,21 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
     cost->launches = 1;
 }
 
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_slice_attr *attr = call->attr;
-    const struct qn_part p = {&call->in[0], &call->out[0], (int)attr->axis,
-                              attr->start,  .beta = 0,     .cpu = cpu};
+    const struct qn_part p = {&call->in[0], &call->out[0], (int)attr->axis, attr->start, .beta = 0};
     return qn_part_take(emit, call, &p);
 }
 
 /* Where a gradient is added, nothing is around the slice. */
-static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_slice_attr *attr = call->attr;
     const float beta = call->beta_in[0];
-    const struct qn_part p = {&call->din[0], &call->dout[0], (int)attr->axis,
-                              attr->start,   .beta = beta,   .cpu = cpu};
+    const struct qn_part p = {&call->din[0], &call->dout[0], (int)attr->axis, attr->start,
+                              .beta = beta};
     return beta == 1 ? qn_part_put(emit, call, &p) : qn_part_spread(emit, call, &p);
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, false);
 }
 
 const struct qn_op qn_op_slice = {
@@ -91,14 +70,12 @@ const struct qn_op qn_op_slice = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                            {"gpu", qn_fits_row_group, forward_cost, forward_gpu}}},
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, forward_cost, forward)},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_DOUT(0)}},
                 .write = {{QN_DIN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                            {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, backward_cost, backward)}}};
 
 qn_tensor qn_slice(qn_graph *graph, qn_tensor x, int axis, int64_t start, int64_t length)
 {

@@ -36,11 +36,11 @@ struct rows {
     struct qn_walk walk;
 };
 
-static struct rows rows_of(const struct qn_call *call, bool cpu, const struct qn_operand *x)
+static struct rows rows_of(const struct qn_call *call, const struct qn_operand *x)
 {
     int64_t n = x->shape.dim[x->shape.rank - 1], rows = qn_operand_count(x) / n;
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, n);
-    return (struct rows){rows, n, cpu ? qn_rows_per_team(&walk, n, rows) : 1, walk};
+    struct qn_walk walk = qn_walk_rows(call, n);
+    return (struct rows){rows, n, call->cpu ? qn_rows_per_team(&walk, n, rows) : 1, walk};
 }
 
 static qn_status launch_rows(struct qn_emit *emit, const struct rows *r, struct qn_launch *launch)
@@ -52,9 +52,9 @@ static qn_status launch_rows(struct qn_emit *emit, const struct rows *r, struct 
     return qn_emit_launch(emit, launch);
 }
 
-static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call)
 {
-    struct rows r = rows_of(call, cpu, &call->in[0]);
+    struct rows r = rows_of(call, &call->in[0]);
     struct qn_launch launch = {.kernel = "forward",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->out[0]),
                                         QN_LONG(r.rows), QN_LONG(r.n), QN_INT(r.span)}};
@@ -63,9 +63,9 @@ static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, 
     return launch_rows(emit, &r, &launch);
 }
 
-static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call)
 {
-    struct rows r = rows_of(call, cpu, &call->out[0]);
+    struct rows r = rows_of(call, &call->out[0]);
     struct qn_launch launch = {.kernel = "backward",
                                .args = {QN_BUF(&call->out[0]), QN_BUF(&call->dout[0]),
                                         QN_BUF(&call->din[0]), QN_LONG(r.rows), QN_LONG(r.n),
@@ -74,26 +74,6 @@ static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(&launch, "DY", &call->dout[0]);
     qn_launch_type(&launch, "DX", &call->din[0]);
     return launch_rows(emit, &r, &launch);
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, false);
 }
 
 const struct qn_op qn_op_softmax = {
@@ -107,14 +87,12 @@ const struct qn_op qn_op_softmax = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0), QN_IN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                            {"gpu", qn_fits_row_group, forward_cost, forward_gpu}}},
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, forward_cost, emit_forward)},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_OUT(0)}, {QN_DOUT(0)}},
                 .write = {{QN_DIN(0), QN_DOUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                            {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, backward_cost, emit_backward)}}};
 
 qn_tensor qn_softmax(qn_graph *graph, qn_tensor x)
 {

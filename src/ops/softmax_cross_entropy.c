@@ -85,30 +85,27 @@ static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 }
 
 /* The logits where they are rows of classes. */
-static struct qn_cross_entropy_rows rows_of(const struct qn_call *call, const struct sizes *size,
-                                            bool cpu)
+static struct qn_cross_entropy_rows rows_of(const struct qn_call *call, const struct sizes *size)
 {
     return (struct qn_cross_entropy_rows){.logits = &call->in[LOGITS],
                                           .rows = size->rows,
                                           .n = size->classes,
                                           .classes = size->classes,
-                                          .labels = LABELS,
-                                          .cpu = cpu};
+                                          .labels = LABELS};
 }
 
 static qn_status emit_planes(struct qn_emit *emit, const struct qn_call *call,
-                             const struct sizes *size, bool cpu, struct qn_launch *launch)
+                             const struct sizes *size, struct qn_launch *launch)
 {
     launch->program = "softmax_cross_entropy_planes";
-    qn_strip_range(launch, call->facts,
-                   &(struct qn_strip){size->rows, size->plane, 1, PLANE_VECTORS, cpu});
+    qn_strip_range(launch, call, &(struct qn_strip){size->rows, size->plane, 1, PLANE_VECTORS});
     qn_launch_type(launch, "X", &call->in[LOGITS]);
     qn_launch_type(launch, "LABEL", &call->in[LABELS]);
     return qn_emit_launch(emit, launch);
 }
 
 static qn_status forward_planes(struct qn_emit *emit, const struct qn_call *call,
-                                const struct sizes *size, bool cpu)
+                                const struct sizes *size)
 {
     const struct qn_cross_entropy_attr *attr = call->attr;
     const struct qn_operand *in = call->in;
@@ -119,11 +116,11 @@ static qn_status forward_planes(struct qn_emit *emit, const struct qn_call *call
                  QN_INT(qn_present(&in[WEIGHTS])), QN_FLOAT(attr->smoothing), QN_INT(attr->ignore),
                  QN_INT(attr->ignored_label), QN_INT(qn_present(&call->saved[0])),
                  QN_LONG(size->rows), QN_LONG(size->plane)}};
-    return emit_planes(emit, call, size, cpu, &launch);
+    return emit_planes(emit, call, size, &launch);
 }
 
 static qn_status backward_planes(struct qn_emit *emit, const struct qn_call *call,
-                                 const struct sizes *size, bool cpu)
+                                 const struct sizes *size)
 {
     const struct qn_cross_entropy_attr *attr = call->attr;
     const struct qn_operand *in = call->in;
@@ -135,44 +132,24 @@ static qn_status backward_planes(struct qn_emit *emit, const struct qn_call *cal
                  QN_FLOAT(attr->smoothing), QN_INT(attr->ignore), QN_INT(attr->ignored_label),
                  QN_FLOAT(call->beta_in[LOGITS]), QN_LONG(size->rows), QN_LONG(size->plane)}};
     qn_launch_type(&launch, "DX", &call->din[LOGITS]);
-    return emit_planes(emit, call, size, cpu, &launch);
+    return emit_planes(emit, call, size, &launch);
 }
 
-static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct sizes size = sizes_of(call);
-    const struct qn_cross_entropy_rows rows = rows_of(call, &size, cpu);
+    const struct qn_cross_entropy_rows rows = rows_of(call, &size);
     return size.plane == 1 ? qn_cross_entropy_forward(emit, call, &rows)
-                           : forward_planes(emit, call, &size, cpu);
+                           : forward_planes(emit, call, &size);
 }
 
-static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct sizes size = sizes_of(call);
-    const struct qn_cross_entropy_rows rows = rows_of(call, &size, cpu);
+    const struct qn_cross_entropy_rows rows = rows_of(call, &size);
     return size.plane == 1 ? qn_cross_entropy_backward(emit, call, &rows, &call->din[LOGITS],
                                                        call->beta_in[LOGITS])
-                           : backward_planes(emit, call, &size, cpu);
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_backward(emit, call, false);
+                           : backward_planes(emit, call, &size);
 }
 
 const struct qn_op qn_op_softmax_cross_entropy = {
@@ -190,14 +167,12 @@ const struct qn_op qn_op_softmax_cross_entropy = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}},
                 .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                            {"gpu", qn_fits_row_group, forward_cost, forward_gpu}}},
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, forward_cost, emit_forward)},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_DOUT(0)}, {QN_SAVED(0)}},
                 .write = {{QN_DIN(0), QN_IN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                            {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, backward_cost, emit_backward)}}};
 
 static int64_t classes_of(const qn_graph *graph, qn_tensor logits,
                           const struct qn_cross_entropy_attr *attr)

@@ -11,11 +11,11 @@ int64_t qn_strip_blocks(int64_t rows)
     return qn_div_up(rows, QN_SUM_BLOCK);
 }
 
-void qn_strip_range(struct qn_launch *launch, const struct qn_facts *facts,
+void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
                     const struct qn_strip *strip)
 {
-    int64_t width = qn_vector_width(facts), span = strip->cpu ? strip->wide : 1;
-    int64_t group = strip->cpu ? 1 : GPU_GROUP;
+    int64_t width = qn_vector_width(call->facts), span = call->cpu ? strip->wide : 1;
+    int64_t group = call->cpu ? 1 : GPU_GROUP;
     launch->global[0] = qn_div_up(strip->n / width, span) + strip->n % width;
     launch->global[1] = qn_row_range(qn_div_up(strip->rows, strip->block));
     launch->local[0] = group;
@@ -27,7 +27,7 @@ void qn_strip_range(struct qn_launch *launch, const struct qn_facts *facts,
 }
 
 qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_operand *x, const struct qn_operand *part, bool cpu)
+                              const struct qn_operand *x, const struct qn_operand *part)
 {
     int64_t n = x->shape.dim[x->shape.rank - 1], rows = qn_operand_count(x) / n;
     struct qn_launch launch = {
@@ -35,18 +35,16 @@ qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
         .kernel = "sum_blocks",
         .args = {QN_BUF(x), QN_BUF(part), QN_LONG(rows), QN_LONG(n)},
     };
-    qn_strip_range(&launch, call->facts,
-                   &(struct qn_strip){rows, n, QN_SUM_BLOCK, QN_SUM_WIDE, cpu});
+    qn_strip_range(&launch, call, &(struct qn_strip){rows, n, QN_SUM_BLOCK, QN_SUM_WIDE});
     qn_launch_type(&launch, "X", x);
     return qn_emit_launch(emit, &launch);
 }
 
 qn_status qn_strip_sum(struct qn_emit *emit, const struct qn_call *call,
-                       const struct qn_operand *part, const struct qn_operand *y, float beta,
-                       bool cpu)
+                       const struct qn_operand *part, const struct qn_operand *y, float beta)
 {
     int64_t n = qn_operand_count(y), width = qn_vector_width(call->facts);
-    int64_t group = cpu ? 1 : QN_ROW_GROUP;
+    int64_t group = call->cpu ? 1 : QN_ROW_GROUP;
     struct qn_launch launch = {
         .program = "column_sum",
         .kernel = "sum_columns",

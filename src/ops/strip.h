@@ -12,11 +12,10 @@
  * vectors of each. */
 struct qn_strip {
     int64_t rows, n, block, wide;
-    bool cpu;
 };
 
 /* Sets range, work-group and the options that go with them. */
-void qn_strip_range(struct qn_launch *launch, const struct qn_facts *facts,
+void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
                     const struct qn_strip *strip);
 
 /* What is summed: rows of a block, and vectors, of which memory likes many and the cache keeps so
@@ -27,10 +26,9 @@ int64_t qn_strip_blocks(int64_t rows);
 
 /* part = the sums of x (rows, n) over each block; part holds blocks * n f32. */
 qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
-                              const struct qn_operand *x, const struct qn_operand *part, bool cpu);
+                              const struct qn_operand *x, const struct qn_operand *part);
 /* y = beta * y + the sums of part over the blocks. */
 qn_status qn_strip_sum(struct qn_emit *emit, const struct qn_call *call,
-                       const struct qn_operand *part, const struct qn_operand *y, float beta,
-                       bool cpu);
+                       const struct qn_operand *part, const struct qn_operand *y, float beta);
 
 #endif

@@ -3,7 +3,6 @@
  * The sum over the dimensions from `first` to the last.
  */
 #include "op/reduce.h"
-#include "ops/common.h"
 #include "ops/row_sum.h"
 
 #include <quern/ops.h>
@@ -13,8 +12,6 @@ static qn_status shape(struct qn_shape_call *call)
     return qn_row_sum_shape(call, ((const struct qn_reduce_attr *)call->attr)->first);
 }
 
-QN_ROW_SUM_VARIANTS(false)
-
 const struct qn_op qn_op_sum = {.name = "sum",
                                 .attr_size = sizeof(struct qn_reduce_attr),
                                 .n_in = 1,
@@ -22,7 +19,7 @@ const struct qn_op qn_op_sum = {.name = "sum",
                                 .n_out = 1,
                                 .batch = {QN_BATCH_MAY},
                                 .shape = shape,
-                                .groups = QN_ROW_SUM_GROUPS};
+                                .groups = QN_ROW_SUM_GROUPS(qn_row_sum)};
 
 qn_tensor qn_sum(qn_graph *graph, qn_tensor x, int first)
 {

@@ -116,7 +116,6 @@ struct permutation {
     const struct qn_operand *x, *y;
     const int *axis;
     float beta;
-    bool cpu;
 };
 
 static void set_operands(struct qn_launch *launch, const struct permutation *p,
@@ -140,7 +139,7 @@ enum { FIRST_ARG = 2 + 3 * OUTER - 1 }; /* behind those */
 static qn_status emit_copy(struct qn_emit *emit, const struct qn_call *call,
                            const struct permutation *p, const struct layout *layout, int64_t outer)
 {
-    struct qn_walk walk = qn_walk_rows(call->facts, p->cpu, layout->n.size);
+    struct qn_walk walk = qn_walk_rows(call, layout->n.size);
     int64_t span = qn_div_up(ENOUGH, layout->n.size);
     struct qn_launch launch = {
         .program = "transpose",
@@ -164,8 +163,8 @@ static qn_status emit_copy(struct qn_emit *emit, const struct qn_call *call,
 static qn_status emit_tiles(struct qn_emit *emit, const struct qn_call *call,
                             const struct permutation *p, const struct layout *layout, int64_t outer)
 {
-    struct qn_walk walk = qn_walk_rows(call->facts, p->cpu, layout->n.size);
-    int64_t width = p->cpu ? 4 * walk.vector : TILE, span = p->cpu ? 4 * walk.vector : TILE;
+    struct qn_walk walk = qn_walk_rows(call, layout->n.size);
+    int64_t width = call->cpu ? 4 * walk.vector : TILE, span = call->cpu ? 4 * walk.vector : TILE;
     int64_t strips = outer * qn_div_up(layout->rows.size, span);
     struct qn_launch launch = {
         .program = "transpose",
@@ -196,42 +195,20 @@ static qn_status permute(struct qn_emit *emit, const struct qn_call *call,
                         : emit_copy(emit, call, p, &layout, outer);
 }
 
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_transpose_attr *attr = call->attr;
-    return permute(emit, call,
-                   &(struct permutation){&call->in[0], &call->out[0], attr->axis, 0, cpu});
+    return permute(emit, call, &(struct permutation){&call->in[0], &call->out[0], attr->axis, 0});
 }
 
-static qn_status backward(struct qn_emit *emit, const struct qn_call *call, bool cpu)
+static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_transpose_attr *attr = call->attr;
     int inverse[QN_MAX_DIMS] = {0};
     for (int i = 0; i < attr->rank; i++)
         inverse[attr->axis[i]] = i;
-    return permute(
-        emit, call,
-        &(struct permutation){&call->dout[0], &call->din[0], inverse, call->beta_in[0], cpu});
-}
-
-static qn_status forward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, true);
-}
-
-static qn_status forward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return forward(emit, call, false);
-}
-
-static qn_status backward_cpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, true);
-}
-
-static qn_status backward_gpu(struct qn_emit *emit, const struct qn_call *call)
-{
-    return backward(emit, call, false);
+    return permute(emit, call,
+                   &(struct permutation){&call->dout[0], &call->din[0], inverse, call->beta_in[0]});
 }
 
 const struct qn_op qn_op_transpose = {
@@ -248,14 +225,12 @@ const struct qn_op qn_op_transpose = {
              .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
              .read = {{.ref = QN_IN(0)}},
              .write = {{.ref = QN_OUT(0)}},
-             .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
-                         {"gpu", qn_fits_row_group, forward_cost, forward_gpu}}},
+             .variant = QN_BOTH_SHAPES(qn_fits_row_group, forward_cost, forward)},
             {.name = "input gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}},
              .write = {{.ref = QN_DIN(0)}},
-             .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
-                         {"gpu", qn_fits_row_group, backward_cost, backward_gpu}}},
+             .variant = QN_BOTH_SHAPES(qn_fits_row_group, backward_cost, backward)},
         },
 };
 

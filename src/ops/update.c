@@ -34,10 +34,10 @@ void qn_update_cost(const struct qn_call *call, double flops_per_element, struct
     cost->launches = 1;
 }
 
-qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_operand *table, struct qn_launch *launch)
 {
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, INT32_MAX);
+    struct qn_walk walk = qn_walk_rows(call, INT32_MAX);
     launch->global[0] = table->shape.dim[0] * walk.group;
     launch->local[0] = walk.group;
     qn_launch_type(launch, "P", &call->in[0]);
@@ -52,7 +52,7 @@ qn_status qn_update_norms_shape(struct qn_shape_call *call)
     return QN_OK;
 }
 
-qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call,
                                  struct qn_launch *launch)
 {
     const struct qn_optimizer_attr *attr = call->attr;
@@ -60,7 +60,7 @@ qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *cal
     const struct qn_arg args[QN_UPDATE_NORMS_ARGS] = {
         QN_BUF(&call->in[0]), QN_BUF(&call->control), QN_LONG(count),
         QN_FLOAT((float)log(attr->beta1)), QN_FLOAT((float)log(attr->beta2))};
-    struct qn_walk walk = qn_walk_rows(call->facts, cpu, count);
+    struct qn_walk walk = qn_walk_rows(call, count);
     launch->program = "gradient_norm";
     launch->global[0] = launch->local[0] = walk.group;
     memcpy(launch->args, args, sizeof args);
@@ -78,7 +78,7 @@ void qn_update_adam_cost(const struct qn_call *call, struct qn_cost *cost)
     qn_update_cost(call, 15, cost);
 }
 
-qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu, bool decoupled)
+qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool decoupled)
 {
     const struct qn_optimizer_attr *attr = call->attr;
     struct qn_launch launch = {
@@ -89,5 +89,5 @@ qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool 
                  QN_BUF(&call->out[0]), QN_FLOAT((float)attr->beta1), QN_FLOAT((float)attr->beta2),
                  QN_FLOAT((float)(1 - attr->beta1)), QN_FLOAT((float)(1 - attr->beta2)),
                  QN_FLOAT((float)attr->eps), QN_INT(decoupled)}};
-    return qn_update_launch(emit, call, cpu, &call->in[2], &launch);
+    return qn_update_launch(emit, call, &call->in[2], &launch);
 }

@@ -24,7 +24,7 @@ qn_status qn_update_shape(struct qn_shape_call *call, int states);
 void qn_update_cost(const struct qn_call *call, double flops_per_element, struct qn_cost *cost);
 
 /* Launches one work-group per chunk of the table. */
-qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_operand *table, struct qn_launch *launch);
 
 /* The shape rule of what looks at the norms of chunks, in 0, and its one work-group: the program
@@ -32,25 +32,20 @@ qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call, boo
  * of Adam's betas, and then what `launch` has further on. */
 qn_status qn_update_norms_shape(struct qn_shape_call *call);
 enum { QN_UPDATE_NORMS_ARGS = 5 };
-qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call, bool cpu,
+qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *call,
                                  struct qn_launch *launch);
 
 /* What adam and adamw share: moments of the gradient and of its square; `decoupled`: weight decay
  * shrinks the parameter before the step, else it is added to the gradient. */
 qn_status qn_update_adam_shape(struct qn_shape_call *call);
 void qn_update_adam_cost(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool cpu,
-                         bool decoupled);
+qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool decoupled);
 
 /* All of the operator `name_`. */
 #define QN_ADAM_OPERATOR(name_, decoupled_)                                                        \
-    static qn_status step_cpu(struct qn_emit *emit, const struct qn_call *call)                    \
+    static qn_status step(struct qn_emit *emit, const struct qn_call *call)                        \
     {                                                                                              \
-        return qn_update_adam(emit, call, true, (decoupled_));                                     \
-    }                                                                                              \
-    static qn_status step_gpu(struct qn_emit *emit, const struct qn_call *call)                    \
-    {                                                                                              \
-        return qn_update_adam(emit, call, false, (decoupled_));                                    \
+        return qn_update_adam(emit, call, (decoupled_));                                           \
     }                                                                                              \
     const struct qn_op qn_op_##name_ = {                                                           \
         .name = #name_,                                                                            \
@@ -65,7 +60,6 @@ qn_status qn_update_adam(struct qn_emit *emit, const struct qn_call *call, bool 
                     .phase = QN_PHASE_UPDATE,                                                      \
                     .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_STATE(0)}, {QN_STATE(1)}},    \
                     .write = {{QN_OUT(0), QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}},                \
-                    .variant = {{"cpu", qn_fits_cpu, qn_update_adam_cost, step_cpu},               \
-                                {"gpu", qn_fits_row_group, qn_update_adam_cost, step_gpu}}}}}
+                    .variant = QN_BOTH_SHAPES(qn_fits_row_group, qn_update_adam_cost, step)}}}
 
 #endif

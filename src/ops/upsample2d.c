@@ -234,13 +234,13 @@ const struct qn_op qn_op_upsample2d = {
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
                 .read = {{QN_IN(0)}},
                 .write = {{QN_OUT(0)}},
-                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu},
+                .variant = {{"cpu", qn_fits_cpu, forward_cost, forward_cpu, .cpu = true},
                             {"gpu", NULL, forward_cost, forward_gpu}}},
                {.name = "input gradient",
                 .phase = QN_PHASE_BACKWARD,
                 .read = {{QN_DOUT(0)}},
                 .write = {{QN_DIN(0)}},
-                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu},
+                .variant = {{"cpu", qn_fits_cpu, backward_cost, backward_cpu, .cpu = true},
                             {"gpu", NULL, backward_cost, backward_gpu}}}}};
 
 qn_tensor qn_upsample2d(qn_graph *graph, qn_tensor x, const qn_upsample2d_params *params)

@@ -256,8 +256,8 @@ qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist 
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,
                           struct qn_problem *problem);
 
-/* The call of a task, without addresses. Every operand that its node has is there with its shape,
- * but for gradients that nobody wants and the alternative that was not chosen. `first`: the
+/* The call of a group's task, without addresses. Every operand that its node has is there with its
+ * shape, but for gradients that nobody wants and the alternative that was not chosen. `first`: the
  * accumulators of the cycle are written, not added to. */
 void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
                   struct qn_call *call);

@@ -212,10 +212,8 @@ void qn_rig_close(struct qn_rig *rig)
 
 bool qn_rig_fits(struct qn_rig *rig, int variant, int setting, const char **why)
 {
-    const struct qn_variant *v = variant_of(rig, variant);
-    rig->call.setting = setting;
     *why = "";
-    return !v->fits || v->fits(&rig->call, why);
+    return qn_call_fits(&rig->call, variant_of(rig, variant), setting, why);
 }
 
 /* --- comparing --- */
@@ -369,9 +367,10 @@ qn_status qn_rig_time(struct qn_rig *rig, struct qn_rig_run *run, struct qn_verd
 {
     struct qn_recording *recording = NULL;
     const double start = qn_clock(), compiled = rig->watch->compiled;
-    rig->call.setting = run->setting;
+    const struct qn_variant *variant = variant_of(rig, run->variant);
+    qn_call_choose(&rig->call, variant, run->setting);
     run->cost = (struct qn_cost){0};
-    variant_of(rig, run->variant)->cost(&rig->call, &run->cost);
+    variant->cost(&rig->call, &run->cost);
     rig->call.scratch = (struct qn_operand){0};
     if (run->cost.scratch > 0)
         rig->call.scratch = (struct qn_operand){

@@ -17,11 +17,10 @@ unsigned qn_trial_candidates(const struct qn_problem *problem, const struct qn_t
     struct qn_call call;
     unsigned candidates = 0;
     qn_task_call(problem, task, true, &call);
-    call.setting = 0;
     for (int v = 0; v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
         const struct qn_variant *variant = &task->group->variant[v];
         const char *why;
-        if (variant->fits && !variant->fits(&call, &why))
+        if (!qn_call_fits(&call, variant, 0, &why))
             continue;
         if (all || !facts->cpu || !is_made_for_gpus(variant->name))
             candidates |= 1u << v;

@@ -50,24 +50,24 @@ static void add_gradients(const struct qn_check_case *item, struct qn_call *call
             call->dout[i] = call->out[i];
 }
 
-static qn_status emit_setting(const struct qn_variant *variant, const struct qn_call *call)
+static qn_status emit_setting(const struct qn_variant *variant, int setting,
+                              const struct qn_call *call)
 {
     const char *why = "";
     struct qn_cost cost = {0};
-    if (variant->fits && !variant->fits(call, &why))
+    struct qn_call chosen = *call;
+    if (!qn_call_fits(&chosen, variant, setting, &why))
         return QN_OK;
-    struct qn_call scratched = *call;
-    variant->cost(call, &cost);
-    scratched.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
-    scratched.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
-    return variant->emit(NULL, &scratched);
+    variant->cost(&chosen, &cost);
+    chosen.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
+    chosen.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
+    return variant->emit(NULL, &chosen);
 }
 
 static qn_status emit(const struct qn_variant *variant, const struct qn_call *call)
 {
-    struct qn_call set = *call;
-    for (set.setting = 0; set.setting < qn_setting_count(variant); set.setting++)
-        QN_TRY(emit_setting(variant, &set));
+    for (int setting = 0; setting < qn_setting_count(variant); setting++)
+        QN_TRY(emit_setting(variant, setting, call));
     return QN_OK;
 }
 

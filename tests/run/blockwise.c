@@ -58,7 +58,7 @@ static qn_status step(struct qn_emit *emit, const struct qn_call *call)
                                         QN_BUF(&call->in[2]), QN_BUF(&call->control),
                                         QN_BUF(&call->state[0]), QN_BUF(&call->state[1]),
                                         QN_BUF(&call->out[0]), QN_FLOAT((float)attr->momentum)}};
-    return qn_update_launch(emit, call, call->facts->cpu, &call->in[2], &launch);
+    return qn_update_launch(emit, call, &call->in[2], &launch);
 }
 
 /* Code 128 is 0, whatever the scale. */
@@ -76,7 +76,7 @@ static const struct qn_op blockwise = {
                 .phase = QN_PHASE_UPDATE,
                 .read = {{QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_STATE(0)}, {QN_STATE(1)}},
                 .write = {{QN_OUT(0), QN_IN(0)}, {QN_STATE(0)}, {QN_STATE(1)}},
-                .variant = {{"any", NULL, cost, step}}}}};
+                .variant = QN_BOTH_SHAPES(qn_fits_row_group, cost, step)}}};
 
 /* --- what it trains --- */
 

@@ -73,10 +73,10 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
                              .facts = problem->facts,
                              .name = task->name,
                              .node = (uint32_t)task->node,
-                             .setting = task->setting,
                              .batch = problem->batch};
+    qn_call_choose(call, &task->group->variant[task->variant], task->setting);
     call->control = problem->values[problem->persist->control].operand;
-    if (task->node >= 0 && task->kind == QN_TASK_GROUP) {
+    if (task->node >= 0) {
         fill_shapes(problem, &problem->bound->graph->nodes[task->node], task->node, call);
         drop_unread(task->group, call);
         drop_unwritten(task->group, call);
@@ -136,19 +136,13 @@ static bool failed_its_test(const struct qn_tuning *tuning, const struct qn_task
     return test && *test->reason;
 }
 
-static bool fits(const struct qn_variant *variant, struct qn_call *call, int setting)
-{
-    const char *why = NULL;
-    call->setting = setting;
-    return !variant->fits || variant->fits(call, &why);
-}
-
 /* What tuning chose for the task, or for the same one at the nearest batch; not what failed its
  * self-test since. */
 static bool tuned(const struct qn_lowering *how, const struct qn_problem *problem,
                   const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
 {
     char key[QN_TASK_KEY];
+    const char *why;
     const struct qn_tuned *entry =
         how->tuning ? qn_tuning_find(how->tuning, qn_task_key(problem, task, key), problem->batch)
                     : NULL;
@@ -157,7 +151,7 @@ static bool tuned(const struct qn_lowering *how, const struct qn_problem *proble
         if (strcmp(variant->name, entry->variant) != 0)
             continue;
         *chosen = (struct candidate){v, qn_setting_index(variant, entry->setting)};
-        return chosen->setting >= 0 && fits(variant, call, chosen->setting) &&
+        return chosen->setting >= 0 && qn_call_fits(call, variant, chosen->setting, &why) &&
                !failed_its_test(how->tuning, task, variant, chosen->setting);
     }
     return false;
@@ -168,11 +162,12 @@ static bool tuned(const struct qn_lowering *how, const struct qn_problem *proble
 static bool choose(const struct qn_lowering *how, const struct qn_problem *problem,
                    const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
 {
+    const char *why;
     bool found = false;
     for (int v = 0; v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
         const struct qn_variant *variant = &task->group->variant[v];
         const int wish = wished(how->params->variants, task->op->name, variant);
-        if (!fits(variant, call, wish < 0 ? 0 : wish))
+        if (!qn_call_fits(call, variant, wish < 0 ? 0 : wish, &why))
             continue;
         if (wish >= 0) {
             *chosen = (struct candidate){v, wish};
@@ -248,9 +243,11 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
         return qn_fail(how->log, QN_ERR_DEVICE, "%s: no kernel variant of %s (%s) fits the device",
                        task->name, task->op->name, task->group->name);
     task->variant = chosen.variant;
-    task->setting = call.setting = chosen.setting;
+    task->setting = chosen.setting;
+    const struct qn_variant *variant = &task->group->variant[task->variant];
     struct qn_cost cost = {0};
-    task->group->variant[task->variant].cost(&call, &cost);
+    qn_call_choose(&call, variant, task->setting);
+    variant->cost(&call, &cost);
     bool too_large = cost.scratch < 0 || cost.scratch > how->facts->max_alloc_bytes;
     if (too_large && how->too_large)
         *how->too_large = true;
