@@ -29,11 +29,6 @@ static struct sizes sizes_of(const struct qn_operand *x)
                           qn_shape_span(&x->shape, 2, x->shape.rank)};
 }
 
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    *cost = qn_elementwise_cost(1, &call->in[0], &call->in[1], &call->out[0]);
-}
-
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     struct sizes size = sizes_of(&call->in[0]);
@@ -137,7 +132,7 @@ const struct qn_op qn_op_bias = {
              .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
              .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}},
              .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
-             .variant = {{"any", NULL, forward_cost, forward}}},
+             .variant = {{"any", NULL, qn_elementwise_forward_cost, forward}}},
             {.name = "input gradient",
              .phase = QN_PHASE_BACKWARD,
              .read = {{.ref = QN_DOUT(0)}},

@@ -74,43 +74,20 @@ static qn_status shape(struct qn_shape_call *call)
     return QN_OK;
 }
 
-/* --- costs --- */
+/* --- variants --- */
 
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    qn_conv2d_cost(call, &p, QN_CONV2D_FORWARD, cost);
-}
-
-static void forward_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_FORWARD, cost);
-}
-
-static void input_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    qn_conv2d_cost(call, &p, QN_CONV2D_INPUT, cost);
-}
-
-static void input_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_INPUT, cost);
-}
-
-static void second_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    qn_conv2d_cost(call, &p, QN_CONV2D_SECOND, cost);
-}
-
-static void second_cost_winograd(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    qn_conv2d_winograd_cost(call, &p, QN_CONV2D_SECOND, cost);
-}
+QN_CONV2D_VARIANT(forward, QN_CONV2D_FORWARD, qn_conv2d_forward(call), qn_conv2d_cost,
+                  qn_conv2d_image)
+QN_CONV2D_VARIANT(forward_winograd, QN_CONV2D_FORWARD, qn_conv2d_forward(call),
+                  qn_conv2d_winograd_cost, qn_conv2d_winograd)
+QN_CONV2D_VARIANT(input, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false), qn_conv2d_cost,
+                  qn_conv2d_image)
+QN_CONV2D_VARIANT(input_winograd, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false),
+                  qn_conv2d_winograd_cost, qn_conv2d_winograd)
+QN_CONV2D_VARIANT(second, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true), qn_conv2d_cost,
+                  qn_conv2d_image)
+QN_CONV2D_VARIANT(second_winograd, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
+                  qn_conv2d_winograd_cost, qn_conv2d_winograd)
 
 static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
@@ -122,44 +99,6 @@ static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
     qn_conv2d_weight_cost(call, &p, cost);
-}
-
-/* --- launches --- */
-
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return qn_conv2d_image(emit, call, &p);
-}
-
-static qn_status forward_winograd(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    return qn_conv2d_winograd(emit, call, &p);
-}
-
-static qn_status input(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return qn_conv2d_image(emit, call, &p);
-}
-
-static qn_status input_winograd(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, false);
-    return qn_conv2d_winograd(emit, call, &p);
-}
-
-static qn_status second(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    return qn_conv2d_image(emit, call, &p);
-}
-
-static qn_status second_winograd(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_gradient(call, true);
-    return qn_conv2d_winograd(emit, call, &p);
 }
 
 static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
@@ -184,7 +123,7 @@ const struct qn_op qn_op_conv2d = {
                                .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, forward_cost,
                                             qn_conv2d_depthwise_forward, .cpu = true},
                                            {"winograd", qn_conv2d_winograd_fits,
-                                            forward_cost_winograd, forward_winograd, .cpu = true},
+                                            forward_winograd_cost, forward_winograd, .cpu = true},
                                            {"cpu", qn_conv2d_fits_cpu, forward_cost, forward,
                                             qn_conv2d_image_settings, .cpu = true},
                                            {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
@@ -196,7 +135,7 @@ const struct qn_op qn_op_conv2d = {
                              .write = {{QN_DIN(0)}},
                              .variant = {{"depthwise", qn_conv2d_depthwise_fits_cpu, input_cost,
                                           qn_conv2d_depthwise_input, .cpu = true},
-                                         {"winograd", qn_conv2d_winograd_fits, input_cost_winograd,
+                                         {"winograd", qn_conv2d_winograd_fits, input_winograd_cost,
                                           input_winograd, .cpu = true},
                                          {"cpu", qn_conv2d_fits_cpu, input_cost, input,
                                           qn_conv2d_image_settings, .cpu = true},
@@ -227,7 +166,7 @@ const struct qn_op qn_op_conv2d = {
                               .read = {{QN_DOUT(0)}, {QN_IN(1)}},
                               .write = {{QN_DIN(3)}},
                               .variant = {{"winograd", qn_conv2d_winograd_fits,
-                                           second_cost_winograd, second_winograd, .cpu = true},
+                                           second_winograd_cost, second_winograd, .cpu = true},
                                           {"cpu", qn_conv2d_fits_cpu, second_cost, second,
                                            qn_conv2d_image_settings, .cpu = true},
                                           {"gpu", qn_conv2d_fits_gpu, second_cost, second}}},

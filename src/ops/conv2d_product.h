@@ -78,6 +78,19 @@ int64_t qn_conv2d_gpu_tile(int64_t size);
 /* Flops and bytes of a group that is this product, in one launch. */
 void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *product, int group,
                     struct qn_cost *cost);
+/* NAME_cost and NAME: the functions of a variant of `group` for the product that is the expression
+ * `product_` of `call`, by the functions cost_ and emit_ of products. */
+#define QN_CONV2D_VARIANT(name, group, product_, cost_, emit_)                                     \
+    static void name##_cost(const struct qn_call *call, struct qn_cost *cost)                      \
+    {                                                                                              \
+        const struct qn_conv2d_product product = (product_);                                       \
+        cost_(call, &product, group, cost);                                                        \
+    }                                                                                              \
+    static qn_status name(struct qn_emit *emit, const struct qn_call *call)                        \
+    {                                                                                              \
+        const struct qn_conv2d_product product = (product_);                                       \
+        return emit_(emit, call, &product);                                                        \
+    }
 /* Launches with operands, types and the sixteen numbers of the geometry: of what makes a result or
  * an image; and of what makes the gradient of the weights, into `made`. */
 struct qn_launch qn_conv2d_image_launch(const struct qn_conv2d_product *product);

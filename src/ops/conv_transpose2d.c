@@ -107,38 +107,16 @@ static struct qn_conv2d_product weight_product(const struct qn_call *call)
     return p;
 }
 
-/* --- costs --- */
+/* --- variants --- */
 
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = forward_product(call);
-    qn_conv2d_cost(call, &p, QN_CONV2D_FORWARD, cost);
-}
-
-static void input_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = input_product(call);
-    qn_conv2d_cost(call, &p, QN_CONV2D_INPUT, cost);
-}
+QN_CONV2D_VARIANT(forward, QN_CONV2D_FORWARD, forward_product(call), qn_conv2d_cost,
+                  qn_conv2d_image)
+QN_CONV2D_VARIANT(input, QN_CONV2D_INPUT, input_product(call), qn_conv2d_cost, qn_conv2d_image)
 
 static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = weight_product(call);
     qn_conv2d_weight_cost(call, &p, cost);
-}
-
-/* --- launches --- */
-
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = forward_product(call);
-    return qn_conv2d_image(emit, call, &p);
-}
-
-static qn_status input(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = input_product(call);
-    return qn_conv2d_image(emit, call, &p);
 }
 
 static qn_status weight(struct qn_emit *emit, const struct qn_call *call)

@@ -45,7 +45,7 @@ struct qn_cost qn_elementwise_cost(double flops, const struct qn_operand *a,
 
 void qn_elementwise_forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    *cost = qn_elementwise_cost(1, &call->in[0], &call->out[0], NULL);
+    *cost = qn_elementwise_cost(1, &call->in[0], &call->in[1], &call->out[0]);
 }
 
 void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *cost)

@@ -56,7 +56,8 @@ struct qn_scaling {
 qn_status qn_elementwise_scale(struct qn_emit *emit, const struct qn_call *call,
                                const struct qn_scaling *scaling);
 
-/* Costs that several have: in 0 -> out 0, and dout 0 with in 0 or out 0 -> din 0. */
+/* Costs that several have: in 0 and, where there is one, in 1 -> out 0; dout 0 with in 0 or out 0
+ * -> din 0. */
 void qn_elementwise_forward_cost(const struct qn_call *call, struct qn_cost *cost);
 void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *cost);
 
@@ -114,6 +115,66 @@ void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *co
     qn_tensor qn_##name_(qn_graph *graph, qn_tensor x)                                             \
     {                                                                                              \
         return qn_op_apply(graph, &qn_op_##name_, &x, NULL);                                       \
+    }
+
+/* All of the operator `name` of two tensors of one shape: a kernel of binary.cl with that name, and
+ * qn_NAME. `step` is its enum qn_chain_op; `gradient_cost` and `gradient` are functions for the
+ * gradient of one input, which reads dy and `with_a`, or `with_b`: an input, or {0}. */
+#define QN_BINARY_OPERATOR(name_, step_, with_a_, with_b_)                                         \
+    static bool link(const struct qn_shape_call *call, struct qn_chain_link *step)                 \
+    {                                                                                              \
+        (void)call;                                                                                \
+        step->op = (step_);                                                                        \
+        return true;                                                                               \
+    }                                                                                              \
+    static qn_status forward(struct qn_emit *emit, const struct qn_call *call)                     \
+    {                                                                                              \
+        return qn_elementwise_binary(                                                              \
+            emit, call,                                                                            \
+            &(struct qn_binary){#name_, &call->in[0], &call->in[1], &call->out[0], 0});            \
+    }                                                                                              \
+    static void cost_a(const struct qn_call *call, struct qn_cost *cost)                           \
+    {                                                                                              \
+        gradient_cost(call, 0, cost);                                                              \
+    }                                                                                              \
+    static void cost_b(const struct qn_call *call, struct qn_cost *cost)                           \
+    {                                                                                              \
+        gradient_cost(call, 1, cost);                                                              \
+    }                                                                                              \
+    static qn_status gradient_a(struct qn_emit *emit, const struct qn_call *call)                  \
+    {                                                                                              \
+        return gradient(emit, call, 0);                                                            \
+    }                                                                                              \
+    static qn_status gradient_b(struct qn_emit *emit, const struct qn_call *call)                  \
+    {                                                                                              \
+        return gradient(emit, call, 1);                                                            \
+    }                                                                                              \
+    const struct qn_op qn_op_##name_ = {                                                           \
+        .name = #name_,                                                                            \
+        .n_in = 2,                                                                                 \
+        .n_required = 2,                                                                           \
+        .n_out = 1,                                                                                \
+        .batch = {QN_BATCH_MAY, QN_BATCH_MAY},                                                     \
+        .link = link,                                                                              \
+        .shape = qn_elementwise_shape2,                                                            \
+        .groups = {{.name = "forward",                                                             \
+                    .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,                                       \
+                    .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}},                                \
+                    .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},                           \
+                    .variant = {{"any", NULL, qn_elementwise_forward_cost, forward}}},             \
+                   {.name = "gradient of a",                                                       \
+                    .phase = QN_PHASE_BACKWARD,                                                    \
+                    .read = {{.ref = QN_DOUT(0)}, {.ref = with_a_}},                               \
+                    .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)}},                         \
+                    .variant = {{"any", NULL, cost_a, gradient_a}}},                               \
+                   {.name = "gradient of b",                                                       \
+                    .phase = QN_PHASE_BACKWARD,                                                    \
+                    .read = {{.ref = QN_DOUT(0)}, {.ref = with_b_}},                               \
+                    .write = {{.ref = QN_DIN(1), .in_place = QN_DOUT(0)}},                         \
+                    .variant = {{"any", NULL, cost_b, gradient_b}}}}};                             \
+    qn_tensor qn_##name_(qn_graph *graph, qn_tensor a, qn_tensor b)                                \
+    {                                                                                              \
+        return qn_op_apply(graph, &qn_op_##name_, (const qn_tensor[]){a, b}, NULL);                \
     }
 
 #endif

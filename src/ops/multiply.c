@@ -3,18 +3,7 @@
 
 #include <quern/ops.h>
 
-static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    *cost = qn_elementwise_cost(1, &call->in[0], &call->in[1], &call->out[0]);
-}
-
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
-{
-    return qn_elementwise_binary(
-        emit, call, &(struct qn_binary){"multiply", &call->in[0], &call->in[1], &call->out[0], 0});
-}
-
-static void gradient_cost(const struct qn_call *call, struct qn_cost *cost, int input)
+static void gradient_cost(const struct qn_call *call, int input, struct qn_cost *cost)
 {
     *cost = qn_elementwise_cost(1, &call->dout[0], &call->in[1 - input], &call->din[input]);
 }
@@ -27,62 +16,4 @@ static qn_status gradient(struct qn_emit *emit, const struct qn_call *call, int 
                                                      call->beta_in[input]});
 }
 
-static void cost_a(const struct qn_call *call, struct qn_cost *cost)
-{
-    gradient_cost(call, cost, 0);
-}
-
-static void cost_b(const struct qn_call *call, struct qn_cost *cost)
-{
-    gradient_cost(call, cost, 1);
-}
-
-static qn_status gradient_a(struct qn_emit *emit, const struct qn_call *call)
-{
-    return gradient(emit, call, 0);
-}
-
-static qn_status gradient_b(struct qn_emit *emit, const struct qn_call *call)
-{
-    return gradient(emit, call, 1);
-}
-
-static bool link(const struct qn_shape_call *call, struct qn_chain_link *link)
-{
-    (void)call;
-    link->op = QN_CHAIN_MULTIPLY;
-    return true;
-}
-
-const struct qn_op qn_op_multiply = {
-    .name = "multiply",
-    .n_in = 2,
-    .n_required = 2,
-    .n_out = 1,
-    .batch = {QN_BATCH_MAY, QN_BATCH_MAY},
-    .link = link,
-    .shape = qn_elementwise_shape2,
-    .groups =
-        {
-            {.name = "forward",
-             .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-             .read = {{.ref = QN_IN(0)}, {.ref = QN_IN(1)}},
-             .write = {{.ref = QN_OUT(0), .in_place = QN_IN(0)}},
-             .variant = {{"any", NULL, forward_cost, forward}}},
-            {.name = "gradient of a",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(1)}},
-             .write = {{.ref = QN_DIN(0), .in_place = QN_DOUT(0)}},
-             .variant = {{"any", NULL, cost_a, gradient_a}}},
-            {.name = "gradient of b",
-             .phase = QN_PHASE_BACKWARD,
-             .read = {{.ref = QN_DOUT(0)}, {.ref = QN_IN(0)}},
-             .write = {{.ref = QN_DIN(1), .in_place = QN_DOUT(0)}},
-             .variant = {{"any", NULL, cost_b, gradient_b}}},
-        },
-};
-
-qn_tensor qn_multiply(qn_graph *graph, qn_tensor a, qn_tensor b)
-{
-    return qn_op_apply(graph, &qn_op_multiply, (const qn_tensor[]){a, b}, NULL);
-}
+QN_BINARY_OPERATOR(multiply, QN_CHAIN_MULTIPLY, QN_IN(1), QN_IN(0))
