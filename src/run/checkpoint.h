@@ -16,6 +16,9 @@
 
 enum { QN_CHECKPOINT_VERSION = 2, QN_PATH_BYTES = 4096, QN_NAME_BYTES = 64, QN_UPDATE_DIGITS = 8 };
 
+/* The most that train.json may have: every other byte of it may become a node of 80 bytes. */
+enum { QN_TRAIN_BYTES = 16 << 20 };
+
 /* Counters that the device keeps from update to update. */
 struct qn_counters {
     float loss_scale;

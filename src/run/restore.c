@@ -15,8 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_JSON = 64 << 20 };
-
 static bool is_file(const char *folder, const char *name)
 {
     char path[PATH_MAX + 80];
@@ -84,7 +82,7 @@ static qn_status read_json(struct qn_checkpoint *checkpoint, const char *folder)
     char path[PATH_MAX + 80], *text;
     size_t size;
     snprintf(path, sizeof path, "%s/%s", folder, QN_TRAIN_FILE);
-    QN_TRY(qn_file_read(path, MOST_JSON, &text, &size, &checkpoint->log));
+    QN_TRY(qn_file_read(path, QN_TRAIN_BYTES, &text, &size, &checkpoint->log));
     qn_status status = qn_train_parse(checkpoint, path, text);
     free(text);
     return status;

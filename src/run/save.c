@@ -81,7 +81,11 @@ static qn_status write_json(struct saving *s)
     if (!json)
         return out_of_memory(s);
     snprintf(path, sizeof path, "%s/%s", s->folder, QN_TRAIN_FILE);
-    qn_status status = qn_file_write(path, json, strlen(json), &s->trainer->log);
+    const size_t size = strlen(json);
+    qn_status status = size > QN_TRAIN_BYTES
+                           ? qn_fail(&s->trainer->log, QN_ERR_ARGUMENT,
+                                     "%s: would be larger than %d bytes", path, QN_TRAIN_BYTES)
+                           : qn_file_write(path, json, size, &s->trainer->log);
     free(json);
     uint32_t crc;
     int64_t bytes;

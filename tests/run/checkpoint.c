@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "bed.h"
+#include "run/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,24 @@ static int64_t update_of(const char *link)
     int64_t update = qn_checkpoint_describe(checkpoint)->update;
     qn_checkpoint_close(&checkpoint);
     return update;
+}
+
+/* What could not be read again is not written, and the checkpoint before it stays. */
+static void refuses_to_save_what_is_too_long(void **state)
+{
+    (void)state;
+    char *note = malloc(QN_TRAIN_BYTES + 1);
+    assert_non_null(note);
+    memset(note, 'x', QN_TRAIN_BYTES);
+    note[QN_TRAIN_BYTES] = 0;
+    const qn_save_params params = {.note = note};
+    struct test_run run = open_run(graph);
+    save(&run, false);
+    assert_int_equal(qn_checkpoint_save(run.trainer, folder, &params), QN_ERR_ARGUMENT);
+    assert_int_equal(update_of("last"), 0);
+    assert_int_equal(folders(), 1);
+    free(note);
+    test_close(&run);
 }
 
 /* The last checkpoint knows the best accuracy: so the best one must stand before the last does. A
@@ -492,6 +511,7 @@ int main(void)
         CASE(goes_on_after_another_budget),
         CASE(a_failed_step_leaves_no_metrics),
         CASE(keeps_last_and_best),
+        CASE(refuses_to_save_what_is_too_long),
         CASE(killed_between_the_links_keeps_the_best),
         CASE(removes_only_what_it_made),
         CASE(what_cannot_be_removed_is_no_failure),

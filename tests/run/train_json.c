@@ -2,31 +2,15 @@
  *
  * train.json of a checkpoint that somebody else wrote.
  */
+#include "../io/scratch.h"
 #include "run/checkpoint.h"
 
-#include "io/file.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static char message[512];
-
-static void keep_message(void *user, qn_log_level level, const char *text)
-{
-    (void)user;
-    (void)level;
-    snprintf(message, sizeof message, "%s", text);
-}
+#include <inttypes.h>
 
 /* The seed of the fuzz program with `from` replaced by `to`. */
-static qn_status parse(const char *from, const char *to)
+static qn_status parse(struct scratch *scratch, const char *from, const char *to)
 {
-    struct qn_checkpoint checkpoint = {.log = {keep_message, NULL, QN_LOG_ERROR}};
+    struct qn_checkpoint checkpoint = {.log = scratch->log};
     char *seed, text[8192];
     size_t size;
     assert_int_equal(qn_file_read(TRAIN_SEED, sizeof text / 2, &seed, &size, NULL), QN_OK);
@@ -34,7 +18,6 @@ static qn_status parse(const char *from, const char *to)
     assert_non_null(at);
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - seed), seed, to, at + strlen(from));
     free(seed);
-    *message = 0;
     const qn_status status = qn_train_parse(&checkpoint, "train.json", text);
     qn_arena_free(&checkpoint.arena);
     return status;
@@ -42,9 +25,9 @@ static qn_status parse(const char *from, const char *to)
 
 static void takes_the_seed(void **state)
 {
-    (void)state;
-    assert_int_equal(parse("{", "{"), QN_OK);
-    assert_string_equal(message, "");
+    struct scratch *scratch = *state;
+    assert_int_equal(parse(scratch, "{", "{"), QN_OK);
+    assert_int_equal(scratch->lines, 0);
 }
 
 static void refuses_what_is_out_of_range(void **state)
@@ -61,21 +44,44 @@ static void refuses_what_is_out_of_range(void **state)
         {"3,\n", "-3,\n", "ring_rows"},
         {"\"optimizer\": \"", "\"optimizer\": \"no ", "optimizer"},
     };
-    (void)state;
+    struct scratch *scratch = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char wanted[128];
-        snprintf(wanted, sizeof wanted, "train.json: %s: is missing or not of its type",
-                 cases[i].key);
-        assert_int_equal(parse(cases[i].from, cases[i].to), QN_ERR_FORMAT);
-        assert_string_equal(message, wanted);
+        assert_int_equal(parse(scratch, cases[i].from, cases[i].to), QN_ERR_FORMAT);
+        scratch_said(scratch, cases[i].key, ": is missing or not of its type");
     }
+}
+
+/* A list of numbers takes forty times its bytes. */
+static void refuses_what_is_too_long(void **state)
+{
+    static const char *const files[] = {QN_WEIGHTS_FILE, QN_OPTIMIZER_FILE, QN_TRAIN_FILE};
+    struct scratch *scratch = *state;
+    qn_checkpoint *checkpoint;
+    char sums[512] = "", *text = malloc(QN_TRAIN_BYTES + 1);
+    assert_non_null(text);
+    for (int i = 0; i <= QN_TRAIN_BYTES; i++)
+        text[i] = i == 0 ? '[' : i == QN_TRAIN_BYTES ? ']' : i % 2 ? '0' : ',';
+    for (int i = 0; i < 3; i++) {
+        uint32_t crc;
+        int64_t bytes;
+        scratch_put(scratch, files[i], text, i == 2 ? QN_TRAIN_BYTES + 1 : 1);
+        assert_int_equal(qn_file_crc32(scratch->path, &crc, &bytes, NULL), QN_OK);
+        snprintf(sums + strlen(sums), sizeof sums - strlen(sums), "%08" PRIx32 " %" PRId64 " %s\n",
+                 crc, bytes, files[i]);
+    }
+    free(text);
+    scratch_put(scratch, QN_CHECKSUM_FILE, sums, strlen(sums));
+    assert_int_equal(qn_checkpoint_open(&checkpoint, scratch->folder, &scratch->log),
+                     QN_ERR_FORMAT);
+    scratch_said(scratch, "/train.json: ", "larger than 16777216 bytes");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_the_seed),
-        cmocka_unit_test(refuses_what_is_out_of_range),
+        WITH_SCRATCH(takes_the_seed),
+        WITH_SCRATCH(refuses_what_is_out_of_range),
+        WITH_SCRATCH(refuses_what_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
