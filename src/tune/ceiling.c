@@ -12,8 +12,8 @@
 
 enum { X, Y, BUFFERS };
 /* ROUNDS, CHAINS: of the kernel multiply_add in ceiling.cl. GROUPS_PER_UNIT: work-groups for each
- * compute unit. EACH: vectors that a work-group copies. RUNS: repetitions, of which the fastest
- * counts. LAUNCHES: empty launches in a row. */
+ * compute unit. EACH: vectors that a work-group copies. RUNS: repetitions, the fastest counts.
+ * LAUNCHES: empty launches in a row. */
 enum { ROUNDS = 20000, CHAINS = 12, GROUPS_PER_UNIT = 8, EACH = 4096, RUNS = 9, LAUNCHES = 200 };
 static const int64_t most_copied = INT64_C(256) << 20;
 

@@ -4,8 +4,9 @@
 #include "base/clock.h"
 #include "tune/trial.h"
 
-/* Seconds of timing for each candidate, and of each turn of the last two; what a candidate must
- * gain over the default; how much slower than the best it may look before it is given up. */
+/* least_seconds: of timing a candidate; turn_seconds: of a turn of decide(). A candidate wins only
+ * with seconds < gain * the default's, and is given up after a repetition of more than
+ * hopeless * the best's. */
 static const double least_seconds = 0.03, turn_seconds = 0.005, gain = 0.97, hopeless = 1.5;
 enum { TURNS = 3 };
 
@@ -14,7 +15,7 @@ struct contest {
     struct qn_rig rig;
     struct qn_rig_run first, best; /* the first is the default */
     bool any;
-    bool alone; /* there is one candidate, which need not prove itself */
+    bool alone; /* there is one candidate, which is timed without a self-test */
 };
 
 bool qn_contest_has_choice(const struct qn_tune_task *task, unsigned candidates)
@@ -34,9 +35,8 @@ static qn_status open_rig(const struct qn_contest_params *params, const struct q
     return qn_rig_open(rig, params->device, &what);
 }
 
-/* A run whose kernels the driver cannot launch took no time, and the variant is left out from now
- * on.
- */
+/* Of a variant whose kernels the driver cannot launch: sets run->seconds to 0 and notes the
+ * refusal, so that the variant is left out from now on. */
 static qn_status leave_out(const struct qn_contest_params *params, const struct qn_rig *rig,
                            struct qn_rig_run *run, qn_status status)
 {
@@ -61,9 +61,10 @@ qn_status qn_contest_measure(const struct qn_contest_params *params,
     return status;
 }
 
-/* --- several --- */
+/* --- several candidates --- */
 
-/* Of two that disagree the first may be the one that is wrong. */
+/* Where a candidate's results differ from the first one's, the first may be the wrong one: whether
+ * the first passes every case of the harness. */
 static bool first_stands(const struct contest *c)
 {
     return qn_trial_stands(c->params->device, c->params->tuning, c->rig.task, c->first.variant,
@@ -119,7 +120,7 @@ static qn_status try_variant(struct contest *c, int variant)
     return QN_OK;
 }
 
-/* Another program may have run beside one of the two: both again, in turns. */
+/* Times the first and the best again, in turns: another program may have run beside one of them. */
 static qn_status decide(struct contest *c)
 {
     struct qn_rig_run *both[] = {&c->first, &c->best};

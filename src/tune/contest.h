@@ -14,22 +14,22 @@ struct qn_contest_params {
     struct qn_tuning *tuning; /* outcomes of self-tests are added */
     int64_t budget;           /* bytes of device memory */
     struct qn_watch *watch;
-    bool (*over)(void *user); /* true: no further candidate; the first is timed all the same */
+    bool (*over)(void *user); /* true: time no further candidate; the first is always timed */
     void *user;
 };
 
-/* Bit i of `candidates`: variant i takes part, at each of its settings. */
+/* Whether `candidates` (bit i: variant i takes part, at each of its settings) are more than one. */
 bool qn_contest_has_choice(const struct qn_tune_task *task, unsigned candidates);
 
-/* Times the variant that the plan takes, alone and without a self-test. QN_ERR_BUDGET, of which the
- * log says nothing: the task needs more than the budget while it is timed. Where watch->stopped is
- * set afterwards, run->seconds may be 0: it was not timed. */
+/* Times the variant that the plan takes, alone and without a self-test. QN_ERR_BUDGET, which is not
+ * logged: timing the task needs more than the budget. Where watch->stopped is set afterwards,
+ * run->seconds may be 0: the variant was not timed. */
 qn_status qn_contest_measure(const struct qn_contest_params *params,
                              const struct qn_tune_task *task, struct qn_rig_run *run);
 
-/* Times all candidates that pass their self-test. The first of them is the default: another must be
- * faster by a few per cent, also when both run again in turns. run->seconds is 0 if none was
- * timed. */
+/* Times all candidates that pass their self-test. The first of them is the default: another wins
+ * only if it is faster by a few per cent, also when both run again in turns. run->seconds is 0 if
+ * none was timed. */
 qn_status qn_contest_run(const struct qn_contest_params *params, const struct qn_tune_task *task,
                          unsigned candidates, struct qn_rig_run *run);
 

@@ -30,8 +30,8 @@ static void place(struct qn_operand *operand, int64_t *most)
     *most = bytes > *most ? bytes : *most;
 }
 
-/* The call of a task with all its operands at the start of the buffer; gives the bytes of it that
- * are needed. */
+/* The call of a task with all operands at offset 0 of the one buffer; gives the bytes that the
+ * buffer needs: the largest operand, scratch or CLBlast's temporary buffer. */
 static int64_t call_of(const struct probe *p, const struct qn_tune_task *what, struct qn_call *call)
 {
     const struct qn_task *task = what->task;
@@ -79,7 +79,8 @@ static qn_status record(const struct probe *p, const struct qn_tune_task *what)
     return status;
 }
 
-/* What was refused before the plan was made was asked for by name. */
+/* A variant that the table already refused is in the plan only if params.variants names it: then
+ * QN_ERR_BUILD, unless another variant was refused now. */
 static qn_status refuse(struct probe *p, const struct qn_task *task)
 {
     const int before = p->tuning.n_tests;

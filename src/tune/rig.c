@@ -16,13 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers of the slab: one for each operand, then these. */
+/* Buffers of the slab: 0 .. QN_RIG_OPERANDS - 1 hold one operand each, these follow. */
 enum { CONTROL = QN_RIG_OPERANDS, SCRATCH, BLAS, BUFFERS };
-/* Elements of random numbers that are repeated to fill an operand; of results that are compared. */
+/* PATTERN: random numbers that are repeated to fill an operand. MOST_COMPARED: elements of an
+ * operand that are compared. MOST_RUNS: timed repetitions of a variant. */
 enum { PATTERN = 1 << 16, MOST_COMPARED = 1 << 20, MOST_RUNS = 64 };
-/* Two variants that add up in different orders: relative to the largest result. */
+/* Two variants may differ by this times the largest result, as they add up in different orders. */
 static const double tolerance_of[] = {[QN_F32] = 1e-4, [QN_F16] = 1e-2, [QN_BF16] = 5e-2};
-/* Launches are gathered until they take about so long, so that waiting weighs little. */
+/* Seconds: short launches are timed so many in a row that together they take this long, since each
+ * repetition ends with a wait for the device. */
 static const double least_batch = 2e-3;
 
 static qn_status out_of_memory(const struct qn_rig *rig)
@@ -56,7 +58,7 @@ static struct qn_operand *operand_of(struct qn_rig *rig, int index)
     return qn_call_operand(&rig->call, rig->operand[index]);
 }
 
-/* The most that any usable variant needs beside the operands. */
+/* Largest scratch (to rig->scratch_bytes) and CLBlast buffer (to *blas) of the usable variants. */
 static void find_needs(struct qn_rig *rig, unsigned usable, int64_t *blas)
 {
     const char *why;
@@ -97,7 +99,7 @@ static qn_status make_slab(struct qn_rig *rig, const struct qn_rig_task *what)
     return qn_slab_open(&rig->slab, rig->device, bytes, BUFFERS);
 }
 
-/* --- what they hold --- */
+/* --- contents of the operands --- */
 
 static void draw(struct qn_ref ref, qn_dtype dtype, int index, double *values)
 {
@@ -138,7 +140,7 @@ static qn_status fill_operand(struct qn_rig *rig, int index)
     return status;
 }
 
-/* The block of whose table the operand is a part, or all; NULL: it is none. */
+/* The block whose chunk table, or a part of it, is the operand; NULL: the operand is no table. */
 static const struct qn_block *block_of(const struct qn_rig *rig, int index)
 {
     const struct qn_persist *persist = rig->problem->persist;
@@ -232,7 +234,7 @@ static int64_t compared(struct qn_rig *rig)
     return count;
 }
 
-/* The first elements of what operand `index` holds. */
+/* Reads the first compared_of(index) elements of operand `index`. */
 static qn_status read_results(struct qn_rig *rig, int index, float *results)
 {
     const struct qn_operand *operand = operand_of(rig, index);
@@ -269,7 +271,7 @@ static void compare_operand(struct qn_rig *rig, int index, const float *got, con
                         tolerance);
 }
 
-/* The first variant's results are kept; those of others are compared with them. */
+/* Keeps the results of the variant that runs first; compares those of others with them. */
 static qn_status compare(struct qn_rig *rig, struct qn_verdict *verdict)
 {
     float *results = malloc((size_t)(compared(rig) + 1) * sizeof *results);
@@ -313,8 +315,8 @@ static void take_times(struct qn_rig_run *run, double *seconds, int count)
     run->median = qn_median(seconds, count);
 }
 
-/* The first run builds what the driver puts off until then: what it took longer than the next goes
- * for building. */
+/* A driver may put off building until the first repetition, of `first` seconds: what it took longer
+ * than the second counts as building. */
 static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recording, double first,
                                 struct qn_rig_run *run)
 {
@@ -322,7 +324,7 @@ static qn_status time_recording(struct qn_rig *rig, struct qn_recording *recordi
     QN_TRY(run_times(rig, recording, 1, &seconds[0]));
     const double each = fmax(seconds[0], 1e-7);
     const int times = each < least_batch ? (int)(least_batch / each) + 1 : 1;
-    int count = times == 1; /* one that takes long is a run like the others */
+    int count = times == 1; /* a long launch: seconds[0] counts as a timed repetition */
     rig->watch->compiled += fmax(first - each, 0);
     sum += count * each;
     while (count < MOST_RUNS && (sum < run->least || count < 3) && !qn_watch_stops(rig->watch)) {

@@ -17,13 +17,13 @@ struct qn_rig {
     qn_device *device;
     const struct qn_problem *problem;
     const struct qn_task *task;
-    struct qn_call call; /* with the place of every operand that the task names */
+    struct qn_call call; /* every operand that the task names has its buffer and offset */
     struct qn_ref operand[QN_RIG_OPERANDS];
-    int values[QN_RIG_OPERANDS]; /* of the problem, by operand */
+    int values[QN_RIG_OPERANDS]; /* by operand: number of its value in `problem` */
     int n_operands, n_reads;     /* the first n_reads are read, the others written */
     struct qn_slab *slab;
     int64_t scratch_bytes;
-    float *expected; /* what the first variant wrote; NULL: none ran yet */
+    float *expected; /* results of the variant that ran first; NULL: none ran yet */
     struct qn_watch *watch;
 };
 
@@ -36,32 +36,32 @@ struct qn_rig_task {
     struct qn_watch *watch;
 };
 
-/* Inputs are random numbers, tables what they are in training. QN_ERR_BUDGET, of which the log says
- * nothing: it would take more. QN_ERR_MEMORY: the device has no room. */
+/* Operands get random numbers, chunk tables their contents in training. QN_ERR_BUDGET, which is not
+ * logged: the buffers need more than what->budget. QN_ERR_MEMORY: the device has no room. */
 qn_status qn_rig_open(struct qn_rig *rig, qn_device *device, const struct qn_rig_task *what);
 void qn_rig_close(struct qn_rig *rig);
 
-/* Whether the variant can run here; if not, *why says why. */
+/* Whether the variant can run the task at this setting; if not, *why is the reason. */
 bool qn_rig_fits(struct qn_rig *rig, int variant, int setting, const char **why);
 
 /* One variant at one setting. */
 struct qn_rig_run {
     int variant, setting;
-    double least;        /* seconds of timing at least */
-    double given_up;     /* no more runs once one took longer than this, in seconds; 0: never */
-    bool again;          /* it ran in this rig before: it is only timed */
+    double least;        /* repetitions go on until they add up to so many seconds */
+    double given_up;     /* timing ends with a repetition of more seconds than this; 0: never */
+    bool again;          /* ran in this rig before: is only timed, not compared */
     struct qn_cost cost; /* filled in */
-    double seconds;      /* filled in: the fastest of the runs, those before included if `again` */
-    double median;       /* filled in: of the runs of this time */
+    double seconds;      /* filled in: fastest repetition; if `again`, of all calls so far */
+    double median;       /* filled in: of the repetitions of this call */
 };
 
-/* Runs it once, compares what it writes with what the first variant of this rig wrote, then times
- * it. The verdict says what is wrong with the results; the status is that of the device. The watch
- * is told what that took; once it stops, what runs is the last, and run->seconds may stay as it
- * was. */
+/* Runs the variant once, compares its results with those of the rig's first variant, then times it.
+ * The verdict says what is wrong with the results; the status is that of the device. Adds the
+ * seconds spent to the watch; once the watch stops, no further repetition begins, and run->seconds
+ * may stay as it was. */
 qn_status qn_rig_time(struct qn_rig *rig, struct qn_rig_run *run, struct qn_verdict *verdict);
 
-/* Forgets the first variant's results: those of the next are what others are compared with. */
+/* Forgets the first variant's results: later variants are compared with the next one that runs. */
 void qn_rig_forget(struct qn_rig *rig);
 
 #endif

@@ -20,7 +20,7 @@ static void file_name(char name[NAME_BYTES], const qn_device *device)
     snprintf(name, NAME_BYTES, "tuning-%016" PRIx64 ".json", qn_device_identity(device));
 }
 
-/* Whether what stands in the table was found on this device with these kernels. */
+/* Whether the table's entries were found on this device with these kernels. */
 static bool is_ours(const struct qn_tuning *tuning, const qn_device *device, const char *kernels)
 {
     const qn_device_info *info = qn_device_describe(device);
@@ -47,8 +47,8 @@ qn_status qn_tuning_open(struct qn_tuning *tuning, qn_device *device, const char
     return qn_fail(qn_device_log(device), QN_ERR_MEMORY, "tuning: out of host memory");
 }
 
-/* Whether the text is a tuning table of this device with these kernels. A file that is not counts
- * as missing: tuning writes a new one. */
+/* Whether the text is a tuning table of this device with these kernels. Any other file counts as
+ * missing: tuning replaces it. */
 static bool is_usable(qn_device *device, const char *text)
 {
     static const struct qn_log silent;

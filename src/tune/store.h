@@ -8,8 +8,8 @@
 #include "plan/cost/tuning.h"
 #include <quern/tune.h>
 
-/* Starts a table with the entries of `known` (a table as text; NULL or "": none) if its device,
- * driver and kernels are those of `device`; otherwise with none. */
+/* Starts a table with the entries of `known` (a table as text; NULL or "": none) if the device,
+ * driver and kernels it names are those of `device`; else without entries. */
 qn_status qn_tuning_open(struct qn_tuning *tuning, qn_device *device, const char *known);
 
 #endif

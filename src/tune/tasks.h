@@ -11,8 +11,8 @@ struct qn_tune_task {
     const struct qn_problem *problem;
     const struct qn_task *task;
     const char *key;
-    double seconds; /* predicted, of all its runs in one update */
-    bool timed;     /* in this call */
+    double seconds; /* predicted, of all the task's steps in one update */
+    bool timed;     /* an entry was noted for it in this call of qn_tune */
 };
 
 struct qn_tune_tasks {
@@ -20,8 +20,7 @@ struct qn_tune_tasks {
     int count;
 };
 
-/* Lists every task with kernels, those with the same key at the same batch once. False when out of
- * memory. */
+/* Lists the tasks with kernels, one for each pair of key and batch. False when out of memory. */
 bool qn_tune_tasks_of(const struct qn_plan *plan, struct qn_arena *arena,
                       struct qn_tune_tasks *tasks);
 

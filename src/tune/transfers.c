@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the two copies that are timed: a large one (`least` to `most`), whose time is that of
- * its bytes, and a small one, whose time is that of starting it. */
+/* Bytes of the timed copies: a large one (`least` to `most`) for the bytes per second, and one of
+ * `small` bytes for the seconds that starting a copy takes. */
 static const int64_t most = INT64_C(64) << 20, least = INT64_C(1) << 20, small = 4096;
 enum { RUNS = 7 };
 

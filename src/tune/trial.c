@@ -67,7 +67,7 @@ void qn_trial_refuse(qn_device *device, struct qn_tuning *tuning, const struct q
     say(device, &test, "cannot be launched on this device and is not used", test.reason);
 }
 
-/* Tests it now, and notes what is for good. */
+/* Runs the self-test and notes a lasting failure: wrong numbers, or kernels that cannot run. */
 static bool passes(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                    int variant, int setting, bool all)
 {
@@ -86,7 +86,7 @@ static bool passes(qn_device *device, struct qn_tuning *tuning, const struct qn_
     return false;
 }
 
-/* The default setting, which alone is tested against the reference. */
+/* Whether the default setting (0), the only one tested against the reference, passes. */
 static bool default_passed(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                            int variant)
 {

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* Building kernels to choose among may take so many times what timing them may. */
+/* Limit of the seconds for building kernels, over the limit of the seconds for timing them. */
 static const double compiling = 2;
 
 struct tuner {
@@ -23,9 +23,9 @@ struct tuner {
     struct qn_tune_params params;
     struct qn_tuning tuning;
     struct qn_tune_tasks tasks;
-    struct qn_watch watch, searching; /* in all; when the search among variants began */
+    struct qn_watch watch, searching; /* now; as it was when the search among variants began */
     int64_t budget;
-    bool wishes; /* the plan takes variants that somebody wished for */
+    bool wishes; /* params.variants of the plan names variants */
     int done, total, timed;
 };
 
@@ -54,7 +54,7 @@ static bool note(struct tuner *t, struct qn_tune_task *task, const struct qn_rig
     return qn_tuning_add_choice(&t->tuning, &choice);
 }
 
-/* What was timed for the task at this very batch; NULL: nothing. */
+/* The entry of the task at exactly its batch that holds a time; NULL: none. */
 static const struct qn_tuned *known(const struct tuner *t, const struct qn_tune_task *task)
 {
     const struct qn_tuned *entry = qn_tuning_find(&t->tuning, task->key, task->problem->batch);
@@ -79,9 +79,10 @@ static void tell(const struct tuner *t, const char *task)
         t->params.fn(t->params.user, &progress);
 }
 
-/* --- what the plan takes --- */
+/* --- variants that the plan takes --- */
 
-/* What somebody wished for is not what the table is to recommend. */
+/* Variants named in params.variants are not timed: the table would recommend them to later plans.
+ */
 static bool wants_measure(const struct tuner *t, const struct qn_tune_task *task)
 {
     return !t->wishes && !known(t, task);
@@ -103,7 +104,7 @@ static qn_status measure(struct tuner *t, const struct qn_contest_params *contes
     return run.seconds <= 0 || note(t, task, &run, alone) ? QN_OK : out_of_memory(t);
 }
 
-/* --- what it might take instead --- */
+/* --- variants that the plan might take instead --- */
 
 static bool wants_search(const struct tuner *t, const struct qn_tune_task *task)
 {
@@ -128,7 +129,7 @@ static qn_status search(struct tuner *t, const struct qn_contest_params *contest
     const qn_status status = qn_contest_run(contest, task, candidates_of(t, task), &run);
     if (status != QN_OK)
         return status == QN_ERR_BUDGET ? QN_OK : status;
-    /* Who was called away in the middle has not seen all. */
+    /* A contest that was stopped or ran out of time did not time every candidate. */
     const bool whole = !t->watch.stopped && !has_searched_enough(t);
     return run.seconds <= 0 || note(t, task, &run, !whole) ? QN_OK : out_of_memory(t);
 }
@@ -165,7 +166,8 @@ static qn_status tune_all(struct tuner *t)
     return QN_OK;
 }
 
-/* Where a plan may park: once for a device. */
+/* Only plans that may park values need the times of transfers; they are measured once for a device.
+ */
 static qn_status tune_transfers(struct tuner *t, const struct qn_plan *plan)
 {
     if (!plan->params.park || t->tuning.transfers.to_host > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The time that tuning takes, that of building kernels apart, and whether somebody wants it to end.
+ * Seconds spent on tuning, of building kernels and of the rest, and whether the caller ends it.
  */
 #ifndef QN_TUNE_WATCH_H
 #define QN_TUNE_WATCH_H
@@ -8,14 +8,14 @@
 #include <stdbool.h>
 
 struct qn_watch {
-    bool (*stop)(void *user); /* true: tuning is to end; NULL: nobody asks for it */
+    bool (*stop)(void *user); /* the caller's: true: tuning is to end; NULL: it never is */
     void *user;
-    bool stopped;    /* `stop` said so */
+    bool stopped;    /* `stop` has returned true */
     double compiled; /* seconds of building kernels and of self-tests, most of which is building */
     double timed;    /* seconds of everything else */
 };
 
-/* Whether to end; asks between any two builds and any two runs. */
+/* Whether tuning is to end: asks watch->stop. Called between any two builds and repetitions. */
 bool qn_watch_stops(struct qn_watch *watch);
 
 #endif
