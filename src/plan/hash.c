@@ -15,7 +15,7 @@ static void add_text(uint64_t *hash, const char *text)
     *hash = qn_hash(*hash, text, strlen(text) + 1);
 }
 
-/* One number of any integer type, always as wide. */
+/* Adds an integer of any type as 64 bits. */
 static void add_number(uint64_t *hash, int64_t number)
 {
     *hash = qn_hash(*hash, &number, sizeof number);
@@ -116,7 +116,7 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
 
 /* --- several runs --- */
 
-/* What qn_plan_create makes. */
+/* Whether the runs are those of qn_plan_create: a training and perhaps its evaluation, no cells. */
 static bool is_plain(const struct qn_run_set *runs)
 {
     const struct qn_run_of *first = &runs->run[0], *second = &runs->run[1];
@@ -134,7 +134,7 @@ static void add_cell(uint64_t *hash, const struct qn_cell_of *cell)
     *hash = qn_hash(*hash, &cell->first, sizeof cell->first);
 }
 
-/* The graphs, and of programs of several runs what these do. */
+/* Adds the graphs and, unless the runs are plain, runs and cells. */
 static void add_runs(uint64_t *hash, const struct qn_plan *plan)
 {
     const struct qn_run_set *runs = &plan->runs;
@@ -172,7 +172,7 @@ static void add_facts(uint64_t *hash, const struct qn_facts *facts)
 #undef FLAG
 }
 
-/* The budget is not among them, since a frontier is for all budgets, nor is the tuning. */
+/* Without the budget, since a frontier is for all budgets, and without the tuning. */
 static void add_params(uint64_t *hash, const struct qn_plan_params *params)
 {
     const char *texts[] = {params->chosen, params->variants, params->optimizer.name};

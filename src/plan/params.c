@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was asked of a plan, filled in and checked.
+ * The facts and params of a plan: defaults and checks.
  */
 #include "base/log.h"
 #include "op/optimizer.h"
@@ -131,7 +131,7 @@ static qn_status check_micro_batch(const struct qn_log *log, const qn_graph *gra
     return QN_OK;
 }
 
-/* The operator of that name; NULL: there is none. */
+/* The node of an operator that is called `name`; NULL: there is none. */
 static struct qn_node *node_of(const qn_graph *graph, const char *name, size_t length)
 {
     for (int n = 0; n < graph->n_nodes; n++)
@@ -188,7 +188,7 @@ static bool has_variant(const struct qn_op *op, const char *wish, size_t length)
     return false;
 }
 
-/* One "op=variant". */
+/* Whether a wish "op=variant" or "op=variant:setting" names an operator with that variant. */
 static bool names_variant(const char *wish, size_t length)
 {
     size_t op = strcspn(wish, "=");

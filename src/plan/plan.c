@@ -98,7 +98,7 @@ static void sum_tags(struct qn_plan *plan)
     plan->info.bytes_by_tag[QN_TAG_SCRATCH] += plan->program.blas_temp;
 }
 
-/* --- seconds of one update of the largest batch, in some of its tasks --- */
+/* --- seconds of one update of the largest batch, by kind of task --- */
 
 typedef bool task_kind(const struct qn_task *task);
 
@@ -146,7 +146,7 @@ static double measured_share(const struct qn_program *program)
     return all > 0 ? update_seconds(program, is_measured) / all : 0;
 }
 
-/* Of point `chosen` of the frontier. */
+/* Fills in plan->info for point `chosen` of the frontier. */
 static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
@@ -176,9 +176,9 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
     sum_tags(plan);
 }
 
-/* The ways to train, in the order in which they are searched: with updates after the cycle, or
- * early; with all values on the device, or some parked. A plan without parked values is also one of
- * the way that parks, but the search would not find every such plan again among so many more. */
+/* The ways to train, in the order in which they are searched: updates after the cycle or early; all
+ * values on the device or some parked. The ways with `park` include plans that park nothing, but
+ * among so many more plans the search would not find all of them. */
 static const struct strategy {
     bool early, park;
 } strategies[] = {{false, false}, {true, false}, {false, true}, {true, true}};
@@ -198,8 +198,8 @@ static bool trains_last(const struct qn_run_set *runs)
     return trains;
 }
 
-/* Early updates need the whole gradient of a parameter after one repetition of one run, no run
- * after it that reads parameters, and a loss scale that no other gradient decides. */
+/* Early updates need: the gradient of a parameter is complete after one repetition of one run; no
+ * later run reads parameters; the loss scale does not depend on all gradients. */
 static bool may_update_early(const struct qn_plan *plan)
 {
     const struct qn_plan_params *params = &plan->params;
@@ -208,7 +208,7 @@ static bool may_update_early(const struct qn_plan *plan)
            (!params->micro_batch || params->micro_batch >= qn_largest_batch(params));
 }
 
-/* Gives their number. */
+/* Fills in the ways that this plan may take; *count is their number. */
 static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning, struct way *ways,
                            int *count)
 {
@@ -235,7 +235,7 @@ static qn_status open_ways(struct qn_plan *plan, const struct qn_tuning *tuning,
     return QN_OK;
 }
 
-/* The way that a point is of; NULL: none of these. */
+/* The way by which a point trains; NULL: it is not among `ways`. */
 static const struct way *way_of(const struct way *ways, int count, const struct qn_point *point)
 {
     for (int i = 0; i < count; i++)
@@ -262,7 +262,7 @@ static qn_status search(struct qn_plan *plan, struct way *ways, int count)
     return QN_OK;
 }
 
-/* Of point `chosen` of the frontier. */
+/* Builds point `chosen` of the frontier: persist, program, placement and info of the plan. */
 static qn_status build(struct qn_plan *plan, const struct way *way, int chosen,
                        const struct qn_log *log)
 {
@@ -277,8 +277,8 @@ static qn_status build(struct qn_plan *plan, const struct way *way, int chosen,
     return QN_OK;
 }
 
-/* What was stored is taken if it is what it says. Where nothing fits, the smallest point shows
- * that; it is the one to be told of. */
+/* Builds a point of the stored frontier: the fastest within the budget, else the smallest. False: a
+ * search is needed, as nothing is stored or the point is not what its bytes and steps say. */
 static bool build_stored(struct qn_plan *plan, const struct way *ways, int count)
 {
     static const struct qn_log silent;
@@ -321,7 +321,7 @@ static qn_status make(struct qn_plan *plan, int64_t *smallest)
     return status;
 }
 
-/* Of a plan that has its log, facts and params. */
+/* Fills in a plan that has its log, facts and params. */
 static qn_status make_from(struct qn_plan *plan, const qn_run_list *list, int64_t *smallest)
 {
     if (!copy_texts(plan))

@@ -3,7 +3,6 @@
  * What the planner works on: a graph lowered at one batch size to values and tasks. A task is one
  * launch group of one node; a step list is an order of tasks in which forward tasks may appear
  * again (recomputation), and in which values may go to host memory and come back (parking).
- * Everything here is plain data made from plain data.
  */
 #ifndef QN_PLAN_PROBLEM_H
 #define QN_PLAN_PROBLEM_H
@@ -23,48 +22,48 @@ struct qn_value {
     int64_t bytes;
     enum qn_tag tag;
     enum qn_life life;
-    int block;            /* the value that it is a part of; -1: it stands alone */
-    int64_t block_offset; /* bytes */
+    int block;            /* number of the value that it is a part of; -1: of none */
+    int64_t block_offset; /* bytes from the beginning of that value */
     int64_t host_bytes;   /* of a copy in host memory, which has no bytes on the device; else 0 */
 };
 
 enum { QN_MAX_BLOCKS = 16, QN_CHUNK = 4096 };
 
-/* Trainable parameters of one type that one optimizer launch updates; its parts lie in `parameters`
- * as in `working` and `gradients`, at the same elements; the optimizer's states follow from them by
- * op->state. Of early updates only the storage is shared: each parameter is updated alone, and its
- * gradient stands alone. */
+/* Trainable parameters of one type that one optimizer launch updates. A parameter has the same
+ * first element in `parameters`, `working` and `gradients`; the shapes of `state` follow from
+ * theirs by op->state. With early updates each parameter is updated alone, with a gradient outside
+ * of the block. */
 struct qn_block {
     int parameters; /* value of what the optimizer updates: f32 masters of 16-bit parameters, or the
                        parameters themselves */
     int working;    /* value of what operators read: the masters in 16 bits, else `parameters` */
     int gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
-    int chunks, first_chunk; /* of QN_CHUNK elements at most; first in the list of all blocks */
+    int chunks, first_chunk; /* their number; the first one's in the list of all blocks' chunks */
 };
 
 /* A parameter, whichever graphs use it. */
 struct qn_parameter {
     const struct qn_node *node; /* of the first graph that has it */
-    bool trainable;             /* not frozen, and some loss reaches it */
+    bool trainable;             /* not frozen, and the backward pass of some loss reaches it */
     int value, working;         /* of the block's `parameters`; of its `working` */
     int gradient;               /* -1: not trainable */
     int block;                  /* of persist->blocks; -1: not trainable */
-    int first_chunk, chunks;    /* of a trainable one, in the list of all blocks' chunks */
+    int first_chunk, chunks;    /* if trainable: its range in the list of all blocks' chunks */
 };
 
-/* A moving value of an operator: running averages. The same node in several graphs has one. */
+/* A state of an operator (running averages), shared by the graphs that have its node. */
 struct qn_moving {
     const struct qn_node *node; /* of the first graph that has it */
     int index;                  /* of node->op->state */
-    int value, gather;          /* gather -1: nothing is gathered for it */
+    int value, gather;          /* value in which it is gathered in the cycle; -1: none */
 };
 
 /* Which persistent values the nodes of a graph are. */
 struct qn_bound {
     const struct qn_graph *graph;
     int *parameter;                                      /* by node: of persist->parameters; -1 */
-    int *leaf;                                           /* by node: a parameter's or constant's */
-    int *gradient;                                       /* by node: a trainable parameter's */
+    int *leaf;                                           /* by node: parameter, constant or cell */
+    int *gradient;                                       /* by node: trainable parameter's; -1 */
     int (*state)[QN_MAX_STATE], (*gather)[QN_MAX_STATE]; /* by node; -1 */
 };
 
@@ -73,8 +72,8 @@ struct qn_run_of {
     const char *name;
     int graph; /* of persist->graphs */
     qn_run_what what;
-    bool whole; /* once a cycle */
-    int pass;   /* runs of one pass are alternatives; -1: no part of the cycle */
+    bool whole; /* one repetition over the whole cycle, not one for each micro-step */
+    int pass;   /* runs with the same number are alternatives; -1: no part of the cycle */
 };
 
 /* A cell of the program, and its persistent values. */
@@ -82,9 +81,9 @@ struct qn_cell_of {
     const char *name;
     qn_cell_kind kind;
     struct qn_operand operand; /* of a cell of samples the batch is still symbolic */
-    double first;
-    int value, gradient; /* gradient -1: none is wanted */
-    int slot;            /* of the control block's positions */
+    double first;              /* what its elements are at the beginning of a training */
+    int value, gradient;       /* gradient -1: none is wanted */
+    int slot;                  /* index of its position in the control block */
 };
 
 /* The runs and cells that a plan was asked for. */
@@ -93,9 +92,8 @@ struct qn_run_set {
     int n_runs;
     struct qn_cell_of cell[QN_MAX_CELLS];
     int n_cells;
-    bool zeroed; /* several runs have a backward pass, or micro-steps may leave it out: accumulators
-                    of the cycle begin with zeros, to which all add; else the first micro-step
-                    writes them */
+    bool zeroed; /* several runs go backward, or a micro-step may run none of them: accumulators of
+                    the cycle are set to 0 at its start; else the first micro-step writes them */
 };
 
 /* What stays on the device from update to update, the same for every batch size. */
@@ -121,7 +119,7 @@ struct qn_persist {
 /* A store copies a value to host memory, a fetch brings it back. */
 enum qn_task_kind { QN_TASK_GROUP, QN_TASK_UPLOAD, QN_TASK_DOWNLOAD, QN_TASK_STORE, QN_TASK_FETCH };
 
-/* `operand` has the shape under which the node sees the value: a view's own. */
+/* `operand` has the shape under which the node sees the value: of a view, the view's shape. */
 struct qn_use {
     int value;
     struct qn_ref ref;
@@ -132,19 +130,19 @@ struct qn_output_use {
     int value;
     struct qn_ref ref;
     struct qn_operand operand;
-    int in_place;     /* value whose bytes it may take over; -1 */
-    bool accumulates; /* adds to what is there (beta 1), in every micro-step */
+    int in_place;     /* value that the task reads and whose bytes the write may take over; -1 */
+    bool accumulates; /* adds to the present content (beta 1), in every micro-step */
 };
 
 struct qn_task {
     enum qn_task_kind kind;
     const char *name;
-    int node;   /* -1: of the planner's own (optimizer) */
-    int output; /* of a download: which of the graph's */
+    int node;   /* -1: a task that belongs to no node, such as the optimizer */
+    int output; /* of a download: number of the graph's output */
     const struct qn_op *op;
     const void *attr;
     const struct qn_group *group;
-    int variant, setting; /* of the group; of the variant */
+    int variant, setting; /* number in group->variant; number of that variant's setting */
     bool backward, repeatable;
     struct qn_use reads[QN_MAX_READS];
     struct qn_output_use writes[QN_MAX_WRITES];
@@ -152,19 +150,20 @@ struct qn_task {
     int64_t scratch; /* bytes */
     int64_t blas_temp;
     double flops, bytes, seconds;
-    bool measured; /* the seconds, at this very batch; else they are a guess with a margin */
+    bool measured; /* `seconds` was measured at exactly this batch; else it is estimated */
 };
 
 struct qn_problem {
     const struct qn_persist *persist;
-    const struct qn_bound *bound; /* its graph */
+    const struct qn_bound *bound; /* of the problem's graph */
     int run;                      /* of persist->runs; -1: the update, or the start of a cycle */
     const struct qn_facts *facts;
     int64_t batch;
-    struct qn_value *values; /* the persistent ones first, under their own numbers */
+    struct qn_value *values; /* first those of `persist`, with the numbers that they have there */
     int n_values;
-    struct qn_task *tasks; /* forward tasks, then backward tasks, each in an order that works; then,
-                              of each value that may be parked, its store and its fetch */
+    struct qn_task
+        *tasks; /* forward tasks, then backward tasks, each after the tasks that write
+                   what it reads; then store and fetch of each value that may be parked */
     int n_tasks, n_forward;
     int n_parking; /* stores and fetches: all that a step list may leave out */
     int *producer; /* by value: the forward task that writes it; -1 */
@@ -180,36 +179,35 @@ struct qn_lowering {
     const struct qn_facts *facts;
     const struct qn_plan_params *params;
     const struct qn_log *log;
-    const struct qn_tuning *tuning; /* what params->tuning says; NULL: nothing */
-    double calibration; /* what estimated seconds are multiplied with to go with measured ones; 0:
-                           nothing was measured */
-    int64_t kept;       /* micro-batch that is left only for a gain; 0: none */
-    double must_gain;   /* so many times as fast another has to be, 1 or more */
+    const struct qn_tuning *tuning; /* params->tuning, read; NULL: there is none */
+    double calibration; /* factor of estimated seconds (qn_seconds_calibrate); 0: nothing timed */
+    int64_t kept;       /* the micro-batch tuned first (struct qn_kept); 0: none */
+    double must_gain;   /* to replace `kept` a micro-batch is this many times as fast; >= 1 */
     const struct qn_lists *lists; /* candidates of local search (improve.h), by run; NULL: none */
     bool early;                   /* lay out what is persistent for early updates */
     bool park;                    /* add stores and fetches */
-    bool *too_large; /* set when a tensor of this batch size is above the largest allocation or
-                        cannot be counted: a smaller batch may fit; NULL: nobody asks */
+    bool *too_large; /* set when a tensor is above the largest allocation or its bytes overflow, so
+                        that a smaller batch may fit; NULL: not wanted */
     unsigned without_seeds; /* bit per enum qn_seed: left out of mode "auto", for tests */
 };
 
-/* The largest effective batch: that of cycle 0. */
+/* The largest effective batch, which is that of cycle 0. */
 int64_t qn_largest_batch(const struct qn_plan_params *params);
-/* The smallest batch that is a whole one for batch norm; what does not depend on the batch is
- * worked out at this one. */
+/* One sample group of the graph, at most the largest batch: the batch at which shapes that do not
+ * depend on the batch are computed. */
 int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph);
 
-/* Samples that the micro-batch must be a multiple of, for every graph; -1 when that does not fit.
- */
+/* The micro-batch must be a multiple of this: the least common multiple of all graphs' sample
+ * groups; -1 on overflow. */
 int64_t qn_persist_batch_group(const struct qn_persist *persist);
 
-/* Lays out what is persistent of graphs that share parameters and state by name. QN_ERR_MEMORY
- * names a tensor above the largest allocation; QN_ERR_SHAPE one that two graphs describe
- * differently. */
+/* Lays out the persistent values of graphs that share parameters and state by name. QN_ERR_MEMORY:
+ * a tensor is above the largest allocation; QN_ERR_SHAPE: two graphs describe a tensor differently.
+ * The log names the tensor. */
 qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *const *graphs,
                           int n_graphs, const struct qn_run_set *runs, struct qn_persist *persist);
 
-/* Whether the run goes backward; whether some run of the program does. */
+/* Whether the run goes backward; qn_runs_train: whether some run of the program does. */
 static inline bool qn_run_trains(const struct qn_run_of *run)
 {
     return run->what == QN_RUN_TRAIN || run->what == QN_RUN_BACKWARD;
@@ -230,7 +228,7 @@ static inline const struct qn_graph *qn_run_graph(const struct qn_persist *persi
 
 /* The cell of that name, or NULL. */
 const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char *name);
-/* Sets used[node] for what a repetition of the run computes. */
+/* Sets used[node] for the nodes that a repetition of the run computes. */
 void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,
                  const struct qn_graph *graph, bool *used);
 
@@ -242,13 +240,13 @@ struct qn_state_part {
 struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
                                       const struct qn_parameter *parameter, int state);
 
-/* The rows of a block's table (ops/update.h says what they mean): block->chunks of them. Of early
- * updates they count elements from the beginning of their parameter. */
+/* The block->chunks rows of a block's chunk table (see ops/update.h). With early updates, elements
+ * are counted from the beginning of their parameter, not of the block. */
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
                     int32_t (*table)[4]);
 
-/* Lowers one repetition of a run over so many samples, the start of a cycle (of zeroed programs),
- * or the update. */
+/* Lowers one repetition of a run over `batch` samples; the start of a cycle, if runs.zeroed; the
+ * update. */
 qn_status qn_lower_run(const struct qn_lowering *how, const struct qn_persist *persist, int run,
                        int64_t batch, struct qn_problem *problem);
 qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist *persist,
@@ -256,13 +254,13 @@ qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist 
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,
                           struct qn_problem *problem);
 
-/* The call of a group's task, without addresses. Every operand that its node has is there with its
- * shape, but for gradients that nobody wants and the alternative that was not chosen. `first`: the
- * accumulators of the cycle are written, not added to. */
+/* The call of a group's task, without addresses: every operand of its node has its shape, except
+ * gradients that are not wanted and alternatives that were not chosen. `first`: the accumulators of
+ * the cycle are written, not added to. */
 void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
                   struct qn_call *call);
 
-/* What the task does, for people: the name of its group, or "upload". */
+/* What the task does, as shown to people: the name of its group, or "upload" and the like. */
 static inline const char *qn_task_does(const struct qn_task *task)
 {
     static const char *const transfers[] = {[QN_TASK_UPLOAD] = "upload",
@@ -272,13 +270,13 @@ static inline const char *qn_task_does(const struct qn_task *task)
     return task->group ? task->group->name : transfers[task->kind];
 }
 
-/* How many tasks every step list runs: the first. */
+/* How many tasks every step list must run: tasks[0] up to this number. */
 static inline int qn_tasks_required(const struct qn_problem *problem)
 {
     return problem->n_tasks - problem->n_parking;
 }
 
-/* Whether it may be run again. */
+/* Whether a step list may run the task again. */
 static inline bool qn_task_repeats(const struct qn_task *task)
 {
     return task->repeatable && task->kind == QN_TASK_GROUP;
@@ -289,7 +287,7 @@ static inline bool qn_task_parks(const struct qn_task *task)
     return task->kind == QN_TASK_STORE || task->kind == QN_TASK_FETCH;
 }
 
-/* Value `value`, or the block it lies in. */
+/* The number of the value's block; `value` itself if it is in none. */
 static inline int qn_value_root(const struct qn_problem *problem, int value)
 {
     return problem->values[value].block >= 0 ? problem->values[value].block : value;

@@ -14,7 +14,7 @@ struct making {
     struct qn_plan *plan;
     const struct qn_run_list *list;
     struct qn_run_set *runs;
-    const qn_graph *source[QN_MAX_RUNS]; /* of each graph of the plan */
+    const qn_graph *source[QN_MAX_RUNS]; /* by graph of the plan: the caller's graph it copies */
 };
 
 /* Refuses with one line: "plan: run 'NAME': reason". */
@@ -38,8 +38,7 @@ static qn_status out_of_memory(const struct making *m)
 
 /* --- graphs --- */
 
-/* Losses of one name are one loss, in whichever graphs: they have one place in the control block.
- */
+/* Losses of the same name, in whichever graphs, are one loss with one loss index. */
 static qn_status share_losses(struct making *m, qn_graph *graph)
 {
     struct qn_plan *plan = m->plan;
@@ -82,7 +81,7 @@ static qn_status copy_graph(struct making *m, const qn_graph *graph)
     return qn_graph_fuse(copy) ? share_losses(m, copy) : out_of_memory(m);
 }
 
-/* The number of the graph among those of the plan. */
+/* The number in plan->graphs of the copy of `graph`, which is made when first asked for. */
 static qn_status own_graph(struct making *m, const qn_graph *graph, int *number)
 {
     for (*number = 0; *number < m->plan->n_graphs; ++*number)
@@ -105,7 +104,7 @@ static qn_status name_run(struct making *m, int number, const char **name)
     return *name ? QN_OK : out_of_memory(m);
 }
 
-/* Runs are in passes, one after another; alternatives share one. */
+/* Runs of a cycle get pass numbers upwards; alternatives share one. */
 static qn_status add_run(struct making *m, int number)
 {
     const qn_run *from = &m->list->runs[number];
@@ -183,7 +182,7 @@ static bool same_rows(const struct qn_operand *a, const struct qn_operand *b)
     return a->dtype == b->dtype && qn_shape_equal(&x, &y);
 }
 
-/* Whether rows of this shape have one size, whatever the batch. */
+/* Whether the size of a row of this shape does not depend on the batch. */
 static bool rows_are_fixed(const struct qn_shape *shape)
 {
     for (int d = 1; d < shape->rank; d++)
@@ -192,8 +191,8 @@ static bool rows_are_fixed(const struct qn_shape *shape)
     return true;
 }
 
-/* Who uses a cell, by number of the run: writers of rows, readers, those of them that give its
- * gradient, and runs that go backward from it. */
+/* How many runs use a cell: write its rows, read them, give its gradient (sources, which also read
+ * it), and go backward from it. */
 struct users {
     int writers, readers, sources, backward;
     int last_writer, first_reader, last_reader, first_backward; /* passes */
@@ -221,7 +220,7 @@ static void note_backward(struct users *users, const struct qn_run_of *run)
     users->backward++;
 }
 
-/* The cell takes the shape of its rows from what is written to it. */
+/* A cell gets the shape of its rows from the first output written to it. */
 static qn_status use_output(struct making *m, struct qn_cell_of *cell, const struct qn_run_of *run,
                             const struct qn_operand *output, struct users *users)
 {
@@ -271,7 +270,7 @@ static qn_status use_input(struct making *m, const struct qn_cell_of *cell,
     return QN_OK;
 }
 
-/* Every sample needs its row, whichever alternative its micro-step takes. */
+/* Every alternative must write the cell, so that each sample gets its row. */
 static qn_status check_alternatives(const struct making *m, const struct qn_cell_of *cell)
 {
     const struct qn_run_set *runs = m->runs;
@@ -374,7 +373,7 @@ static bool gathered_elsewhere(struct making *m, const struct qn_run_of *run, co
     return false;
 }
 
-/* A backward run computes again what a forward run has counted already. */
+/* A run that goes backward may not gather running averages that the forward run has gathered. */
 static qn_status check_averages(struct making *m, const struct qn_run_of *run)
 {
     const struct qn_graph *graph = m->plan->graphs[run->graph];
@@ -409,8 +408,8 @@ static qn_status check_run(struct making *m, const struct qn_run_of *run)
     return QN_OK;
 }
 
-/* Where one run alone goes backward, in every micro-step, its first repetition writes every
- * accumulator. */
+/* Whether accumulators of the cycle must begin with zeros: not where a single run goes backward, in
+ * every micro-step, since its first repetition writes every accumulator. */
 static bool adds_to_zeros(const struct qn_run_set *runs)
 {
     int backward = 0;

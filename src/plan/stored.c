@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A file is the count of points and the points, each with the step lists that its program needs, in
- * the byte order of the machine. One description of it serves reading and writing.
+ * the byte order of the machine. The functions pass_*() both read and write their item.
  */
 #include "plan/stored.h"
 
@@ -15,11 +15,11 @@
 
 enum { KEY_BYTES = 64 };
 
-/* Bytes that are read or written from the front. Whoever reads beyond the end gets zeros. */
+/* Bytes that are read or written from the front. Reading beyond the end gives zeros. */
 struct tape {
     unsigned char *bytes;
     size_t at, size;
-    struct qn_arena *arena; /* of what is read; NULL: the tape is written */
+    struct qn_arena *arena; /* for the items read; NULL: the tape is written */
     bool failed;
 };
 
@@ -51,8 +51,8 @@ static void pass(struct tape *tape, void *what, size_t size)
 
 #define PASS(tape, field) pass(tape, &(field), sizeof(field))
 
-/* Room for `count` items of what is read, each of some bytes on the tape; what is written has it.
- */
+/* The array of `count` items that follows on the tape: when reading a new one from the arena, when
+ * writing `there`. */
 static void *room(struct tape *tape, void *there, int count, size_t size)
 {
     if (!tape->arena)
@@ -95,7 +95,7 @@ static void pass_candidates(struct tape *tape, struct qn_candidates *all)
     }
 }
 
-/* `choices` are those of the point, as few as it needs. */
+/* `choices` stands for point->choices, with the candidates that the point's program runs alone. */
 static void pass_point(struct tape *tape, struct qn_point *point, struct qn_choices *choices)
 {
     int early = point->early, park = point->park;
@@ -125,7 +125,7 @@ static bool read_point(struct tape *tape, const struct qn_plan_params *params,
     if (!choices)
         return false;
     pass_point(tape, point, choices);
-    choices->limits = &point->bytes; /* of one choice the name does not matter */
+    choices->limits = &point->bytes; /* there is one choice: any limit names it */
     choices->n_limits = 1;
     point->choices = choices;
     return !tape->failed && point->micro_batch > 0 &&
@@ -145,7 +145,7 @@ static bool read_frontier(struct tape *tape, const struct qn_plan_params *params
 
 /* --- writing --- */
 
-/* The point with the candidates that its program runs, and no others. */
+/* Writes the point with only the candidates that its program runs. */
 static void write_point(struct tape *tape, struct qn_point point)
 {
     const struct qn_choices *all = point.choices;
@@ -167,7 +167,7 @@ static void write_frontier(struct tape *tape, const struct qn_frontier *frontier
         write_point(tape, frontier->points[i]);
 }
 
-/* --- where --- */
+/* --- files --- */
 
 static void make_key(const struct qn_plan *plan, char key[KEY_BYTES])
 {

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beta of a write: within a micro-step the lowering knows; accumulators of the cycle are written
- * anew by their first write in the first micro-step only. */
+/* Beta of a write: 1 if it accumulates within its micro-step, or goes to an accumulator of the
+ * cycle after the first micro-step; else 0. */
 static float beta_of(const struct qn_value *value, const struct qn_output_use *write, bool first)
 {
     bool add = write->accumulates || (value->life == QN_LIFE_CYCLE && !first);
@@ -26,7 +26,7 @@ static void copy_operands(struct qn_operand *to, const struct qn_operand *from, 
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-/* The shapes of everything that the node has. */
+/* Fills in the shape of every operand that node n has. */
 static void fill_shapes(const struct qn_problem *problem, const struct qn_node *node, int n,
                         struct qn_call *call)
 {
@@ -43,8 +43,8 @@ static void fill_shapes(const struct qn_problem *problem, const struct qn_node *
             call->din[i] = shapes->in[i];
 }
 
-/* What is not surely read is there only if add_reads put it in the task: the chosen one of two
- * alternatives, what these attributes need. */
+/* Clears operands that the group may not read: both of two alternatives, and those that
+ * qn_group_reads excludes. qn_task_call sets again those that the task lists as reads. */
 static void drop_unread(const struct qn_group *group, struct qn_call *call)
 {
     for (int i = 0; i < QN_MAX_READS && group->read[i].ref.kind; i++) {
@@ -56,8 +56,8 @@ static void drop_unread(const struct qn_group *group, struct qn_call *call)
     }
 }
 
-/* Of the gradients that the group makes those are there that the task writes: it may be one of
- * several for one group. */
+/* Clears the gradients that the group makes; qn_task_call sets again those that the task writes: a
+ * group may be lowered to several tasks. */
 static void drop_unwritten(const struct qn_group *group, struct qn_call *call)
 {
     for (int i = 0; i < QN_MAX_WRITES && group->write[i].ref.kind; i++)
@@ -104,7 +104,7 @@ struct candidate {
     int variant, setting;
 };
 
-/* The setting that "op=variant" or "op=variant:setting" among the wishes asks for; -1: none does.
+/* The setting that `wishes` asks for with "op=variant" or "op=variant:setting"; -1: no such wish.
  */
 static int wished(const char *wishes, const char *op, const struct qn_variant *variant)
 {
@@ -136,8 +136,8 @@ static bool failed_its_test(const struct qn_tuning *tuning, const struct qn_task
     return test && *test->reason;
 }
 
-/* What tuning chose for the task, or for the same one at the nearest batch; not what failed its
- * self-test since. */
+/* The choice of the tuning entry of the task's key at the nearest batch; false if there is none, or
+ * if that choice does not fit or failed its self-test since. */
 static bool tuned(const struct qn_lowering *how, const struct qn_problem *problem,
                   const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
 {
@@ -157,7 +157,7 @@ static bool tuned(const struct qn_lowering *how, const struct qn_problem *proble
     return false;
 }
 
-/* What is wished for, else what was tuned, else the first that fits and has not failed its
+/* The variant wished for, else the tuned one, else the first that fits and has not failed its
  * self-test. */
 static bool choose(const struct qn_lowering *how, const struct qn_problem *problem,
                    const struct qn_task *task, struct qn_call *call, struct candidate *chosen)
@@ -186,8 +186,8 @@ static bool choose(const struct qn_lowering *how, const struct qn_problem *probl
 
 /* --- costs --- */
 
-/* Longer than any run takes. What divides by a figure near 0 may be more, or no number at all; sums
- * of seconds, and their products with bytes, stay finite. */
+/* Seconds of a task are at most this: an estimate may divide by a rate near 0, and sums of seconds
+ * and their products with bytes must stay finite. */
 static const double MOST_SECONDS = 1e12;
 
 static double bounded(double seconds)
@@ -211,7 +211,8 @@ static void set_seconds(const struct qn_lowering *how, const struct qn_problem *
     task->seconds = bounded(counted.seconds);
 }
 
-/* Between host and device. Inputs and results move beside whatever plan there is: estimated. */
+/* Seconds of a task that copies between host and device. Uploads and downloads are the same in
+ * every plan: they are estimated, never measured. */
 static void price_transfer(const struct qn_lowering *how, const struct qn_problem *problem,
                            struct qn_task *task)
 {

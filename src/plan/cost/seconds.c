@@ -10,8 +10,8 @@ double qn_seconds_estimated(const struct qn_facts *facts, const struct qn_cost *
     return (compute > move ? compute : move) + cost->launches * facts->launch_seconds;
 }
 
-/* What a bus of 16 lanes of the third generation of PCI Express gives, the least that one finds
- * today: a device that is the host reads and writes its own memory instead. */
+/* Bytes per second of PCI Express 3.0 with 16 lanes, the slowest bus in common use. A CPU device
+ * copies within host memory instead. */
 static const double BUS = 12e9;
 
 double qn_seconds_parked(const struct qn_facts *facts, int64_t bytes)
@@ -44,7 +44,7 @@ double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts
                                      : run->seconds * qn_seconds_estimated(facts, cost) / then;
 }
 
-/* By how much guesses are raised: runs of another batch, and estimates. */
+/* Factors of guesses: of seconds timed at another batch, and of estimates. */
 static const double other_batch = 1.1, never_timed = 1.25;
 
 double qn_seconds_guess(double calibration, int64_t kept, int64_t batch)
@@ -65,8 +65,8 @@ struct qn_seconds qn_seconds_counted(const struct qn_tuning *tuning, const struc
     return (struct qn_seconds){measured ? timed : other_batch * timed, measured};
 }
 
-/* What a plan must gain where timings do not vary; where they vary more than `most_spread`, they
- * say nothing of micro-batches, and only a gain that no disturbance explains counts. */
+/* must_gain = least_gain * spread; above `most_spread` the timings are too noisy to compare
+ * micro-batches, and only sure_gain counts, a gain that no disturbance explains. */
 static const double least_gain = 1.1, most_spread = 1.3, sure_gain = 10;
 
 bool qn_seconds_must_gain(const struct qn_tuning *tuning, struct qn_arena *arena, double *times)

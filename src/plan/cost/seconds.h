@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long a run of a task takes: measured by tuning, or estimated from what it computes and moves.
+ * Seconds of one step of a task: measured by tuning, or estimated from its flops, bytes and
+ * launches.
  */
 #ifndef QN_COST_SECONDS_H
 #define QN_COST_SECONDS_H
 
 #include "plan/cost/tuning.h"
 
-/* From the device's rates. */
+/* max(flops / rate, bytes / rate) + launches * launch_seconds, with the device's rates. */
 double qn_seconds_estimated(const struct qn_facts *facts, const struct qn_cost *cost);
 
-/* A copy of so many bytes between host and device, either way. */
+/* Estimate of a copy of so many bytes between host and device, in either direction. */
 double qn_seconds_parked(const struct qn_facts *facts, int64_t bytes);
 
-/* From the run of the same variant and setting that was timed at the batch nearest to `batch`; at
- * another one it grows as the estimates do. 0: none was timed. */
+/* The seconds of the timed entry of like's task, variant and setting whose batch is nearest to
+ * like->batch; at another batch times estimate(cost) / estimate(entry). 0: there is no entry. */
 double qn_seconds_measured(const struct qn_tuning *tuning, const struct qn_facts *facts,
                            const struct qn_tuned *like, const struct qn_cost *cost);
 
-/* What the planner counts for a run. */
+/* What the planner counts for a step. */
 struct qn_seconds {
     double seconds;
-    bool measured; /* at this very batch */
+    bool measured; /* at exactly this batch */
 };
 
-/* What estimates at `batch` are multiplied with: `calibration`, and 1.25 times that at another
- * batch than `kept`, the micro-batch that was tuned first. So a plan whose steps were timed is left
- * only for one that promises more than a guess may be wrong by. 1 where nothing was timed
- * (`calibration` 0); no margin where no micro-batch was tuned (`kept` 0). */
+/* The factor of estimates at `batch`: `calibration`, or 1.25 * calibration where `batch` is not
+ * `kept`, the micro-batch that was tuned first: the margin keeps a plan with timed steps unless
+ * another one gains more than estimates err. 1 where nothing was timed (`calibration` 0); no margin
+ * where no micro-batch was tuned (`kept` 0). */
 double qn_seconds_guess(double calibration, int64_t kept, int64_t batch);
 
-/* qn_seconds_measured where the run was timed at this very batch, and as it is. Where it was timed
- * at another batch 1.1 times that, where it was not timed `guess` times the estimate. */
+/* qn_seconds_measured if timed at exactly this batch; 1.1 times that if timed at another batch;
+ * `guess` times the estimate if not timed. */
 struct qn_seconds qn_seconds_counted(const struct qn_tuning *tuning, const struct qn_facts *facts,
                                      double guess, const struct qn_tuned *like,
                                      const struct qn_cost *cost);
 
-/* How many times as fast a micro-batch has to look to be taken in place of the one that was tuned
- * first: 1.1 times the median spread of the timings, 10 where that is above 1.3. Another program
- * beside them makes the spread large, and disturbs long kernels more than short ones. False when
- * out of memory. */
+/* *times: how many times as fast a micro-batch must be predicted to replace the one that was tuned
+ * first: 1.1 times the median spread of the timings, or 10 if that median is above 1.3. Another
+ * program on the device makes the spread large, and disturbs long kernels more than short ones.
+ * False when out of memory. */
 bool qn_seconds_must_gain(const struct qn_tuning *tuning, struct qn_arena *arena, double *times);
 
-/* A copy to the host, or to the device, from what was measured; 0: nothing was. */
+/* Seconds of a copy to the device or to the host, from measured rates; 0: none were measured. */
 double qn_seconds_transfer(const struct qn_transfers *measured, int64_t bytes, bool to_device);
 
-/* How much longer than estimated the timed runs took: their median, 0 where none was timed. What
- * was not timed is taken to be as far off. `arena` is for what is needed meanwhile. False when out
- * of memory. */
+/* *calibration: the median of measured / estimated seconds over all timed entries, 0 if there is
+ * none; the factor of estimates for tasks that were not timed. `arena`: for temporary arrays. False
+ * when out of memory. */
 bool qn_seconds_calibrate(const struct qn_tuning *tuning, const struct qn_facts *facts,
                           struct qn_arena *arena, double *calibration);
 

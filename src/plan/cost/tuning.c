@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { FORMAT = 1 };
-/* Batches beyond this are not exact in JSON. */
+/* JSON numbers are doubles: larger batches are not exact. */
 static const double most_batch = 0x1p53;
 
 /* --- the table --- */
@@ -123,7 +123,7 @@ static double ratio(int64_t a, int64_t b)
     return a > b ? (double)a / (double)b : (double)b / (double)a;
 }
 
-/* Which of two is nearer to a batch; the first may be NULL. */
+/* The one of a (may be NULL) and b whose batch is nearer to `batch` by ratio. */
 static const struct qn_tuned *nearer(const struct qn_tuned *a, const struct qn_tuned *b,
                                      int64_t batch)
 {
@@ -168,8 +168,8 @@ const struct qn_self_test *qn_tuning_test(const struct qn_tuning *tuning,
 
 /* --- keys --- */
 
-/* A key in the making. It asks for no memory: a task that could not be found for want of it would
- * run another kernel. What is too long is cut off. */
+/* A key being written. It needs no allocation, which might fail: a task without its key would not
+ * be found and would run another variant. Text beyond QN_TASK_KEY is cut off. */
 struct key {
     char *text;
     size_t length;
@@ -360,7 +360,7 @@ static qn_status wrong(const struct reading *r, const char *key)
     return qn_fail(r->log, QN_ERR_FORMAT, "tuning: %s: is missing or not of its type", key);
 }
 
-/* A text of an object; `otherwise` where it may be missing. */
+/* The text `key` of an object; `otherwise` if it is missing (NULL: it must be there). */
 static qn_status read_word(const struct reading *r, const cJSON *from, const char *key,
                            const char *otherwise, const char **word)
 {
@@ -384,7 +384,8 @@ static qn_status read_number(const struct reading *r, const cJSON *from, const c
     return QN_OK;
 }
 
-/* What earlier tables did not say is 0: their runs choose variants, and are no measurement. */
+/* Tables of older versions lack flops, bytes and launches: 0, so that their entries choose variants
+ * but do not count as measurements. */
 static qn_status read_work(const struct reading *r, const cJSON *from, struct qn_tuned *choice)
 {
     double launches = 0;
@@ -409,7 +410,7 @@ static qn_status read_choice(const struct reading *r, const cJSON *from)
     QN_TRY(read_work(r, from, &choice));
     choice.batch = (int64_t)batch;
     choice.thorough = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "thorough"));
-    if (cJSON_GetObjectItemCaseSensitive(from, "spread")) /* earlier tables have none */
+    if (cJSON_GetObjectItemCaseSensitive(from, "spread")) /* missing in older tables */
         QN_TRY(read_number(r, from, "spread", 1, 1e9, &choice.spread));
     choice.alone = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "alone"));
     return append_choice(r->tuning, &choice) ? QN_OK : QN_ERR_MEMORY;
@@ -529,7 +530,7 @@ static qn_status read_names(const struct reading *r, const cJSON *root)
     return own(&t->arena, fields, 3) ? QN_OK : QN_ERR_MEMORY;
 }
 
-/* Earlier tables have none. */
+/* Older tables have no transfers. */
 static qn_status read_transfers(const struct reading *r, const cJSON *root)
 {
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(root, "transfers");
@@ -550,7 +551,7 @@ static qn_status read_root(const struct reading *r, const cJSON *root)
                        FORMAT);
     QN_TRY(read_names(r, root));
     QN_TRY(read_transfers(r, root));
-    if (cJSON_GetObjectItemCaseSensitive(root, "kept")) /* earlier tables have none */
+    if (cJSON_GetObjectItemCaseSensitive(root, "kept")) /* missing in older tables */
         QN_TRY(read_list(r, root, "kept", read_kept));
     QN_TRY(read_list(r, root, "self_tests", read_test));
     QN_TRY(read_list(r, root, "choices", read_choice));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tuning found on one device: for each task that was timed the variant to take, and which
- * variants passed their self-test. The text of it, JSON, is what is stored, given to plans and kept
- * in checkpoints.
+ * The tuning table of one device: for each task that was timed the variant to take, and which
+ * variants passed their self-test. As JSON text it is stored, given to plans and kept in
+ * checkpoints.
  */
 #ifndef QN_COST_TUNING_H
 #define QN_COST_TUNING_H
@@ -17,12 +17,12 @@ struct qn_tuned {
     int64_t batch;
     const char *variant;
     const char *setting; /* "": the variant has none */
-    double seconds;      /* of one run; 0: not timed, the default was taken */
-    bool thorough;       /* every variant was a candidate, not the likely ones alone */
-    double flops, bytes; /* of that run, as its variant says */
+    double seconds;      /* of one repetition; 0: not timed, the default was taken */
+    bool thorough;       /* every variant was a candidate, not only those made for the device */
+    double flops, bytes; /* of one repetition, by the variant's cost() */
     int launches;
     bool alone;    /* no other variant was tried: there may be a faster one */
-    double spread; /* of its timing: the median over the fastest; 0: not known */
+    double spread; /* of its timing: median / fastest repetition; 0: not known */
 };
 
 /* One variant of an operator on operands of one storage type. */
@@ -36,11 +36,11 @@ struct qn_self_test {
 /* Copies between host and device. Zeroed: not measured. */
 struct qn_transfers {
     double to_host, to_device; /* bytes per second */
-    double begin;              /* seconds that each takes beside */
+    double begin;              /* seconds that each copy takes besides bytes / rate */
 };
 
-/* With which micro-batch a training was tuned first. Timings vary; so its plans leave that one only
- * for a gain that is more than noise. */
+/* The micro-batch with which a training was tuned first. Timings are noisy: plans of that training
+ * take another micro-batch only for a gain above the noise. */
 struct qn_kept {
     uint64_t training; /* qn_plan_training */
     int64_t micro_batch;
@@ -60,40 +60,41 @@ struct qn_tuning {
     struct qn_transfers transfers;
 };
 
-/* Reads a text into an empty table. QN_ERR_FORMAT tells what is wrong. */
+/* Reads a text into an empty table. QN_ERR_FORMAT: the log says what is wrong with it. */
 qn_status qn_tuning_parse(struct qn_tuning *tuning, const char *text, const struct qn_log *log);
-/* Freed by the caller; NULL when out of memory. */
+/* The table as text, freed by the caller; NULL when out of memory. */
 char *qn_tuning_text(const struct qn_tuning *tuning);
 void qn_tuning_free(struct qn_tuning *tuning);
 
-/* Copies; takes the place of an entry of the same task and batch. False when out of memory. */
+/* Adds a copy, in the place of an entry of the same task and batch. False when out of memory. */
 bool qn_tuning_add_choice(struct qn_tuning *tuning, const struct qn_tuned *choice);
-/* Copies. False when out of memory. */
+/* Adds a copy. False when out of memory. */
 bool qn_tuning_add_test(struct qn_tuning *tuning, const struct qn_self_test *test);
 
-/* Copies; the first of a training stays. False when out of memory. */
+/* Adds a copy unless the training has an entry already. False when out of memory. */
 bool qn_tuning_keep(struct qn_tuning *tuning, const struct qn_kept *kept);
-/* 0: the training was not tuned. */
+/* The kept micro-batch of a training; 0: it was not tuned. */
 int64_t qn_tuning_kept(const struct qn_tuning *tuning, uint64_t training);
 
-/* The entry of the task whose batch is nearest by ratio, of equals the smaller; NULL: none. */
+/* The entry of the task whose batch is nearest by ratio, of two the smaller; NULL: none. */
 const struct qn_tuned *qn_tuning_find(const struct qn_tuning *tuning, const char *task,
                                       int64_t batch);
-/* The same among those of the same variant and setting that were timed; `like` gives these. */
+/* The same among the timed entries of like's variant and setting, for its task and batch. */
 const struct qn_tuned *qn_tuning_find_timed(const struct qn_tuning *tuning,
                                             const struct qn_tuned *like);
-/* The newest: one that passed may be found wrong later. NULL: it was not tested. */
+/* The newest test of like's operator, variant, setting and storage type: a variant that passed may
+ * be found wrong later. NULL: it was not tested. */
 const struct qn_self_test *qn_tuning_test(const struct qn_tuning *tuning,
                                           const struct qn_self_test *like);
 
-/* What tells a task from others, whatever its node and the batch: operator, group, types and shapes
- * of the operands (a dimension that grows with the batch is written as "*", or "*7" for seven rows
- * a sample) and a hash of the attributes. Gives `text`. */
+/* The key of a task, the same for any node and batch: operator, group, types and shapes of the
+ * operands (a dimension that grows with the batch is written as "*", or "*7" for seven rows a
+ * sample) and a hash of the attributes. Gives `text`. */
 enum { QN_TASK_KEY = 512 };
 const char *qn_task_key(const struct qn_problem *problem, const struct qn_task *task,
                         char text[QN_TASK_KEY]);
 
-/* The storage type that a task's kernels meet: that of the first operand in f16 or bf16; f32. */
+/* The storage type of a task: that of its first operand in f16 or bf16; else f32. */
 qn_dtype qn_task_storage(const struct qn_task *task);
 
 #endif

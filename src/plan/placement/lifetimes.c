@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Placement for everybody: buffers with lifetimes that are no plan's.
+ * The public form of placement: any buffers with lifetimes, without a plan.
  */
 #include "base/log.h"
 #include "plan/placement/pack.h"

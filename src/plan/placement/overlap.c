@@ -10,7 +10,7 @@ struct event {
     bool begins;
 };
 
-/* Ends come before beginnings of the same time. */
+/* Of equal times, ends come before beginnings: lifetimes are half-open. */
 static int compare_events(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
@@ -33,7 +33,7 @@ static struct event *list_events(const qn_lifetime *boxes, int count, struct qn_
     return events;
 }
 
-/* A section ends with the first box that ends after one began. */
+/* A section ends where a box ends directly after another one began. */
 static void number_sections(struct qn_overlap *o, const struct event *events)
 {
     bool grew = false;

@@ -8,21 +8,24 @@
 #include "base/arena.h"
 #include <quern/plan.h>
 
-/* A section is a part of the time in which the same boxes live as at some moment of it, and no
- * more. */
+/* A section is an interval of time with a moment at which every box lives that lives anywhere in
+ * the interval; sections are numbered in the order of time. */
 struct qn_overlap {
     int count, n_sections;
     int *first, *end;            /* by box: its sections are [first, end) */
-    int64_t pairs;               /* of boxes that live together */
+    int64_t pairs;               /* pairs of boxes that live together */
     int *neighbour, *neighbours; /* the boxes that live together with box b are
                                     neighbour[neighbours[b]] .. neighbour[neighbours[b + 1] - 1] */
-    int *member, *members;       /* the boxes of section s, likewise by members[s] */
+    int *member, *members;       /* the boxes of section s are
+                                    member[members[s]] .. member[members[s + 1] - 1] */
 };
 
-/* The sections alone. Allocated from `arena`. False when out of memory. */
+/* Fills in count, n_sections, first, end and pairs alone. Allocated from `arena`. False when out of
+ * memory. */
 bool qn_overlap_sections(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                          struct qn_arena *arena);
-/* The sections and the lists. Likewise; false, too, where there are more pairs than numbers. */
+/* Fills in all fields. Allocated from `arena`. False when out of memory, or when the lists of
+ * neighbours need more than INT_MAX items. */
 bool qn_overlap_make(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                      struct qn_arena *arena);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A depth-first search that places boxes from the bottom up, each as low as those below it allow.
- * The ways to cut it short are those of MiniMalloc (Moffitt, "MiniMalloc: a lightweight memory
+ * It is pruned as in MiniMalloc (Moffitt, "MiniMalloc: a lightweight memory
  * allocator for hardware-accelerated machine learning", ASPLOS 2023).
  */
 #include "plan/placement/pack.h"
@@ -11,17 +11,18 @@
 #include <stdlib.h>
 
 struct section {
-    int64_t floor; /* under what is not placed yet */
-    int64_t total; /* of the sizes not placed yet */
-    int64_t spans; /* boxes not placed yet that live in this section and in the one before */
-    bool touched;
+    int64_t floor; /* no open box of the section can lie lower; open: not placed yet */
+    int64_t total; /* sum of the sizes of the section's open boxes */
+    int64_t spans; /* open boxes that live in this section and in the one before */
+    bool touched;  /* `least` of one of its boxes rose: `floor` may rise */
 };
 
 struct change {
     int64_t *where, before;
 };
 
-/* What tells which of two boxes with equal offsets is tried first: the one that has more of it. */
+/* Of two boxes with equal `least` the one with the larger measure is tried first. WIDTH: length of
+ * life; AREA: WIDTH times size; TOTAL: the largest total of the box's sections. */
 enum measure { WIDTH, AREA, TOTAL, MEASURES };
 
 struct ranked {
@@ -29,36 +30,36 @@ struct ranked {
     int box;
 };
 
-/* A part of the problem: boxes open[from] .. open[to - 1], which live in these sections alone. What
- * is placed next lies no lower than `offset`, and of equal offsets comes later by rank than `rank`:
- * one order of placing is enough. */
+/* A part of the problem: boxes open[from] .. open[to - 1], which live in sections `section` ..
+ * `sections_end` - 1 alone. Boxes are placed in the order of (offset, rank) only: the next one
+ * comes after (`offset`, `rank`). */
 struct part {
     int from, to, section, sections_end;
     int64_t offset, rank;
 };
 
-/* A part that is being solved; the one above it on the stack is a part of it. */
+/* A part that is being solved; the frame above it on the stack solves a part of this part. */
 struct frame {
     enum { NEW, HALVED, TRYING } state;
     struct part part;
-    struct part rest; /* halved: the second half; trying: without the box that was tried last */
-    int64_t limit;    /* trying: offsets from here on need not be tried */
-    int before;       /* trying: changes before that box */
-    bool any_above;   /* trying: boxes are left above it */
+    struct part rest; /* HALVED: the second half; TRYING: `part` without the box tried last */
+    int64_t limit;    /* TRYING: only offsets below this one are tried */
+    int before;       /* TRYING: n_changes before the box tried last was put */
+    bool any_above;   /* TRYING: open boxes live together with the box tried last */
 };
 
 struct packer {
     const qn_lifetime *boxes;
     const enum measure *order;
     struct ranked *ranked; /* room for all boxes */
-    int64_t *rank;         /* by box: its place in the order of preference */
-    int64_t *least;        /* by box: the lowest offset that those placed allow */
-    int64_t *offset;       /* by box: -1: not placed */
-    int n_open;            /* boxes that take room */
-    int *open;             /* these; each part of the problem is a stretch of them */
+    int64_t *rank;         /* by box: position in the order of preference */
+    int64_t *least;        /* by box: the lowest offset that the boxes placed so far allow */
+    int64_t *offset;       /* by box; -1: not placed */
+    int n_open;            /* boxes of a size above 0 */
+    int *open;             /* those boxes; each part of the problem is a range of this array */
     struct qn_overlap time;
-    struct section *sections; /* of that time */
-    struct change *changes;   /* to be undone */
+    struct section *sections; /* by section of `time` */
+    struct change *changes;   /* made since the search began, for undo() */
     int n_changes, change_capacity;
     struct frame *frames; /* a stack: two for each box at most */
     int depth;
@@ -67,9 +68,9 @@ struct packer {
     bool no_memory;
 };
 
-/* --- what is set up once --- */
+/* --- setting up --- */
 
-/* What takes no room is placed from the beginning. */
+/* Boxes of size 0 are never open: their offset is 0 from the beginning. */
 static void open_box(struct packer *p, int box)
 {
     p->open[p->n_open++] = box;
@@ -135,7 +136,8 @@ static void undo(struct packer *p, int count)
     }
 }
 
-/* Whether a box is left that lives together with this one: one that lies above it. */
+/* Raises `least` of the open boxes that live together with `box` to at least `top`. Gives whether
+ * there are any. */
 static bool raise_neighbours(struct packer *p, int box, int64_t top)
 {
     bool any = false;
@@ -153,7 +155,7 @@ static bool raise_neighbours(struct packer *p, int box, int64_t top)
     return any;
 }
 
-/* What is not placed yet in a section lies no lower than the lowest of it may. */
+/* floor = the smallest `least` of the section's open boxes, for the sections that were touched. */
 static void raise_floors(struct packer *p, const struct part *part)
 {
     for (int s = part->section; s < part->sections_end; s++) {
@@ -172,7 +174,7 @@ static void raise_floors(struct packer *p, const struct part *part)
     }
 }
 
-/* Gives whether boxes are left above. */
+/* Places the box at least[box]. Gives whether open boxes live together with it. */
 static bool put(struct packer *p, const struct part *part, int box)
 {
     const int64_t size = p->boxes[box].size, top = p->least[box] + size;
@@ -200,7 +202,6 @@ static int compare_ranked(const void *a, const void *b)
     return x->box - y->box;
 }
 
-/* The largest total of the sections of a box. */
 static int64_t largest_total(const struct packer *p, int box)
 {
     int64_t largest = 0;
@@ -209,7 +210,7 @@ static int64_t largest_total(const struct packer *p, int box)
     return largest;
 }
 
-/* Ranks the boxes of a part by what they measure now. */
+/* Ranks the boxes of a part by their present measures. */
 static void rank(struct packer *p, const struct part *part)
 {
     const int count = part->to - part->from;
@@ -228,9 +229,9 @@ static void rank(struct packer *p, const struct part *part)
         change(p, &p->rank[p->ranked[i].box], i);
 }
 
-/* --- the search: what is known of a part at once --- */
+/* --- the search: bounds of a part --- */
 
-/* A section that no open box shares with the one before; 0: there is none. */
+/* A section of the part that no open box shares with the section before; 0: there is none. */
 static int clean_cut(const struct packer *p, const struct part *part)
 {
     for (int s = part->section + 1; s < part->sections_end; s++)
@@ -250,7 +251,8 @@ static bool has_room(const struct packer *p, const struct part *part)
     return true;
 }
 
-/* No box begins at or above the lowest top that is possible: that one could lie under it. */
+/* The smallest least + size of the part's boxes. The box placed next lies below it: else the box
+ * with this top would fit under it. */
 static int64_t lowest_top(const struct packer *p, const struct part *part)
 {
     int64_t lowest = INT64_MAX;
@@ -266,7 +268,7 @@ static bool is_after(const struct packer *p, int box, int64_t offset, int64_t ra
     return p->least[box] > offset || (p->least[box] == offset && p->rank[box] > rank);
 }
 
-/* Place in `open` of the candidate that comes next after (offset, rank); -1: none is left. */
+/* Index in `open` of the box that comes next after (offset, rank); -1: there is none. */
 static int next_candidate(const struct packer *p, const struct part *part, int64_t offset,
                           int64_t rank)
 {
@@ -289,7 +291,7 @@ static void push(struct packer *p, const struct part *part)
     f->part = *part;
 }
 
-/* True: that is what was found of the part on top of the stack. */
+/* Notes the outcome of the part on top of the stack; true: its frame is done. */
 static bool solved(struct packer *p, enum qn_packing found)
 {
     p->found = found;
@@ -362,7 +364,7 @@ static bool begin(struct packer *p, struct frame *f)
     return try_next(p, f);
 }
 
-/* After the part above was solved. */
+/* Goes on with a frame after the frame above it was solved, with p->found. True: it is done. */
 static bool go_on(struct packer *p, struct frame *f)
 {
     if (f->state == HALVED)
@@ -387,7 +389,7 @@ static enum qn_packing solve(struct packer *p, const struct part *all)
 
 /* --- one search after another --- */
 
-/* The orders of preference by turns, each time with twice the nodes. */
+/* Tries the orders of preference in turn, and all again with twice the nodes. */
 static enum qn_packing search(struct packer *p, int64_t nodes)
 {
     static const enum measure orders[][MEASURES] = {

@@ -12,17 +12,18 @@
 enum qn_packing {
     QN_PACKED,
     QN_PACK_IMPOSSIBLE, /* proved: no offsets fit */
-    QN_PACK_GAVE_UP,    /* more nodes of the search than asked for */
+    QN_PACK_GAVE_UP,    /* the search needs more nodes than `nodes` */
     QN_PACK_NO_MEMORY,
 };
 
-/* Finds offsets of at least 0 with all tops at most `height` and no two boxes that live together
- * overlapping, in at most about `nodes` nodes of a depth-first search. Offsets are set if it gives
- * QN_PACKED. The result depends on its arguments alone. */
+/* Finds offsets >= 0 with offset + size <= `height` for every box, where boxes that live together
+ * do not overlap, in at most about `nodes` nodes of a depth-first search. Offsets are set only with
+ * QN_PACKED. The result depends on the arguments alone. */
 enum qn_packing qn_pack(qn_lifetime *boxes, int count, int64_t height, int64_t nodes,
                         struct qn_arena *arena);
 
-/* The largest sum of sizes that live together: no height below it is enough. */
+/* The largest sum of sizes that live together, a lower bound of every height that suffices; -1: out
+ * of memory. */
 int64_t qn_pack_bound(const qn_lifetime *boxes, int count, struct qn_arena *arena);
 
 #endif

@@ -3,7 +3,7 @@
  * Placement: offsets for storages whose lifetimes are known. Greedy best fit in several orders, the
  * smallest result wins (greedy by size: Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020; several orders, as XLA's heap simulator keeps the best of some).
- * What gaps it leaves are for tighten.c.
+ * The gaps that it leaves are reduced by tighten.c.
  */
 #include "plan/placement/place.h"
 
@@ -16,14 +16,14 @@ struct placer {
     struct qn_storage *storages;
     int *order;
     struct qn_shelf shelves[QN_MAX_POOLS];
-    int64_t capacity, most; /* of a pool; of all pools: what needs as much is of no use */
+    int64_t capacity, most; /* bytes: of a pool at most; of all pools, where a run is given up */
     struct qn_arena *arena;
     struct qn_placement result;
 };
 
 /* --- one greedy run --- */
 
-/* Into the first pool that has room. */
+/* Places a storage in the first pool that has room. */
 static qn_status place_one(struct placer *p, struct qn_storage *storage)
 {
     for (int pool = 0; pool < QN_MAX_POOLS; pool++) {
@@ -44,7 +44,7 @@ static qn_status place_one(struct placer *p, struct qn_storage *storage)
     return QN_ERR_BUDGET;
 }
 
-/* QN_ERR_BUDGET: more pools, or as many bytes as `most`. */
+/* QN_ERR_BUDGET: needs more than QN_MAX_POOLS pools, or `most` bytes or more. */
 static qn_status place_all(struct placer *p, int count)
 {
     p->result = (struct qn_placement){0};
@@ -59,9 +59,9 @@ static qn_status place_all(struct placer *p, int count)
     return QN_OK;
 }
 
-/* --- several --- */
+/* --- several greedy runs --- */
 
-/* The most bytes that are alive together, which no placement can go below; -1: out of memory. */
+/* The most bytes that are alive together, a lower bound of every placement; -1: out of memory. */
 static int64_t live_bytes(const struct qn_storage *storages, int count, struct qn_arena *arena)
 {
     qn_lifetime *boxes = qn_arena_new(arena, qn_lifetime, (size_t)count + 1);
@@ -70,7 +70,7 @@ static int64_t live_bytes(const struct qn_storage *storages, int count, struct q
     return boxes ? qn_pack_bound(boxes, count, arena) : -1;
 }
 
-/* Where storages lie. */
+/* By storage: where it lies. */
 struct places {
     int *pool;
     int64_t *offset;
@@ -92,7 +92,7 @@ static void go_back(struct qn_storage *storages, int count, const struct places 
     }
 }
 
-/* The smallest of all orders; no more of them than it takes to need `live` bytes alone. */
+/* The smallest placement of all orders; stops at an order that needs only `live` bytes. */
 static qn_status place_greedily(struct placer *p, int count, int64_t live,
                                 struct qn_placement *placement)
 {
@@ -134,8 +134,8 @@ qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capa
 
 /* --- programs --- */
 
-/* A later phase that runs the same steps. There the values of the cycle live at least as long, so
- * that what is placed for it is good for this phase too. */
+/* A later phase with the same step list; NULL: none. During the later phase the values of the cycle
+ * are alive wherever they are during `phase`, so that its offsets are free in `phase` too. */
 static const struct qn_phase_run *twin_of(const struct qn_program *program, int phase)
 {
     const struct qn_phase_run *one = &program->phases[phase];
@@ -150,8 +150,8 @@ static const struct qn_phase_run *twin_of(const struct qn_program *program, int 
     return NULL;
 }
 
-/* By storage: the storage of a later phase that runs the same steps, whose pool and offset it gets;
- * itself where there is no such phase. */
+/* By storage: its twin, the storage of a later phase with the same step list, whose pool and offset
+ * it gets; itself where there is no such phase. */
 static int *find_twins(const struct qn_program *program, struct qn_arena *arena)
 {
     int *twin = qn_arena_new(arena, int, (size_t)program->n_storages + 1);
@@ -165,7 +165,7 @@ static int *find_twins(const struct qn_program *program, struct qn_arena *arena)
     return twin;
 }
 
-/* Only one of each pair of twins is placed. */
+/* Places one storage of each pair of twins; the other one gets the same pool and offset. */
 static qn_status place_twins(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
                              struct qn_placement *placement)
 {
@@ -189,7 +189,8 @@ static qn_status place_twins(struct qn_program *program, int64_t capacity, struc
     return QN_OK;
 }
 
-/* How storages share out among pools is a matter of luck: twins apart may have more of it. */
+/* Places all storages, twins one by one, and keeps that if its pools are smaller: with several
+ * pools the sizes of the greedy result vary. */
 static qn_status place_apart(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
                              struct qn_placement *placement)
 {

@@ -15,14 +15,14 @@ struct qn_placement {
     int64_t total;
 };
 
-/* Gives every storage a pool and an offset, no two that are alive together overlapping; pools are
- * at most `capacity` bytes. Of several greedy orders the best, and where that leaves gaps a short
- * search in each pool (tighten.h). QN_ERR_BUDGET: more than QN_MAX_POOLS pools would be needed;
- * QN_ERR_MEMORY: out of host memory. */
+/* Gives every storage a pool and an offset, so that storages alive together do not overlap; a pool
+ * has at most `capacity` bytes. Takes the best of several greedy orders and, if that one leaves
+ * gaps, searches for a shorter time in each pool (tighten.h). QN_ERR_BUDGET: more than QN_MAX_POOLS
+ * pools would be needed; QN_ERR_MEMORY: out of host memory. */
 qn_status qn_place_storages(struct qn_storage *storages, int count, int64_t capacity,
                             struct qn_arena *arena, struct qn_placement *placement);
-/* The same for the storages of a program. Phases that run the same steps have their values at the
- * same places, unless several pools need less otherwise. */
+/* The same for the storages of a program. Phases with the same step list have their values at the
+ * same offsets, unless several pools are needed and are smaller otherwise. */
 qn_status qn_program_place(struct qn_program *program, int64_t capacity, struct qn_arena *arena,
                            struct qn_placement *placement);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * For a height that would be better, first other orders of the greedy placement: what did not fit
- * comes first the next time (the squeaky wheel of Joslin and Clements, "Squeaky wheel
- * optimization", 1999). Then the exact search of pack.c, where there are few enough storages for it
- * to come to an end.
+ * Tries to fit each pool into a smaller height: first by other orders of the greedy placement, in
+ * which a storage that did not fit comes first the next time (Joslin and Clements, "Squeaky wheel
+ * optimization", 1999); then by the exact search of pack.c, if the pool has few enough storages.
  */
 #include "plan/placement/tighten.h"
 
@@ -13,15 +12,15 @@
 
 #include <string.h>
 
-/* For one height: orders that begin as each greedy one does, and looks at storages in all of them;
- * for the exact search storages times nodes, as each node looks at all. Heights: as low as the live
- * bytes first. */
+/* Limits. For one height: TRIES orders from each greedy order, LOOKS items looked at in all of
+ * them; storages times nodes <= WORK in the exact search, whose nodes look at all storages.
+ * HEIGHTS: heights tried, bound + gap * h / HEIGHTS for h = 0, 1, .. */
 enum { TRIES = 100, LOOKS = 40000000, WORK = 1000000, HEIGHTS = 4 };
 
 /* One pool. */
 struct pool {
-    struct qn_storage *storages; /* copies of its own */
-    int *index;                  /* by these: the storage */
+    struct qn_storage *storages; /* copies of the pool's storages */
+    int *index;                  /* by copy: number of the storage copied */
     int count;
     int *order;
     qn_lifetime *boxes;
@@ -49,7 +48,8 @@ static bool open_pool(struct pool *p, const struct qn_storage *storages, int cou
 
 /* --- other orders --- */
 
-/* Number of those placed before the first that does not fit; -1: out of memory. */
+/* Places storages in p->order up to the first that does not fit below `height`; gives how many were
+ * placed, -1 when out of memory. */
 static int fill(struct pool *p, int64_t height)
 {
     p->shelf.count = 0;

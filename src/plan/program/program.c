@@ -58,7 +58,8 @@ static bool micro_life(const struct simulation *s, int value)
     return s->problem->values[value].life == QN_LIFE_MICRO;
 }
 
-/* The life that a use belongs to; stored in place of the storage until those are known. */
+/* Extends the present life of the value (its block) to `at` and gives its number, which step->read
+ * and step->write hold until bind_steps() puts storages there; -1: none, or a persistent value. */
 static int use_life(struct simulation *s, int value, int at)
 {
     int root = qn_value_root(s->problem, value);
@@ -104,7 +105,7 @@ static bool write_lives(struct simulation *s, struct qn_step *step, int at)
     return true;
 }
 
-/* False: a step reads what no step before it has written, a mistake of the planner's. */
+/* False: a step reads a value that no earlier step has written; the planner is wrong. */
 static bool find_lives(struct simulation *s)
 {
     for (int i = 0; i < s->phase->n_steps; i++) {
@@ -133,7 +134,8 @@ static int add_storage(struct qn_program *program, const struct qn_value *value,
     return program->n_storages++;
 }
 
-/* The life that a write may take the bytes of: it ends here and nobody else took it. */
+/* The life whose bytes a write takes over: that of its in_place value, if it ends at this step and
+ * no earlier write of the step took its bytes; -1: none. */
 static int life_to_take(const struct simulation *s, const struct qn_step *step, int write, int at)
 {
     const struct qn_task *task = &s->problem->tasks[step->task];
@@ -207,8 +209,8 @@ static int count_writes(const struct qn_phase_run *phase)
     return count;
 }
 
-/* One after another: what is parked in the forward pass is there until the backward pass. Only one
- * phase runs at a time. */
+/* Places copies in host memory side by side: those stored in the forward pass stay until the
+ * backward pass. Phases share the memory, since only one runs at a time. */
 static void place_copies(struct qn_program *program, const struct qn_phase_run *phase)
 {
     const int64_t unit = 64;
@@ -250,7 +252,7 @@ static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run 
     return QN_OK;
 }
 
-/* --- what outlives a phase --- */
+/* --- values that outlive a phase --- */
 
 static bool uses(const struct qn_phase_run *phase, int step, int value)
 {
@@ -264,7 +266,8 @@ static bool uses(const struct qn_phase_run *phase, int step, int value)
 }
 
 /* The closed interval of timeline positions at which the phase uses a value or block of the cycle;
- * all of it if the phase repeats, since one repetition leaves to the next. False: it does not. */
+ * the whole phase if it repeats, since the value passes from one repetition to the next. False: the
+ * phase does not use it. */
 static bool find_use(const struct qn_phase_run *phase, int value, int *start, int *end)
 {
     *start = *end = -1;
@@ -281,8 +284,8 @@ static bool find_use(const struct qn_phase_run *phase, int value, int *start, in
     return *start >= 0;
 }
 
-/* Whether repetitions of the two phases, of runs that are alternatives, follow one another in any
- * order. */
+/* Whether the phases are of two runs that are alternatives: their repetitions follow one another in
+ * any order. */
 static bool take_turns(const struct qn_phase_run *a, const struct qn_phase_run *b)
 {
     const struct qn_run_set *runs = &a->problem->persist->runs;
@@ -291,7 +294,7 @@ static bool take_turns(const struct qn_phase_run *a, const struct qn_phase_run *
            runs->run[x].pass == runs->run[y].pass;
 }
 
-/* What an alternative uses stays while the phase runs. */
+/* As find_use(); a value that an alternative of the phase uses is alive during the whole phase. */
 static bool find_stay(const struct qn_program *program, int number, int value, int *start, int *end)
 {
     const struct qn_phase_run *phase = &program->phases[number];
@@ -306,7 +309,7 @@ static bool find_stay(const struct qn_program *program, int number, int value, i
     return find_use(phase, value, start, end);
 }
 
-/* From the first use to the last. */
+/* From the first use in any phase to the last. */
 static void find_span(const struct qn_program *program, int value, int *start, int *end)
 {
     *start = *end = -1;
@@ -328,8 +331,8 @@ static bool is_cell(const struct qn_run_set *runs, int value)
     return false;
 }
 
-/* What lives as long as the cycle ends with the update, but for cells, which end with their last
- * reader. */
+/* Storages of the persistent values. Values of life QN_LIFE_CYCLE are alive from their first use to
+ * the end of the update, cells to their last use; all others during the whole timeline. */
 static void store_persistent(struct qn_program *program, const struct qn_persist *persist,
                              bool alone, int64_t alignment)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan as a program: phases, each a step list, on one timeline, and the storages that live along
- * it. The exact simulator turns step lists into storages; the sum of those alive at a moment is the
- * one truth about bytes for planner, certificate and tests.
+ * A plan as a program: phases, each with a step list, one after another on a timeline, and the
+ * storages alive along it. The exact simulator turns step lists into storages; planner, certificate
+ * and tests take the bytes of a moment from it: the sum over the storages alive.
  */
 #ifndef QN_PROGRAM_PROGRAM_H
 #define QN_PROGRAM_PROGRAM_H
@@ -11,8 +11,8 @@
 
 enum qn_phase_kind { QN_START_PHASE, QN_MICRO_PHASE, QN_UPDATE_PHASE, QN_EVALUATION_PHASE };
 
-/* Bytes that hold one value, or several in turn where one is written over in place, during the
- * closed interval of timeline positions [start, end]. */
+/* Bytes that hold one value, or several in turn where one is written in place of another, during
+ * the closed interval of timeline positions [start, end]. */
 struct qn_storage {
     int64_t bytes; /* rounded up to the alignment */
     int start, end;
@@ -20,14 +20,14 @@ struct qn_storage {
     const char *name;
     int pool;           /* -1: not placed */
     int64_t offset;     /* bytes */
-    int64_t host_bytes; /* of a copy in host memory, which is placed there; else 0 */
+    int64_t host_bytes; /* of a copy in host memory, where `offset` then lies; else 0 */
 };
 
 struct qn_step {
     int task;
     bool recomputed;
-    int read[QN_MAX_READS], write[QN_MAX_WRITES]; /* storages, as the task's reads and writes */
-    int scratch;                                  /* storage; -1 */
+    int read[QN_MAX_READS], write[QN_MAX_WRITES]; /* storage of each of the task's reads, writes */
+    int scratch;                                  /* storage; -1: none */
 };
 
 struct qn_phase_run {
@@ -39,24 +39,24 @@ struct qn_phase_run {
     struct qn_step *steps;
     int n_steps;
     int start;                     /* timeline position of its first step */
-    int first_storage, n_storages; /* of those that no other phase uses */
+    int first_storage, n_storages; /* the storages that no other phase uses */
     double seconds;
     int recomputed;
 };
 
-/* The phases of a run in a cycle; -1: not used. */
+/* The phases of a run in a cycle, by number; -1: none. */
 struct qn_run_phases {
     int first, later, rest;
 };
 
-/* How one effective batch is split: each run for each micro-step runs `first` once, `later`
- * (micro_steps - 1) times, then `rest`; a whole run `first` alone. */
+/* How one effective batch is split: a run of micro-steps repeats phase `first` once, `later`
+ * micro_steps - 1 times and `rest` once; a run of the whole cycle `first` alone. */
 struct qn_cycle_plan {
     int64_t batch;
-    int64_t micro_steps; /* of the micro-batch, the first included; 0: `rest` alone is the cycle */
+    int64_t micro_steps; /* of a whole micro-batch, the first included; 0: `rest` is the cycle */
     int64_t remainder;
     struct qn_run_phases runs[QN_MAX_RUNS];
-    double seconds; /* where runs are alternatives, of the slowest */
+    double seconds; /* of the cycle; of alternatives the slowest counts */
 };
 
 enum { QN_MAX_PHASES = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 3) + 2 };
@@ -64,7 +64,7 @@ enum { QN_MAX_PHASES = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 3) + 2 };
 struct qn_program {
     struct qn_phase_run phases[QN_MAX_PHASES];
     int n_phases;
-    int main;                    /* the phase that stands for a micro-step in what is shown */
+    int main;                    /* the phase that output for people shows as the micro-step */
     int start, update;           /* phases; -1: none */
     int evaluation[QN_MAX_RUNS]; /* by run: phase; -1: none */
     struct qn_cycle_plan cycles[QN_MAX_BATCH_SIZES];
@@ -72,15 +72,14 @@ struct qn_program {
     int length; /* of the timeline */
     struct qn_storage *storages;
     int n_storages;
-    int *persistent; /* by value of the persist: storage */
+    int *persistent; /* by value of struct qn_persist: storage; -1: none */
     int64_t live_peak;
     int peak_at;   /* timeline position of the largest sum of live bytes */
     int64_t *live; /* by timeline position */
     int64_t blas_temp;
-    int64_t host_bytes; /* of all copies of the phase that parks most */
+    int64_t host_bytes; /* of the copies in host memory of the phase that parks most */
 };
 
-/* The phase that stands for a micro-step. */
 static inline const struct qn_phase_run *qn_program_main(const struct qn_program *program)
 {
     return &program->phases[program->main];
@@ -92,8 +91,8 @@ int qn_program_add(struct qn_program *program, struct qn_arena *arena, const cha
                    enum qn_phase_kind kind, const struct qn_problem *problem, bool first,
                    const struct qn_steps *steps);
 
-/* Computes every storage, and the bytes alive at every position. `alone` leaves out what is
- * persistent, which is the same for every step list. */
+/* Computes every storage, and the bytes alive at every position. `alone` leaves out the persistent
+ * values, which are the same for every step list. */
 qn_status qn_program_simulate(struct qn_program *program, const struct qn_persist *persist,
                               bool alone, const struct qn_lowering *how);
 

@@ -9,12 +9,12 @@ enum { MOST_PASSES = 6 };
 struct schedule {
     const struct qn_problem *problem;
     const struct qn_policy *policy;
-    bool *there; /* by task: was run again, and what it made is still there */
-    int *held;   /* those tasks */
+    bool *there; /* by task: was run again, and the values it made are still held */
+    int *held;   /* the tasks t with there[t] */
     int n_held;
     bool *needed;   /* by task: is about to be run again */
     int *next_read; /* by value: the next backward task that reads it; INT_MAX: none */
-    int *later;     /* by backward task and read: the one after that */
+    int *later;     /* by backward task and read: next_read of its value after this read */
     int *stack;
     int capacity;
     struct qn_steps *steps;
@@ -31,8 +31,8 @@ static bool append(struct schedule *s, int task)
 
 /* --- when values are read next --- */
 
-/* One walk from the end: next_read is then right for the first backward task, and later[] says what
- * it becomes after each read. */
+/* Walks backward from the last task: afterwards next_read holds for the first backward task, and
+ * later[] holds the value of next_read after each read. */
 static void find_reads(struct schedule *s)
 {
     for (int v = 0; v < s->problem->n_values; v++)
@@ -51,7 +51,7 @@ static void pass_reads(struct schedule *s, int task)
         s->next_read[s->problem->tasks[task].reads[i].value] = s->later[task * QN_MAX_READS + i];
 }
 
-/* Whether what a task makes is read soon enough after backward task `now` to be held. */
+/* Whether a backward task in the policy's window from `now` on reads what `task` makes. */
 static bool read_soon(const struct schedule *s, int task, int now)
 {
     const struct qn_task *maker = &s->problem->tasks[task];
@@ -86,7 +86,7 @@ static void push_lost(struct schedule *s, int task, int *depth)
     }
 }
 
-/* Forgets what was made again and is not read soon. */
+/* Drops recomputed values that are not read soon. */
 static void forget(struct schedule *s, int now)
 {
     int kept = 0;
@@ -99,7 +99,8 @@ static void forget(struct schedule *s, int now)
     s->n_held = kept;
 }
 
-/* Runs again, in forward order, all that backward task `now` reads and that was dropped. */
+/* Runs again, in forward order, the tasks that make dropped values which backward task `now` needs,
+ * directly or through tasks that run again. */
 static bool restore(struct schedule *s, int now)
 {
     int depth = 0, first = s->problem->n_forward, last = -1;
@@ -192,7 +193,8 @@ static void look_at_all(const struct qn_problem *problem, int *writes, struct be
     }
 }
 
-/* A store needs what it copies, a fetch its store. */
+/* Whether a store or fetch can run: the value that the store copies is written; the fetch's store
+ * has run. */
 static bool can_park(const struct qn_problem *problem, int task, const bool *ran, const int *writes)
 {
     return problem->tasks[task].kind == QN_TASK_STORE
@@ -200,7 +202,8 @@ static bool can_park(const struct qn_problem *problem, int task, const bool *ran
                : ran[task - 1];
 }
 
-/* `ran` and `writes` are zeroed to begin; neither a repetition nor parking changes anything. */
+/* `ran` (by task) and `writes` (by value: how often it was written) are zeroed to begin; repeated
+ * tasks, stores and fetches do not count as writes. */
 static bool can_run(const struct qn_problem *problem, const struct qn_steps *steps,
                     const struct before *expected, bool *ran, int *writes)
 {

@@ -14,8 +14,8 @@ enum qn_use_kind qn_use_of(const struct qn_task *task, int value)
     return QN_USE_NONE;
 }
 
-/* Lists pairs (of, item) by `of`: where[of] .. where[of + 1] in list[]. Filled in two rounds: the
- * first counts, and once the sums are there the second one fills. */
+/* The items of pairs (of, item), sorted by `of`: list[where[of]] .. list[where[of + 1] - 1]. Two
+ * rounds: the first counts the items of each `of`, the second one fills `list`. */
 struct listing {
     int *list, *where;
     bool fill;

@@ -13,10 +13,10 @@
 struct qn_uses {
     int *user, *users; /* tasks that write or read v */
     bool *writes;      /* writes[i]: task user[i] writes v */
-    int *heir, *heirs; /* values that live between steps */
+    int *heir, *heirs; /* heirs: values of life QN_LIFE_MICRO */
 };
 
-/* What the task does with a value: a write that adds is a read. */
+/* What the task does with a value; a write that accumulates counts as a read. */
 enum qn_use_kind { QN_USE_NONE, QN_USE_READ, QN_USE_WRITE };
 enum qn_use_kind qn_use_of(const struct qn_task *task, int value);
 

@@ -33,8 +33,8 @@ static const struct qn_task *task_at(const struct explaining *e, int step)
     return &e->phase->problem->tasks[e->phase->steps[step].task];
 }
 
-/* Whether a task that names `value` touches the one that is explained: as itself, as a part of it,
- * or as the block that it is a part of. */
+/* Whether a task that names `value` touches e->value: `value` is e->value, a part of it, or its
+ * block. */
 static bool is_value(const struct explaining *e, int value)
 {
     const struct qn_problem *problem = e->phase->problem;
@@ -42,7 +42,7 @@ static bool is_value(const struct explaining *e, int value)
            value == qn_value_root(problem, e->value);
 }
 
-/* Moves to the next value of the name on the device, after e->value. */
+/* Moves e->value to the next value on the device that is called e->name. */
 static bool find_next(struct explaining *e)
 {
     while (++e->value < e->phase->problem->n_values)
@@ -76,7 +76,7 @@ static void add_head(const struct explaining *e)
     qn_text_add(e->text, ", %s\n", qn_size_text(value->bytes, size, sizeof size));
 }
 
-/* --- what lies there all the time --- */
+/* --- persistent values --- */
 
 static void add_persistent(const struct explaining *e)
 {
@@ -90,9 +90,9 @@ static void add_persistent(const struct explaining *e)
                              : " from its first sum to the update: micro-steps add to it\n");
 }
 
-/* --- what happens in a phase --- */
+/* --- values of a phase --- */
 
-/* The value that the write took the bytes of; NULL: it has its own. */
+/* Name of the value whose bytes the write took over; NULL: it has bytes of its own. */
 static const char *taken_from(const struct explaining *e, int step, int write)
 {
     const struct qn_step *at = &e->phase->steps[step];
@@ -133,7 +133,7 @@ static void add_write(const struct explaining *e, int step, int write)
     qn_text_add(e->text, "\n");
 }
 
-/* Number of the write by which the step begins a life of the value; -1. */
+/* Number of the write by which the step begins a life of the value; -1: it does not. */
 static int begins(const struct explaining *e, int step)
 {
     const struct qn_task *task = task_at(e, step);
@@ -161,8 +161,8 @@ static bool adds(const struct explaining *e, int step)
     return false;
 }
 
-/* Between two uses that are far apart: what was kept could have been made again, if its operator
- * allows that; what was given up left its bytes to others, as the search or the caller wanted. */
+/* Text on steps `from` and `to`, two uses of the value with no use in between: if the value was
+ * kept, what making it again would cost; if not, how many bytes that left to others. */
 static void add_gap(const struct explaining *e, int from, int to, bool kept)
 {
     char size[32];
@@ -202,7 +202,7 @@ static void add_uses(const struct explaining *e)
     }
 }
 
-/* All that a phase does with values of the name; NULL when out of memory. */
+/* All uses of the values called e->name in a phase; NULL when out of memory. */
 static char *phase_text(const struct explaining *of, const struct qn_phase_run *phase)
 {
     struct qn_text text = {0};
@@ -226,7 +226,7 @@ static char *phase_text(const struct explaining *of, const struct qn_phase_run *
     return qn_text_take(&text);
 }
 
-/* A phase that does what an earlier one did is not told again. */
+/* A phase with the same text as an earlier one refers to that one. */
 static void add_phases(const struct explaining *e)
 {
     const struct qn_program *program = &e->plan->program;

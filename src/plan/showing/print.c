@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plan for people and for programs.
+ * A plan as text for people, and as JSON for programs.
  */
 #include "base/text.h"
 #include "plan/plan.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MOST_NAMED = 24 }; /* recomputed tasks */
+enum { MOST_NAMED = 24 }; /* recomputed tasks named at most */
 
 static void add_size(struct qn_text *text, const char *label, int64_t bytes)
 {
@@ -30,7 +30,7 @@ static void add_split(struct qn_text *text, const struct qn_plan *plan)
     }
 }
 
-/* Runs of the task from step `first` on that are recomputed. */
+/* Number of recomputed steps of the task from step `first` on. */
 static int recomputed_runs(const struct qn_phase_run *micro, int task, int first)
 {
     int count = 0;
@@ -39,7 +39,7 @@ static int recomputed_runs(const struct qn_phase_run *micro, int task, int first
     return count;
 }
 
-/* Each once, with how often; not more than a person reads. */
+/* The recomputed tasks, each once with its number of recomputed steps; MOST_NAMED at most. */
 static void add_recomputed(struct qn_text *text, const struct qn_plan *plan)
 {
     const struct qn_phase_run *micro = qn_program_main(&plan->program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The picture of a plan: bytes alive over the steps of the whole timeline, coloured by tag. From
- * above: a title, the plot with its axes, the names of the phases, and the legend.
+ * top to bottom: a title, the plot with its axes, the names of the phases, and the legend.
  */
 #include "base/text.h"
 #include "plan/plan.h"
@@ -26,8 +26,8 @@ struct picture {
     const struct qn_plan *plan;
     struct qn_text text;
     int64_t top;    /* bytes at the upper end of the plot */
-    int64_t *edges; /* where the tags lie above each other: see find_edges */
-    int y;          /* of what comes below the plot */
+    int64_t *edges; /* bytes between which each tag is drawn: see find_edges */
+    int y;          /* of the next row below the plot */
 };
 
 static double x_of(const struct picture *p, double position)
@@ -45,7 +45,7 @@ static bool is_budget_drawn(const struct qn_plan_info *info)
     return info->budget_bytes < 2 * info->peak_bytes;
 }
 
-/* At a position, tag t lies from edges[position * (QN_TAG_COUNT + 1) + t] to the next edge. */
+/* At a position, tag t is drawn from edges[position * (QN_TAG_COUNT + 1) + t] to the next edge. */
 static bool find_edges(struct picture *p)
 {
     const struct qn_program *program = &p->plan->program;
@@ -80,7 +80,7 @@ static bool is_alive(const struct picture *p, int position, int tag)
 
 /* --- shapes --- */
 
-/* Six digits are a hundredth of a pixel. */
+/* Six digits: exact to a hundredth of a pixel. */
 static void add_number(struct picture *p, const char *before, double value)
 {
     qn_text_add(&p->text, "%s", before);
@@ -112,7 +112,7 @@ __attribute__((format(printf, 6, 7))) static void add_label(struct picture *p, d
     qn_text_add(&p->text, "\" text-anchor=\"%s\" fill=\"%s\">%s</text>\n", anchor, colour, label);
 }
 
-/* At most so wide, whatever the font is. */
+/* Pixels: an upper bound of the label's width in any font. */
 static double width_of(const char *label)
 {
     return 0.68 * FONT * (double)strlen(label);
@@ -139,7 +139,7 @@ static int add_area(struct picture *p, int tag, int from)
     return end;
 }
 
-/* Gives whether there is anything of the tag. */
+/* Gives whether any byte of the tag is alive anywhere. */
 static bool add_areas(struct picture *p, int tag)
 {
     bool any = false;
@@ -155,7 +155,7 @@ static bool add_areas(struct picture *p, int tag)
     return any;
 }
 
-/* 1, 2, 5, 10, 20 ...: the first of which `count` reach `length`. */
+/* The smallest s of 1, 2, 5, 10, 20, ... with s * count >= length. */
 static int64_t tick_step(double length, double count)
 {
     static const int factors[] = {1, 2, 5};
@@ -167,7 +167,7 @@ static int64_t tick_step(double length, double count)
     return step;
 }
 
-/* Whole numbers of the largest unit of which there are enough. */
+/* Ticks are whole numbers of the largest unit that gives enough of them. */
 static void add_bytes_axis(struct picture *p)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -231,7 +231,7 @@ static void add_phases(struct picture *p)
     p->y += ROW * rows + 10;
 }
 
-/* Lines across the plot; their labels beside it, the upper one no lower than a row above. */
+/* Lines across the plot with labels beside it, at least a row apart. */
 static void add_limits(struct picture *p)
 {
     const struct qn_plan_info *info = &p->plan->info;
@@ -248,9 +248,9 @@ static void add_limits(struct picture *p)
               "budget %s", qn_size_text(info->budget_bytes, size, sizeof size));
 }
 
-/* --- around it --- */
+/* --- around the plot --- */
 
-/* Each tag that is drawn, with its bytes at the peak, where it may have none. */
+/* Legend: a tag that is drawn, with its bytes at the peak, which may be 0. */
 static void add_tag(struct picture *p, int tag, int number)
 {
     char size[32];
