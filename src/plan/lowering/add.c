@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One persistent value more.
+ * Adds persistent values.
  */
 #include "base/log.h"
 #include "plan/lowering/persist.h"

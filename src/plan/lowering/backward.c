@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reverse walk: which backward groups somebody needs, and in which order.
+ * The reverse walk over the graph: which backward groups are needed, and in which order.
  */
 #include "plan/lowering/lowering.h"
 
@@ -37,7 +37,7 @@ static bool group_needed(struct lowering *l, int n, const struct qn_group *group
     return false;
 }
 
-/* The backward groups of node n that somebody needs, last one first. */
+/* The backward groups of node n whose results are wanted or read, last one first. */
 static struct backward_groups needed_groups(struct lowering *l, int n)
 {
     const struct qn_op *op = l->graph->nodes[n].op;
@@ -49,7 +49,7 @@ static struct backward_groups needed_groups(struct lowering *l, int n)
     return needed;
 }
 
-/* Whether a group may go before the others: it waits for no temporary that one of them makes. */
+/* Whether the group may run before the other open ones: it reads no temporary that they write. */
 static bool ready(const struct qn_group *group, const struct backward_groups *open)
 {
     for (int i = 0; i < open->count; i++)
@@ -72,8 +72,9 @@ static bool writes_activation_gradient(struct lowering *l, int n, const struct q
     return false;
 }
 
-/* Gradients of parameters first: what they read may then die before the gradient of the input takes
- * its place. */
+/* Index of the open group that runs next: a ready group that writes no gradient of an activation,
+ * if there is one. The values that it reads may then die before the gradient of the input is
+ * written. */
 static int next_group(struct lowering *l, int n, const struct backward_groups *open)
 {
     int best = -1;
@@ -100,7 +101,7 @@ static void add_node_backward(struct lowering *l, int n)
     }
 }
 
-/* Notes what backward groups read without an alternative, for resolve(). */
+/* Sets l->backward_read, on which resolve() decides. */
 static void note_backward_reads(struct lowering *l)
 {
     for (int n = 0; n < l->graph->n_nodes; n++) {

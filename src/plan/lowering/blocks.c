@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks: trainable parameters side by side, so that one launch of the optimizer updates them all.
+ * Blocks: trainable parameters side by side in one array, which one optimizer launch updates.
  */
 #include "base/log.h"
 #include "base/shape.h"
@@ -29,8 +29,8 @@ static int64_t largest_block(const struct qn_lowering *how)
     return allocated < INT32_MAX ? allocated : INT32_MAX;
 }
 
-/* A slot of the optimizer. Its size is checked: checkpoints and early updates find a parameter's
- * part of it by per_chunk alone (qn_part_of_state). */
+/* Adds slot s of the optimizer for a block. Checks that it has per_chunk elements for each chunk,
+ * or (per_chunk 0) as many as the block: qn_part_of_state takes that for granted. */
 static qn_status add_state(const struct qn_lowering *how, struct qn_persist *persist,
                            struct qn_block *block, int s, const struct qn_operand *state)
 {
@@ -48,7 +48,7 @@ static qn_status add_state(const struct qn_lowering *how, struct qn_persist *per
     return QN_OK;
 }
 
-/* What the optimizer keeps for a block, by its own shape rule. */
+/* Adds the optimizer's slots for a block, of the shapes that the optimizer's rule gives. */
 static qn_status add_states(const struct qn_lowering *how, struct qn_persist *persist,
                             struct qn_block *block)
 {
@@ -164,7 +164,7 @@ static int block_end(const struct qn_lowering *how, const struct qn_persist *per
     return p;
 }
 
-/* What is too large is named before it is added to anything. */
+/* QN_ERR_MEMORY names a parameter that is larger than any block. */
 static qn_status check_parameters(const struct qn_lowering *how, const struct qn_persist *persist)
 {
     for (int p = 0; p < persist->n_parameters; p++) {
@@ -211,7 +211,7 @@ qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist
     return lay_blocks_of(how, persist, QN_BF16);
 }
 
-/* --- the parts of parameters --- */
+/* --- parameters within blocks --- */
 
 /* In its block. */
 static int64_t first_element(const struct qn_persist *persist, const struct qn_parameter *parameter)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells: what they hold on the device, and which inputs they are.
+ * Cells: their values on the device, and the inputs that read them.
  */
 #include "plan/lowering/persist.h"
 
-/* Cells of samples live within the cycle, with room for its largest batch. */
+/* Adds the value of a cell; cells of samples live within the cycle and have `batch` rows. */
 static int add_cell(struct qn_persist *persist, const struct qn_cell_of *cell, int64_t batch,
                     enum qn_tag tag)
 {

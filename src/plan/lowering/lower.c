@@ -18,8 +18,8 @@ static int *new_numbers(struct qn_arena *arena, size_t count)
     return numbers;
 }
 
-/* Values that a node can add at most: outputs, their gradients, saved, temporaries; an input one;
- * and of them those that may be parked. */
+/* Values that a node adds at most (outputs, their gradients, saved, temporaries; an input adds
+ * one), and those of them that may be parked. */
 enum {
     VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
     PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED
@@ -102,7 +102,7 @@ static qn_status price_all(const struct lowering *l)
     return check_values(l);
 }
 
-/* The groups of every used node that run in `phase`, in the order of the graph. */
+/* Adds the groups of every used node that run in pass `phase`, in the order of the graph. */
 static void add_forward(struct lowering *l, unsigned phase)
 {
     for (int n = 0; n < l->graph->n_nodes; n++) {
@@ -158,8 +158,8 @@ static void remove_task(struct qn_problem *problem, int task)
     problem->n_forward--;
 }
 
-/* Of a run that goes backward from outputs, which were computed by another run: what the forward
- * pass makes here and nobody reads. */
+/* Removes forward tasks whose results no task reads: a backward run need not compute its outputs,
+ * which another run has computed. */
 static void remove_unread(struct qn_problem *problem)
 {
     for (int t = problem->n_forward - 1; t >= 0; t--)
@@ -201,7 +201,8 @@ qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist 
     return price_all(&l);
 }
 
-/* Marks the nodes of the first graph, which has all running averages, for which the run gathers. */
+/* Marks the nodes of the first graph, which has all running averages, whose averages the run
+ * gathers. */
 static void mark_gathered(struct lowering *l, const struct qn_run_of *run)
 {
     const struct qn_persist *persist = l->problem->persist;

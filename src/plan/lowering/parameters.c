@@ -26,8 +26,7 @@ static qn_status check_same(const struct qn_lowering *how, const struct qn_node 
                    "%s: two graphs of the plan describe this parameter differently", a->name);
 }
 
-/* A parameter that no backward pass reaches is held like a frozen one: nobody would write its
- * gradient. */
+/* A parameter that no backward pass reaches counts as frozen: no task would write its gradient. */
 static qn_status list_graph(const struct qn_lowering *how, struct qn_persist *persist, int number)
 {
     struct qn_bound *bound = &persist->graphs[number];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parking: of every value that the forward pass makes a copy in host memory, the store that writes
- * it, and the fetch that makes the value again from it. Both are exact. The copy is a value like
- * others, but for its bytes, so that the simulators know by themselves that a fetch needs a store
- * before it.
+ * Parking: for every value that the forward pass makes, a copy in host memory, the store that
+ * writes the copy, and the fetch that makes the value again from it, bit by bit. The copy is a
+ * value with 0 bytes on the device: since the fetch reads it, a step list with a fetch needs the
+ * store too.
  */
 #include "plan/lowering/lowering.h"
 
-/* What groups leave for each other is gone soon. */
+/* Kept values and inputs; values that one group leaves for the next are not worth parking. */
 static bool may_park(const struct qn_problem *problem, int value)
 {
     const enum qn_tag tag = problem->values[value].tag;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What stays on the device from update to update, and which of it the nodes of each graph are.
+ * Persistent values, and which of them each node of each graph has.
  */
 #include "plan/lowering/persist.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What the norm of the whole gradient needs when no gradient is there any more. */
+/* Early updates drop each gradient: the norms of their chunks stay for the norm of the whole. */
 static void add_norms(struct qn_persist *persist)
 {
     if (persist->early && persist->n_chunks)
@@ -20,7 +20,7 @@ static void add_norms(struct qn_persist *persist)
 
 /* --- the nodes of a graph --- */
 
-/* A constant, or a parameter that is not trained. */
+/* Adds the value of a constant or of a parameter that is not trained. */
 static int add_untrained(struct qn_persist *persist, const struct qn_node *node)
 {
     const struct qn_value value = {.name = node->name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The working state of laying out what is persistent, shared by the files that do its parts.
+ * Laying out persistent values: what the files that do the parts of it share.
  */
 #ifndef QN_LOWERING_PERSIST_H
 #define QN_LOWERING_PERSIST_H
@@ -10,7 +10,7 @@
 
 /* Adds a value and gives its number. */
 int qn_persist_add(struct qn_persist *persist, const struct qn_value *value);
-/* A persistent value of its own: an array of `count` elements. */
+/* Adds an array of `count` elements as a value and gives its number. */
 int qn_persist_add_array(struct qn_persist *persist, const char *name, qn_dtype dtype,
                          int64_t count, enum qn_tag tag, enum qn_life life);
 
@@ -26,7 +26,7 @@ qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist
 void qn_persist_lay_cells(const struct qn_lowering *how, struct qn_persist *persist);
 void qn_persist_bind_cell(const struct qn_persist *persist, struct qn_bound *bound, int n);
 
-/* QN_ERR_MEMORY names what takes more than `most` bytes, or cannot be counted. */
+/* QN_ERR_MEMORY, with `name` in the log: `bytes` is more than `most`, or negative (overflow). */
 qn_status qn_persist_check_size(const struct qn_lowering *how, const char *name, int64_t bytes,
                                 int64_t most);
 

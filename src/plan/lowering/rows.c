@@ -19,7 +19,7 @@ static const struct qn_cell_attr *attributes(struct lowering *l, int64_t rows,
     return attr;
 }
 
-/* What is appended is seen by every reader of the repetition, so that none may come before it. */
+/* Readers of a repetition see the rows that it appends: no task may read the cell before them. */
 static void check_readers(struct lowering *l, const struct qn_cell_of *cell)
 {
     for (int t = 0; t < l->problem->n_tasks && cell->kind == QN_CELL_APPEND; t++)
@@ -30,7 +30,8 @@ static void check_readers(struct lowering *l, const struct qn_cell_of *cell)
                                     l->problem->tasks[t].name, cell->name);
 }
 
-/* A smaller micro-batch may fit. */
+/* QN_ERR_SHAPE: the rows of a repetition are more than the cell has; with a smaller micro-batch
+ * they may fit. */
 static void check_room(struct lowering *l, const struct qn_cell_of *cell, uint32_t tensor)
 {
     const int64_t rows = l->shapes.tensors[tensor].shape.dim[0];
@@ -58,9 +59,8 @@ static void store(struct lowering *l, const struct qn_cell_of *cell, uint32_t te
         .value = cell->value, .ref = QN_REF(QN_REF_STATE, 0), .operand = *whole, .in_place = -1};
 }
 
-/* Rows of the cycle and of caches are stored when they are made; those of a ring after all that a
- * repetition reads. What a training remembers is no business of evaluations: they store in caches.
- */
+/* Whether outputs are stored in the cell now. Rows of samples and caches are stored when they are
+ * made, rows of a ring `last`, after all readers. An evaluation stores in caches alone. */
 static bool stores(const struct lowering *l, const struct qn_cell_of *cell, bool last)
 {
     const bool evaluates = l->run->what == QN_RUN_EVALUATE;
@@ -69,7 +69,7 @@ static bool stores(const struct lowering *l, const struct qn_cell_of *cell, bool
     return (cell->kind == QN_CELL_RING) == last;
 }
 
-/* Node n made it, or a node whose output it shows; -1: any. */
+/* Stores the outputs that node n, or a view of it, makes; n = -1: of all nodes. */
 static void store_outputs(struct lowering *l, int n, bool last)
 {
     for (int i = 0; i < l->graph->n_outputs; i++) {

@@ -46,9 +46,7 @@ const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char
     return NULL;
 }
 
-/* Whether a run of this kind computes an output for this cell, or for the caller where there is
- * none.
- */
+/* Whether a run of this kind computes an output that goes to `cell`; NULL: to the caller. */
 static bool computes(qn_run_what what, const struct qn_cell_of *cell)
 {
     switch (what) {

@@ -41,8 +41,8 @@ static struct qn_operand seen_as(const struct lowering *l, int n, struct qn_ref 
     return l->problem->values[value].operand;
 }
 
-/* Of two reads that give the same bits: the one that backward reads anyway, else the later one made
- * (an output), so that the earlier may be written over in place. */
+/* Of two operands that give the same bits: the one that a backward group reads in any case, else
+ * the node's output, so that its input may be written over in place. */
 static struct qn_ref resolve(struct lowering *l, int n, const struct qn_read *read)
 {
     if (read->or_.kind == QN_REF_NONE)
@@ -81,8 +81,8 @@ static bool writes_value(const struct qn_task *task, int value)
     return false;
 }
 
-/* Adds those writes of the group whose bit is in `open`. Gives the bits of those left over: a
- * tensor in two places of a node has one gradient, to which a launch can add once. */
+/* Adds those writes of the group whose bit is in `open`. Gives the bits of writes left for another
+ * task: a tensor that a node has as two inputs has one gradient, which a task writes once. */
 static unsigned add_writes(struct lowering *l, struct qn_task *task, unsigned open)
 {
     unsigned left = 0;

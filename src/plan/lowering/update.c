@@ -8,7 +8,7 @@
 #include "base/shape.h"
 #include "plan/lowering/lowering.h"
 
-/* A parameter alone is an array, as a block is. */
+/* The operand of an f32 value as an array of one dimension; other types keep their shape. */
 static struct qn_operand as_array(const struct lowering *l, int value)
 {
     struct qn_operand operand = l->problem->values[value].operand;
@@ -33,7 +33,7 @@ static void own_write(struct lowering *l, struct qn_task *task, int value, struc
                                                             .accumulates = accumulates};
 }
 
-/* `count` units of a value, from unit `first` on: floats of an array, rows of a table. */
+/* Adds a part of value `whole` as a value: `count` rows of dimension 0, from row `first` on. */
 static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count)
 {
     const struct qn_value of = l->problem->values[whole];
@@ -49,7 +49,8 @@ static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count
 
 /* --- the steps --- */
 
-/* The norms of the block's chunks, in their place among those of all; gives them. */
+/* Adds the task that writes the norms of the block's chunks into their part of value `norms`, which
+ * has those of all chunks; gives the part. */
 static int add_partial(struct lowering *l, const struct qn_block *block, int norms,
                        const char *name)
 {
@@ -87,7 +88,7 @@ static void add_cast(struct lowering *l, const struct qn_block *block, const cha
 
 /* --- after the cycle --- */
 
-/* The norms of all chunks, in a value of their own unless early updates left them. */
+/* The value with the norms of all chunks: written now, or by early updates before. */
 static int add_norms(struct lowering *l)
 {
     const struct qn_persist *persist = l->problem->persist;
@@ -117,7 +118,7 @@ void qn_lower_add_update(struct lowering *l)
 
 /* --- early --- */
 
-/* The parameter is a block of its own, of parts of what its block has. */
+/* Updates one parameter as a block of its own, made of its parts of the block's values. */
 static void update_alone(struct lowering *l, const struct qn_parameter *parameter)
 {
     const struct qn_persist *persist = l->problem->persist;
@@ -141,7 +142,7 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
     add_cast(l, &alone, name);
 }
 
-/* A view reads nothing: whoever reads it reads what it shows. */
+/* Views do not count as readers: who reads a view reads its root tensor. */
 void qn_lower_find_readers(struct lowering *l)
 {
     for (int n = 0; n < l->graph->n_nodes; n++) {
@@ -157,9 +158,9 @@ void qn_lower_find_readers(struct lowering *l)
     }
 }
 
-/* After the backward pass of the first node that reads a parameter, its gradient is complete, and
- * nothing reads the old parameter any more: what is recomputed later lies before that node, and the
- * samples of the cycle have all been fetched in the forward pass. */
+/* After the backward pass of first_reader[p] the gradient of parameter p is complete, and nothing
+ * reads the old parameter any more: tasks recomputed later are of earlier nodes, and an early
+ * update has no later micro-step. */
 void qn_lower_add_early(struct lowering *l, int n)
 {
     const struct qn_persist *persist = l->problem->persist;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which value an operand of a node is. Values are numbered by root tensor, so that a view and what
+ * Which value an operand of a node is. Values are found by root tensor: a view and the tensor that
  * it views are one value, and so are their gradients.
  */
 #include "plan/lowering/lowering.h"

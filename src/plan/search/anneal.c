@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the objective at the beginning, and how much colder it ends. */
+/* First temperature over the first objective; last temperature over the first temperature. */
 static const double HOT = 1e-2, COLD = 1e-3;
 
-/* How far from where it is read something may be made: slots. */
+/* Slots: how far below a drawn slot an empty one is looked for; half the longest hop of a draw. */
 enum { NEAR = 8 };
 
 struct annealer {
@@ -20,12 +20,11 @@ struct annealer {
     int *movable; /* forward tasks that may run again, and fetches */
     int n_movable;
     double objective, best;
-    bool fits;      /* the best list does */
-    int *best_task; /* by slot */
+    bool fits;      /* the peak of the best list is at most the target */
+    int *best_task; /* the best list: task by slot */
 };
 
-/* Numbers that need not be the same as anybody else's: splitmix64 (Steele, Lea, Flood, "Fast
- * splittable pseudorandom number generators", 2014). */
+/* splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
 static uint64_t draw(struct annealer *a)
 {
     uint64_t z = a->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -52,7 +51,7 @@ static double objective_of(const struct annealer *a)
 
 /* --- moves --- */
 
-/* Steps that came or went, in order. */
+/* A move: the steps that it added and removed, in that order. */
 enum { MOST_CHANGES = 24 };
 struct move {
     struct {
@@ -89,7 +88,8 @@ static void take_back(struct annealer *a, struct move *m)
     }
 }
 
-/* A slot not far before one in which something of the task's is read; any slot now and then. */
+/* Draws a slot a little before a step that uses a value which the task makes; with probability 1/4
+ * any slot. */
 static int draw_slot(struct annealer *a, int task)
 {
     const struct qn_timeline *t = &a->timeline;
@@ -106,7 +106,7 @@ static int draw_slot(struct annealer *a, int task)
     return slot > 0 ? slot : 0;
 }
 
-/* The next empty slot at or below; -1: none is near. */
+/* The nearest empty slot at or below `slot`; -1: none within NEAR slots. */
 static int empty_below(const struct qn_timeline *t, int slot)
 {
     for (int tries = 0; slot >= 0 && tries < NEAR; tries++, slot--)
@@ -115,7 +115,7 @@ static int empty_below(const struct qn_timeline *t, int slot)
     return -1;
 }
 
-/* Some of what the new run reads is made again right before it, too. */
+/* Also makes some of the values that the new step reads again, right before it. */
 static void add_makers(struct annealer *a, struct move *m, int task, int slot)
 {
     const struct qn_task *reader = &a->timeline.problem->tasks[task];
@@ -140,8 +140,8 @@ static bool lives_at(const struct qn_timeline *t, int value, int slot)
     return false;
 }
 
-/* The run, and right before it whatever it reads that would not live there without it: many cheap
- * steps in a row can take the place of one that takes long, and none of them is worth it alone. */
+/* Adds a step and, right before it, steps that make what it reads and what would not be alive
+ * there: a chain of cheap steps may pay off where none of its steps alone does. */
 static void add_chain(struct annealer *a, struct move *m, int task, int slot)
 {
     const struct qn_timeline *t = &a->timeline;
@@ -159,7 +159,8 @@ static void add_chain(struct annealer *a, struct move *m, int task, int slot)
     }
 }
 
-/* A fetch needs a store before it: right after what makes the value first. */
+/* Adds a store right after the step that first makes the value, unless there is one. False: there
+ * is no slot for it. */
 static bool has_store(struct annealer *a, struct move *m, int fetch)
 {
     const struct qn_timeline *t = &a->timeline;
@@ -175,7 +176,7 @@ static bool has_store(struct annealer *a, struct move *m, int fetch)
     return false;
 }
 
-/* A store is there for its fetches. */
+/* Removes the store of a fetch of which no step is left. */
 static void remove_store(struct annealer *a, struct move *m, int fetch)
 {
     const struct qn_timeline *t = &a->timeline;
@@ -218,7 +219,7 @@ static bool add_one(struct annealer *a, struct move *m, int task)
     return true;
 }
 
-/* What was made for the run alone may go with it. */
+/* After the step was removed: removes some of the steps before it that made what it read. */
 static void remove_makers(struct annealer *a, struct move *m, int task, int slot)
 {
     const struct qn_task *reader = &a->timeline.problem->tasks[task];
@@ -253,7 +254,7 @@ static bool remove_one(struct annealer *a, struct move *m)
 
 enum { ADD, REMOVE, ROTATE, KINDS };
 
-/* False: nothing changed. */
+/* Makes a random move. False: the list is unchanged. */
 static bool try_move(struct annealer *a, struct move *m)
 {
     const int kind = draw_below(a, KINDS);
@@ -285,7 +286,7 @@ static void take_as_best(struct annealer *a)
     memcpy(a->best_task, a->timeline.task, (size_t)a->timeline.slots * sizeof *a->best_task);
 }
 
-/* What fits is better than what does not; of two that fit, or do not, the lesser objective. */
+/* A list within the target is better than one above it; else the lesser objective is better. */
 static void note_best(struct annealer *a)
 {
     const bool fits = qn_timeline_peak(&a->timeline) <= a->target;
@@ -318,7 +319,7 @@ static void run(struct annealer *a, int64_t moves)
     }
 }
 
-/* --- before and after --- */
+/* --- beginning and end --- */
 
 static bool open(struct annealer *a, const struct qn_problem *problem, const struct qn_steps *from,
                  const struct qn_anneal_params *params, struct qn_arena *arena)
@@ -339,7 +340,7 @@ static bool open(struct annealer *a, const struct qn_problem *problem, const str
     return true;
 }
 
-/* Goes back to the best list seen. */
+/* Makes the timeline the best list seen. */
 static void restore_best(struct annealer *a)
 {
     for (int s = 0; s < a->timeline.slots; s++)

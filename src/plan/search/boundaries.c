@@ -3,7 +3,7 @@
 
 static const double CHEAP_FLOPS_PER_BYTE = 8;
 
-/* Whether making it again takes hardly any time for its bytes. */
+/* Whether running the task again takes little time for the bytes that it writes. */
 static bool is_cheap(const struct qn_task *task)
 {
     return qn_task_repeats(task) && task->flops <= CHEAP_FLOPS_PER_BYTE * task->bytes;
@@ -15,7 +15,7 @@ bool qn_pays(const struct qn_task *task, int64_t saved, double bytes_per_second)
                      : bytes_per_second <= 0 || is_cheap(task);
 }
 
-/* `read`, by value, is zeroed to begin: whether backward tasks read it. */
+/* Fills in b->saved and b->total. `read` (by value: read by a backward task) is zeroed to begin. */
 static void find_saved(const struct qn_problem *problem, bool *read, struct qn_boundaries *b)
 {
     for (int t = problem->n_forward; t < qn_tasks_required(problem); t++)
@@ -42,7 +42,8 @@ static void find_last_reads(const struct qn_problem *problem, int *last)
             last[problem->tasks[t].reads[i].value] = t;
 }
 
-/* `ends`, by forward task, is zeroed to begin: how many of the values that crossed end there. */
+/* `last` as from find_last_reads. `ends`, by forward task (how many values it reads for the last
+ * time), is zeroed to begin. */
 static void find_crosses(const struct qn_problem *problem, const int *last, int *ends, int *crosses)
 {
     int crossing = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * At a moment, every value that is read later either is alive or is made again later, and so is all
- * that making it takes. With a price of a byte, the cheapest choice is a minimum cut: on the
- * source's side are the values that are needed and the tasks that run again; the seconds of a task
- * are paid towards the sink, the bytes of a value towards the task that makes it. (The variables
- * are those of Jain et al., "Checkmate", 2020, at one moment only; PyTorch's partitioner of forward
- * and backward graphs cuts likewise, by bytes alone.) Each price gives a point of the lower convex
- * hull of bytes and seconds.
+ * At a moment, every value that is read later either is alive or is made again later, and then the
+ * same holds for the values that making it reads. With a price per byte, the cheapest choice is a
+ * minimum cut: the source's side has the needed values and the tasks that run again; the edge from
+ * a task to the sink has its seconds as capacity, the edge from a value to the task that makes it
+ * the price of its bytes. (The variables are those of Jain et al., "Checkmate", 2020, at one
+ * moment; PyTorch's partitioner of forward and backward graphs cuts likewise, by bytes alone.) Each
+ * price gives a point of the lower convex hull of bytes and seconds.
  */
 #include "plan/search/cut.h"
 
@@ -15,22 +15,23 @@
 #include <math.h>
 #include <string.h>
 
-/* Of flow in a second, fewer where what can flow would not fit; more than that. */
+/* Units of flow for a second, at most: fewer where capacities would overflow. UNBOUNDED: a capacity
+ * above every sum of others. */
 static const double UNITS = 1e9;
 static const int64_t UNBOUNDED = INT64_MAX / 4;
 
-/* So many bytes are worth all seconds at the dearest price that there is. */
+/* The dearest price of a byte is the seconds of all forward tasks over this. */
 enum { DEAREST = 4096 };
 
 struct cutting {
     const struct qn_problem *problem;
     double early;
     double total;      /* seconds of all forward tasks */
-    double units;      /* of flow in a second */
-    bool *later, *now; /* by value: read after the moment; at it, and so alive in any case */
+    double units;      /* units of flow for a second */
+    bool *later, *now; /* by value: read after the moment; read at it, thus alive in any case */
     struct qn_flow flow;
     struct qn_cut *cuts;
-    bool *final; /* by cut: nothing lies between it and the next */
+    bool *final; /* by cut: the hull has no cut between it and the next */
     int count;
 };
 
@@ -46,7 +47,7 @@ static int value_node(const struct cutting *c, int value)
     return FIRST + c->problem->n_forward + value;
 }
 
-/* Whether its bytes are a matter of choice. */
+/* Whether the value may be alive at the moment or not, by choice. */
 static bool is_made(const struct cutting *c, int value)
 {
     return c->problem->producer[value] >= 0 && !c->now[value] &&
@@ -118,7 +119,7 @@ static bool make_cut(struct cutting *c, double seconds_per_byte, struct qn_arena
 
 /* --- the hull --- */
 
-/* The widest gap in which there may be another cut; -1: none. */
+/* Number of the cut before the widest gap in which there may be another cut; -1: none. */
 static int widest(const struct cutting *c)
 {
     int best = -1;
@@ -152,7 +153,7 @@ static bool split(struct cutting *c, int i, struct qn_arena *arena)
     return true;
 }
 
-/* --- before --- */
+/* --- setting up --- */
 
 static void find_reads(struct cutting *c, int moment)
 {
@@ -162,7 +163,8 @@ static void find_reads(struct cutting *c, int moment)
             (t > moment ? c->later : c->now)[p->tasks[t].reads[i].value] = true;
 }
 
-/* The largest value at the dearest price takes the most room. */
+/* Sets c->total and c->units: the largest capacity, of the largest value at the dearest price, must
+ * be at most UNBOUNDED / 2. */
 static void measure(struct cutting *c)
 {
     const struct qn_problem *p = c->problem;
@@ -215,12 +217,12 @@ bool qn_cuts_find(const struct qn_problem *problem, int moment, double early, in
 
 /* --- moments --- */
 
-/* Bytes at a task that are alive whatever is kept, and bytes that may be dropped. */
+/* Bytes alive at a task if all is kept: of values that cannot be dropped (fixed) or can (free). */
 struct load {
     int64_t fixed, free;
 };
 
-/* By value: the first task that has to do with it, and the last; -1: none. */
+/* By value: the first task that writes it, and the last that reads or writes it; -1: none. */
 static void find_lives(const struct qn_problem *p, int *first, int *last)
 {
     for (int v = 0; v < p->n_values; v++)
@@ -251,7 +253,7 @@ static void add_loads(const struct qn_problem *p, const int *first, const int *l
     }
 }
 
-/* The backward task at which so much of what may be dropped weighs most beside the rest. */
+/* The backward task with the largest fixed + share * free. */
 static int heaviest(const struct qn_problem *problem, const struct load *loads, double share)
 {
     int best = problem->n_forward;

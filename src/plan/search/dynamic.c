@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
  * The recursion of rotor (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing
- * for heterogeneous chains", 2019), in which a section that is run forward and back either keeps
- * one of its savings until it goes back, or keeps nothing and is made again from a value before it,
- * as often as that is cheaper (Griewank's and Gruslys et al.'s recursion). Two things go beyond it:
- * the value that a stretch begins with is dropped as soon as nobody needs it, unless it is pinned;
- * and gradients are counted where they are alive. Bytes are counted in slots, rounded up.
+ * for heterogeneous chains", 2019): a section either keeps one of its savings from its forward to
+ * its backward tasks, or keeps nothing and is made again from an earlier value, as often as that is
+ * cheaper (as in the recursions of Griewank and of Gruslys et al.). Two additions: the value with
+ * which a stretch begins is dropped after its last use, unless it is pinned; and gradients are
+ * counted where they are alive. Bytes are counted in slots, rounded up.
  */
 #include "plan/search/dynamic.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Slots times sections to the third: a bound of the work. */
+/* WORK: slots * sections^3 is at most this. MOST_PASSES: steps of a list over tasks at most. */
 enum { WORK = 14000000, MOST_SLOTS = 1000, MOST_PASSES = 8 };
 
-enum { NONE = 255, SAVE = QN_MOST_SECTIONS }; /* choices: a boundary below SAVE, then savings */
+/* A choice: j < SAVE keeps the value between sections j and j + 1; SAVE + i keeps saving i. */
+enum { NONE = 255, SAVE = QN_MOST_SECTIONS };
 
 struct table {
     const struct qn_problem *problem;
@@ -25,14 +26,14 @@ struct table {
     int64_t unit; /* bytes of a slot */
     float *seconds;
     uint8_t *choice;
-    struct qn_steps *steps; /* in the making */
+    struct qn_steps *steps; /* the list being made */
     int capacity;
 };
 
-/* Sections first .. last from the value that the first begins with, which is there and counts, to
- * the end of the backward tasks of the first. */
+/* The steps of sections first .. last, forward and backward; at their beginning the value that
+ * section `first` reads is alive, and its bytes count. */
 struct stretch {
-    bool pinned; /* that value is needed afterwards, too */
+    bool pinned; /* that value stays alive until the end */
     int first, last;
 };
 
@@ -48,7 +49,7 @@ static int slots_for(const struct table *t, int64_t bytes)
     return slots > t->slots ? t->slots + 1 : (int)slots;
 }
 
-/* The first pass has to run all forward tasks, whoever needs what they make. */
+/* The first pass runs every forward task, even one whose results are dropped. */
 static bool is_first_pass(const struct table *t, struct stretch at)
 {
     return at.last == t->count - 1;
@@ -56,8 +57,8 @@ static bool is_first_pass(const struct table *t, struct stretch at)
 
 /* --- filling --- */
 
-/* Takes another way into the row: from `need` slots on it takes `seconds`, and what `a` and `b` say
- * at that many slots less; NULL: nothing. */
+/* Offers a choice to the row of a stretch: for m >= max(need, less) slots it takes
+ * seconds + a[m - less] + b[m] seconds; a, b may be NULL: 0. */
 static void offer(const struct table *t, struct stretch at, int choice, int need, double seconds,
                   const float *a, int less, const float *b)
 {
@@ -72,7 +73,7 @@ static void offer(const struct table *t, struct stretch at, int choice, int need
     }
 }
 
-/* Keeps the value between two sections and nothing before it. */
+/* Offers the choices that keep the value between two sections and nothing before it. */
 static void offer_boundaries(const struct table *t, struct stretch at)
 {
     const struct qn_section *first = &t->sections[at.first];
@@ -89,7 +90,7 @@ static void offer_boundaries(const struct table *t, struct stretch at)
     }
 }
 
-/* Keeps a saving of the first section meanwhile. */
+/* Offers the choices that keep a saving of the first section while the others run. */
 static void offer_savings(const struct table *t, struct stretch at)
 {
     const struct qn_section *first = &t->sections[at.first];
@@ -164,7 +165,7 @@ static void list_stretch(struct table *t, struct stretch at, int slots)
         append(t, saving->task[i]);
 }
 
-/* Leaves out runs that are not the first and make what nobody reads. */
+/* Leaves out repeated steps whose results are not read. */
 static bool leave_out(const struct qn_problem *problem, struct qn_steps *steps,
                       struct qn_arena *arena)
 {

@@ -38,7 +38,7 @@ void qn_flow_add(struct qn_flow *flow, int from, int to, int64_t capacity)
     add_pipe(flow, to, from, 0);
 }
 
-/* Breadth first. False when the sink is out of reach. */
+/* Fills in flow->level, breadth first. False when the sink is not reached. */
 static bool find_levels(struct qn_flow *flow)
 {
     int count = 0;
@@ -59,7 +59,7 @@ static bool find_levels(struct qn_flow *flow)
     return flow->level[SINK] >= 0;
 }
 
-/* The next pipe of a node that leads one level on; -1: none. */
+/* The next pipe of a node with room that leads to the next level; -1: none. */
 static int next_pipe(struct qn_flow *flow, int node)
 {
     int *at = &flow->at[node];
@@ -69,7 +69,8 @@ static int next_pipe(struct qn_flow *flow, int node)
     return *at;
 }
 
-/* Fills a path of pipes, and goes back to before the first that is full. */
+/* Sends the most that a path of pipes holds; gives the length of the path before its first full
+ * pipe. */
 static int fill(struct qn_flow *flow, const int *path, int length)
 {
     int64_t room = INT64_MAX;
@@ -84,7 +85,7 @@ static int fill(struct qn_flow *flow, const int *path, int length)
     return back;
 }
 
-/* Fills all shortest paths; the queue is not needed meanwhile and holds the pipes of one. */
+/* Fills all shortest paths. `path` reuses the memory of flow->queue. */
 static void fill_paths(struct qn_flow *flow)
 {
     int *path = flow->queue;

@@ -14,26 +14,26 @@
 struct qn_flow {
     int nodes;
     struct qn_pipe {
-        int to, next; /* pipe of the same node; -1: none */
-        int64_t room; /* what can still flow; back it can in the pipe beside it, i ^ 1 */
+        int to, next; /* node that it leads to; next pipe of the same node, -1: none */
+        int64_t room; /* capacity left; that of the reverse direction is in pipe i ^ 1 */
     } * pipes;
     int n_pipes;
     int *first; /* by node: pipe; -1: none */
-    int *level; /* by node: pipes with room from the source; -1: it is not reached */
-    int *at;    /* by node: first pipe that may lead on */
+    int *level; /* by node: length of the shortest path with room from the source; -1: none */
+    int *at;    /* by node: the first pipe that fill_paths() has not ruled out */
     int *queue;
 };
 
 /* Node 0 is the source, node 1 the sink. Allocated from `arena`. False when out of memory. */
 bool qn_flow_open(struct qn_flow *flow, int nodes, int most_pipes, struct qn_arena *arena);
 
-/* Takes all pipes away. */
+/* Removes all pipes. */
 void qn_flow_clear(struct qn_flow *flow);
 
 void qn_flow_add(struct qn_flow *flow, int from, int to, int64_t capacity);
 
-/* Then qn_flow_reaches says on which side of the minimum cut a node is; of several minimum cuts, of
- * the one nearest to the source. */
+/* Finds the maximum flow. qn_flow_reaches then tells whether a node is on the source's side of the
+ * minimum cut; of several minimum cuts, the one nearest to the source. */
 void qn_flow_run(struct qn_flow *flow);
 
 static inline bool qn_flow_reaches(const struct qn_flow *flow, int node)

@@ -37,7 +37,7 @@ bool qn_frontier_add(struct qn_frontier *f, const struct qn_point *point, struct
         return true;
     if (f->count == f->room && !grow(f, arena))
         return false;
-    /* It beats one of the same bytes and those that need more and are no faster. */
+    /* `point` beats the one of the same bytes and those of more bytes that are not faster. */
     int from = below >= 0 && f->points[below].bytes == point->bytes ? below : below + 1, to = from;
     while (to < f->count && f->points[to].seconds >= point->seconds)
         to++;

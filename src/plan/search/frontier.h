@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * All that the search found and nothing else beats: the more bytes, the less time.
+ * The points that the search found and that no other beats: with more bytes comes less time.
  */
 #ifndef QN_SEARCH_FRONTIER_H
 #define QN_SEARCH_FRONTIER_H
 
 #include "plan/search/option.h"
 
-/* A program of the search, in words from which it can be built again. */
+/* A program that the search found, as the choices from which it can be built again. */
 struct qn_point {
     int64_t bytes;  /* of all buffers */
     double seconds; /* of one update of every batch size together */
     int64_t micro_batch;
     const struct qn_choices *choices; /* of the micro-batch */
-    int candidate;                    /* of choices->micro */
+    int candidate;                    /* number in choices->limits */
     int recomputed;                   /* steps of a micro-step that run again */
     bool early;                       /* parameters are updated as their gradients complete */
     bool park;                        /* its tasks are lowered with stores and fetches */
     int64_t parked;                   /* bytes of host memory */
-    const char *largest_step;         /* at the peak */
+    const char *largest_step;         /* name of the task that runs at the peak */
 };
 
-/* By bytes, upwards; zeroed to begin. */
+/* Points in ascending order of bytes; zeroed to begin. */
 struct qn_frontier {
     struct qn_point *points;
     int count, room;
-    int placed; /* programs that were placed to find it, which takes the search most of its time */
+    int placed; /* programs placed so far: most of the time of a search goes there */
 };
 
-/* Whether a point is neither larger nor slower than that. */
+/* Whether a point of the frontier has at most these bytes and at most these seconds. */
 bool qn_frontier_beats(const struct qn_frontier *frontier, int64_t bytes, double seconds);
 
-/* Adds a point, in the place of those that it beats, unless one beats it: of equals the first
+/* Adds a point and removes those that it beats, unless one beats it: of equal points the first
  * stays. Allocated from `arena`. False when out of memory. */
 bool qn_frontier_add(struct qn_frontier *frontier, const struct qn_point *point,
                      struct qn_arena *arena);

@@ -6,11 +6,11 @@
 #include "plan/search/seeds.h"
 #include "plan/search/timeline.h"
 
-/* Targets between keeping all and the smallest seed, and below that one, in steps of half a share
- * of it; moves for each task and target. Then targets in the middle between those, with lists on
- * both sides to begin from, and their moves. All this some times over, since what one target finds
- * is where the next ones begin; then the fewest bytes that anything needs, to the byte. No target
- * has more moves than `most`, whatever the number of tasks. */
+/* A pass searches `steps` targets from keeping all down to `least`, the peak of the smallest seed,
+ * and `below` targets from there down to 3/4 of it, with `moves` moves for each task; then the
+ * targets halfway between those, with `between` moves for each task. It is made `passes` times, as
+ * each target begins with the lists found so far; then the smallest peaks are searched, to the
+ * byte. A target has at most `most` moves. */
 static const struct effort {
     int steps, below, passes;
     int64_t moves, between, most;
@@ -19,8 +19,8 @@ static const struct effort {
 enum { LEAST_MOVES = 10000, MOST_BETWEEN = 100000, LEAST = 4, MOVES_LEAST = 40000 };
 
 struct improving {
-    struct qn_lowering how; /* with an arena of its own, and quiet */
-    struct qn_arena *arena; /* for the lists */
+    struct qn_lowering how; /* with an arena of its own and no log */
+    struct qn_arena *arena; /* for the lists found */
     struct qn_problem problem;
     struct qn_candidates seeds;
     const struct effort *effort;
@@ -29,7 +29,7 @@ struct improving {
     int64_t peak[QN_MOST_LISTS]; /* by list */
 };
 
-/* At the largest batch at which no tensor is too large; *lowered false: there is none. */
+/* Lowers the run at the largest batch at which no tensor is too large; *lowered false: none is. */
 static qn_status lower(struct improving *s, const struct qn_persist *persist, bool *lowered)
 {
     const int64_t group = qn_one_group(s->how.params, qn_run_graph(persist, s->run));
@@ -48,8 +48,7 @@ static qn_status lower(struct improving *s, const struct qn_persist *persist, bo
     }
 }
 
-/* Of the seeds and the lists so far the fastest within the target; if there is none, the smallest.
- */
+/* The fastest of the seeds and the lists so far within the target; if none is, the smallest. */
 static const struct qn_steps *best_for(const struct improving *s, int64_t target)
 {
     const struct qn_candidate *seed = &s->seeds.items[0];
@@ -68,7 +67,7 @@ static const struct qn_steps *best_for(const struct improving *s, int64_t target
     return best;
 }
 
-/* The list that is the least above the target, or keeping all. */
+/* The list with the smallest peak above the target; without one, the seed that keeps all. */
 static const struct qn_steps *next_above(const struct improving *s, int64_t target)
 {
     const struct qn_steps *best = &s->seeds.items[0].steps;
@@ -81,7 +80,7 @@ static const struct qn_steps *next_above(const struct improving *s, int64_t targ
     return best;
 }
 
-/* Whether a seed or another list is neither slower nor larger. */
+/* Whether a seed or another list is neither slower nor larger than `found`. */
 static bool is_beaten(const struct improving *s, const struct qn_steps *found, int64_t peak)
 {
     for (int i = 0; i < s->seeds.count; i++)
@@ -93,7 +92,7 @@ static bool is_beaten(const struct improving *s, const struct qn_steps *found, i
     return false;
 }
 
-/* Adds a list in the place of those that it beats. */
+/* Adds a list unless it is beaten, and removes the lists that it beats. */
 static bool keep_list(struct improving *s, const struct qn_steps *found, int64_t peak)
 {
     struct qn_lists *lists = s->lists;
@@ -134,7 +133,7 @@ static qn_status search_from(struct improving *s, const struct qn_steps *from,
     return done ? QN_OK : QN_ERR_MEMORY;
 }
 
-/* From the best list so far and from the next one that needs more. */
+/* Searches for a target from best_for() it and from next_above() it. */
 static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
 {
     const struct qn_steps from[] = {*best_for(s, target), *next_above(s, target)};
@@ -146,7 +145,7 @@ static qn_status search_for(struct improving *s, int64_t target, int64_t moves)
     return QN_OK;
 }
 
-/* Between `least` and `most` moves for a target, in proportion to the tasks. */
+/* Moves for a target: `each` for every task, between `least` and `most`. */
 static int64_t moves_for(const struct improving *s, int64_t each, int64_t least, int64_t most)
 {
     const int64_t moves = each * qn_tasks_required(&s->problem);
@@ -179,7 +178,7 @@ static qn_status search_between(struct improving *s)
     return QN_OK;
 }
 
-/* The least bytes of a seed or a list that are more than that; 0: there is none. */
+/* The smallest peak of a seed or a list above `than`; 0: there is none. */
 static int64_t next_peak(const struct improving *s, int64_t than)
 {
     int64_t least = 0;
@@ -192,8 +191,8 @@ static int64_t next_peak(const struct improving *s, int64_t than)
     return least;
 }
 
-/* Plans for the fewest bytes have lists without a byte to spare: from the list itself, which is
- * hard to leave, and from the next one that needs more. */
+/* Searches for faster lists at exactly each of the LEAST smallest peaks: from the list of that
+ * peak, near which few moves fit, and from the one with the next larger peak. */
 static qn_status search_least(struct improving *s)
 {
     int64_t peak = next_peak(s, 0);
@@ -216,8 +215,8 @@ static qn_status search_with(struct improving *s, qn_plan_effort effort)
     return search_least(s);
 }
 
-/* A thorough search goes on from what the default one finds, and so is never worse. A graph that
- * cannot be lowered is refused, aloud, where the plan is made. */
+/* A thorough search goes on from the lists of the default one, so that it is never worse. Without
+ * lists if the graph cannot be lowered: making the plan then fails, with a log line. */
 static qn_status find(struct improving *s, const struct qn_persist *persist)
 {
     bool lowered;

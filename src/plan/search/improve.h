@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Step lists by local search, for every batch size.
+ * Step lists by local search, made at one batch size for all.
  */
 #ifndef QN_SEARCH_IMPROVE_H
 #define QN_SEARCH_IMPROVE_H
 
 #include "plan/program/schedule.h"
 
-enum { QN_MOST_LISTS = 1024 }; /* at least two for each target of all passes */
+enum { QN_MOST_LISTS = 1024 }; /* at least two for each target of each pass */
 
 struct qn_lists {
     struct qn_steps items[QN_MOST_LISTS];
@@ -15,9 +15,9 @@ struct qn_lists {
     int n_tasks; /* of the problem that they are for */
 };
 
-/* Lists of a run for a range of bytes, none if nothing is to be chosen or the effort is "instant".
- * They are found at one batch size, which depends on graph, facts and effective batches alone; the
- * tasks of other sizes have the same numbers. Neither budget nor micro-batch matters: more budget
+/* Lists of a run for a range of bytes; none if there is no choice or the effort is "instant". They
+ * are found at one batch size, which depends on graph, facts and effective batches alone; tasks
+ * have the same numbers at all batch sizes. Neither budget nor micro-batch matters: more budget
  * never leads to a slower plan, and a plan made again at its micro-batch is the same. Allocated
  * from how->arena. */
 qn_status qn_lists_find(const struct qn_lowering *how, const struct qn_persist *persist, int run,

@@ -42,8 +42,8 @@ static qn_status open_part(struct qn_option *o, int run, int64_t batch, bool rem
     return qn_lower_run(&o->how, o->persist, run, batch, &part->problem);
 }
 
-/* A whole run sees every batch size, the largest first; the others the micro-batch and what batch
- * sizes leave over. */
+/* Opens the parts of a run: of a whole run every effective batch, the largest first; else the
+ * micro-batch and every remainder. */
 static qn_status open_run(struct qn_option *o, int run)
 {
     const struct qn_plan_params *params = o->how.params;
@@ -175,7 +175,7 @@ struct build {
     struct qn_arena *arena;
     struct qn_program *program;
     bool failed;
-    int (*phase)[2]; /* by part: of later micro-steps, and of the first of a cycle; -1 */
+    int (*phase)[2]; /* by part: phase of later micro-steps [0], of the first of a cycle [1]; -1 */
 };
 
 static int add_phase(struct build *b, const char *name, enum qn_phase_kind kind,
@@ -186,7 +186,7 @@ static int add_phase(struct build *b, const char *name, enum qn_phase_kind kind,
     return phase;
 }
 
-/* What people read. A program of one run needs no names of runs. */
+/* The name of a phase: that of its run if the cycle has several runs. */
 static const char *phase_name(const struct build *b, const struct qn_part *part, bool first)
 {
     const struct qn_run_set *runs = &b->option->persist->runs;
@@ -200,7 +200,7 @@ static const char *phase_name(const struct build *b, const struct qn_part *part,
     return first ? "first micro-step" : "later micro-steps";
 }
 
-/* The phase of a run over so many samples. */
+/* The phase of a run over `batch` samples, added when first asked for. */
 static int part_phase(struct build *b, int run, int64_t batch, bool first)
 {
     const int number = find_part(b->option, run, batch);
@@ -246,7 +246,7 @@ static double run_seconds(const struct qn_program *program, const struct qn_cycl
            phase_seconds(program, phases->rest);
 }
 
-/* Of alternatives the slowest counts. */
+/* Seconds of a cycle; of alternatives the slowest counts. */
 static double cycle_seconds(const struct build *b, const struct qn_cycle_plan *cycle)
 {
     const struct qn_run_set *runs = &b->option->persist->runs;
@@ -266,7 +266,7 @@ static double cycle_seconds(const struct build *b, const struct qn_cycle_plan *c
     return seconds + b->option->update_steps.seconds + b->option->start_steps.seconds;
 }
 
-/* Of a program without a cycle: every evaluation of so many samples. */
+/* Seconds of every evaluation over `samples` samples, for a program without a cycle. */
 static double evaluation_seconds(const struct build *b, int64_t samples)
 {
     const int64_t times = qn_div_up(samples, b->option->choices->micro_batch);
@@ -287,7 +287,7 @@ static struct qn_cycle_plan *add_cycle(struct build *b, int64_t batch)
     return cycle;
 }
 
-/* The largest batch comes first, so that its first micro-step is the first phase of a pass. */
+/* Adds the cycle of the largest batch first: its first micro-step is the first phase of a pass. */
 static void add_cycles(struct build *b)
 {
     const struct qn_plan_params *params = b->option->how.params;
@@ -298,8 +298,8 @@ static void add_cycles(struct build *b)
             add_cycle(b, params->batch[i]);
 }
 
-/* Phases in the order of the timeline: pass by pass, in each the phases of all cycles, which share
- * those of equal size. */
+/* Adds phases in the order of the timeline: run by run, for each the phases of all cycles; cycles
+ * share phases of equal batch. */
 static void add_passes(struct build *b)
 {
     const struct qn_run_set *runs = &b->option->persist->runs;
@@ -318,7 +318,7 @@ static void add_evaluations(struct build *b)
                           false, &o->evaluation_steps[r]);
 }
 
-/* The first run that goes backward, else the first of all. */
+/* The first phase of the first run that goes backward, else phase 0. */
 static int main_phase(const struct build *b)
 {
     const struct qn_run_set *runs = &b->option->persist->runs;
@@ -368,9 +368,9 @@ qn_status qn_option_program(const struct qn_option *o, int limit, struct qn_aren
     return qn_program_simulate(program, o->persist, false, &how);
 }
 
-/* --- beside keeping all --- */
+/* --- compared with keeping all --- */
 
-/* What phase `phase` of a part takes more than it would if it kept all. */
+/* Adds to *more the seconds that `times` repetitions of a phase spend on recomputation. */
 static qn_status recomputing(const struct qn_option *o, const struct qn_program *program,
                              int64_t times, int phase, double *more)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One micro-batch: its problems, what they may run, and the programs that come of it.
+ * One micro-batch: its problems, their candidates, and the programs made of these.
  */
 #ifndef QN_SEARCH_OPTION_H
 #define QN_SEARCH_OPTION_H
@@ -18,22 +18,22 @@ struct qn_part {
     struct qn_problem problem;
 };
 
-/* What one micro-batch may run: the candidates of every part. A choice of one for each part is
- * named by a limit of bytes: of each part the fastest candidate that needs no more. */
+/* The candidates of every part of one micro-batch. A choice, one candidate for each part, is named
+ * by a number in `limits`: the fastest candidate of each part with peak <= that limit. */
 struct qn_choices {
     int64_t micro_batch;
     struct qn_candidates *parts;
     int n_parts;
-    int64_t *limits; /* downwards: the peaks of all candidates of parts that are no remainders */
+    int64_t *limits; /* descending: the peaks of all candidates of parts that are no remainders */
     int n_limits;
 };
 
-/* A micro-batch with everything that any of its candidates needs. */
+/* A micro-batch with all problems that its programs run. */
 struct qn_option {
     struct qn_lowering how; /* with the option's own arena */
     const struct qn_persist *persist;
     const struct qn_choices *choices;
-    struct qn_part *parts; /* by run, of each the largest first */
+    struct qn_part *parts; /* in the order of runs; of a run the largest batch first */
     int n_parts;
     struct qn_problem start, update, evaluation[QN_MAX_RUNS];
     struct qn_steps start_steps, update_steps, evaluation_steps[QN_MAX_RUNS];
@@ -43,24 +43,23 @@ struct qn_option {
 qn_status qn_option_open(const struct qn_lowering *how, const struct qn_persist *persist,
                          const struct qn_choices *choices, struct qn_option *option);
 
-/* Fills in what it may run, allocated from `arena`: `choices` are those it was opened with. */
+/* Fills in the candidates of `choices`, with which the option was opened, from `arena`. */
 qn_status qn_option_choose(const struct qn_option *option, struct qn_arena *arena,
                            struct qn_choices *choices);
 
-/* The program of a choice, the one named by that limit, simulated, not placed. Allocated from
- * `arena`.
+/* The program of the choice named by limits[limit], simulated, not placed. Allocated from `arena`.
  */
 qn_status qn_option_program(const struct qn_option *option, int limit, struct qn_arena *arena,
                             struct qn_program *program);
 
-/* The candidate of a part in the choice of that name. */
+/* The candidate of a part in the choice named by limits[limit]: the smallest if none is within it.
+ */
 const struct qn_candidate *qn_choices_pick(const struct qn_choices *choices, int part, int limit);
 
-/* Whether the step lists of the choice can run: choices may come from a file. QN_ERR_FORMAT: they
- * cannot. */
+/* Checks the step lists of a choice, which may come from a file. QN_ERR_FORMAT: they cannot run. */
 qn_status qn_option_check(const struct qn_option *option, int limit);
 
-/* What cycle 0 of the program would take if no repetition of a run recomputed anything. */
+/* Seconds that cycle 0 of the program would take if nothing were recomputed or parked. */
 qn_status qn_option_keep_all_seconds(const struct qn_option *option,
                                      const struct qn_program *program, double *seconds);
 

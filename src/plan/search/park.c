@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * Of all that lives through the peak that value goes which frees the most bytes for the longest
- * time for a second of transfers. Its store comes right after what makes it, its fetch right before
- * what reads it again. On lists that recompute this combines both, as Beaumont et al. do for chains
- * ("Efficient combination of rematerialization and offloading for training DNNs", NeurIPS 2021).
+ * Of all values that live through the peak, the one with the largest bytes * idle seconds /
+ * transfer seconds is parked. Its store comes right after the step that makes it, its fetch right
+ * before the next step that reads it. On lists that recompute this combines both, as Beaumont et
+ * al. do for chains ("Efficient combination of rematerialization and offloading for training DNNs",
+ * NeurIPS 2021).
  */
 #include "plan/search/park.h"
 
 #include <stdlib.h>
 
-/* Nobody reads the value after slot `from` and before slot `to`. */
+/* Slots `from` and `to` use a value; no slot in between does. */
 struct qn_gap {
-    int fetch; /* the task */
+    int fetch; /* the task that would bring the value back */
     int from, to;
-    double worth; /* bytes times seconds of idleness for a second of transfers */
+    double worth; /* bytes * idle seconds / transfer seconds */
 };
 
-/* Shorter ones are not worth a look: steps. */
+/* Gaps of at most so many steps are ignored. */
 enum { SHORTEST = 3 };
 
 /* --- finding gaps --- */
 
 struct walk {
     struct qn_parking *parking;
-    int *fetch;      /* by value: the task that brings it back; -1 */
-    int *slot;       /* by value: where it was used last; -1 */
-    int *step;       /* by value: likewise, the number of the step */
-    double *seconds; /* by value: when that was */
+    int *fetch;      /* by value: the task that brings it back; -1: none */
+    int *slot;       /* by value: slot of its last use; -1: none */
+    int *step;       /* by value: number of that step */
+    double *seconds; /* by value: seconds of all steps before that step */
 };
 
 static const struct qn_task *task_of(const struct qn_parking *p, int task)
@@ -63,7 +64,7 @@ static void use(struct walk *w, int value, int slot, int step, double seconds)
     w->seconds[value] = seconds;
 }
 
-/* What a step reads was idle since its last use; what it writes anew was not there before. */
+/* Notes a gap before each read of the step; a write begins a new life and ends no gap. */
 static void walk_step(struct walk *w, int slot, int step, double seconds)
 {
     const struct qn_task *task = task_of(w->parking, w->parking->timeline.task[slot]);
@@ -131,7 +132,7 @@ bool qn_parking_open(struct qn_parking *p, const struct qn_problem *problem,
 
 /* --- parking --- */
 
-/* The first empty slot from `from` on towards `to`, which is not one of them; -1: there is none. */
+/* The first empty slot from `from` on towards `to`, `to` excluded; -1: there is none. */
 static int empty_slot(const struct qn_timeline *t, int from, int to)
 {
     const int way = from < to ? 1 : -1;
@@ -141,7 +142,8 @@ static int empty_slot(const struct qn_timeline *t, int from, int to)
     return -1;
 }
 
-/* False: there is no room for the steps, or the value is fetched too often. */
+/* Adds the fetch of a gap, and its store if there is none. False: no empty slot for them, or the
+ * value has QN_MOST_RUNS lives. */
 static bool park(struct qn_timeline *t, const struct qn_gap *gap)
 {
     const int store = gap->fetch - 1, value = t->problem->tasks[store].reads[0].value;
@@ -165,7 +167,7 @@ bool qn_parking_step(struct qn_parking *p)
         if (gap->from >= peak || gap->to <= peak)
             continue;
         const bool parked = park(&p->timeline, gap);
-        gap->to = gap->from; /* not again */
+        gap->to = gap->from; /* never tried again */
         if (parked)
             return true;
     }

@@ -9,7 +9,7 @@
 
 enum { MOST_MICRO_BATCHES = 64 };
 
-/* Whether every run of the cycle sees all of it, so that there is no micro-batch to choose. */
+/* Whether all runs of the cycle are whole runs, so that there is no micro-batch to choose. */
 static bool is_whole(const struct qn_persist *persist)
 {
     bool cycle = false, each = false;
@@ -20,8 +20,9 @@ static bool is_whole(const struct qn_persist *persist)
     return cycle && !each;
 }
 
-/* Every micro-batch that splits the batch into another number of parts, whole groups each; thinned
- * out where there are many, but for the smallest, one group, which is always the last. */
+/* Micro-batches, descending: ceil(batch / n) for n = 1, 2, .. micro-steps, rounded up to sample
+ * groups, each once; large n are thinned out; the smallest, one sample group, is always the last.
+ */
 static int useful_micro_batches(const struct qn_lowering *how, const struct qn_persist *persist,
                                 int64_t group, int64_t *sizes)
 {
@@ -47,7 +48,7 @@ static int useful_micro_batches(const struct qn_lowering *how, const struct qn_p
     return count;
 }
 
-/* --- what candidates need at least --- */
+/* --- lower bounds of programs --- */
 
 static double all_cycles(const struct qn_program *program)
 {
@@ -63,7 +64,7 @@ static double counted_seconds(const struct qn_option *o, const struct qn_program
     return (stays ? 1 : o->how.must_gain) * all_cycles(program);
 }
 
-/* The task that runs where most is alive. */
+/* Name of the task that runs at the peak. */
 static const char *peak_step(const struct qn_program *program)
 {
     for (int p = 0; p < program->n_phases; p++) {
@@ -80,7 +81,8 @@ struct search {
     const struct qn_persist *persist;
     struct qn_choices *options[MOST_MICRO_BATCHES];
     int n_options;
-    struct qn_point *bounds; /* all candidates as if they could be placed without a gap */
+    struct qn_point
+        *bounds; /* every choice, with its bytes if placed without gaps: the live peak */
     int n_bounds, room;
     struct qn_frontier *frontier;
 };
@@ -90,7 +92,8 @@ static qn_status out_of_memory(const struct qn_lowering *how)
     return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
 }
 
-/* The old bounds stay where there is no memory: then what failed is tried again, aloud. */
+/* Makes room for `more` bounds. False when out of memory: s->bounds stays valid, as explore_all()
+ * tries again. */
 static bool grow_bounds(struct search *s, int more)
 {
     if (s->n_bounds + more <= s->room)
@@ -158,9 +161,9 @@ static qn_status explore(struct search *s, const struct qn_lowering *how, int64_
     return status;
 }
 
-/* A micro-batch with a tensor above the largest allocation is no option; when even the smallest is
- * none (and early updates are not all there is), and whenever anything else goes wrong, it is tried
- * again, aloud. */
+/* A micro-batch with a tensor above the largest allocation is no option. If that leaves no option
+ * at all (except with early updates, which have one micro-batch), or after any other error, the
+ * micro-batch is tried again with the log, which then says why. */
 static qn_status explore_all(struct search *s)
 {
     int64_t sizes[MOST_MICRO_BATCHES];
@@ -200,7 +203,8 @@ static qn_status place(const struct qn_lowering *how, struct qn_program *program
     return status == QN_ERR_MEMORY ? out_of_memory(how) : status;
 }
 
-/* What cannot be placed is no point. */
+/* Places a bound's program and adds it to the frontier; a program that needs more pools than there
+ * are (QN_ERR_BUDGET) adds no point. */
 static qn_status add_point(struct search *s, const struct qn_option *o,
                            const struct qn_point *bound, struct qn_arena *arena)
 {
@@ -216,7 +220,8 @@ static qn_status add_point(struct search *s, const struct qn_option *o,
     return qn_frontier_add(s->frontier, &point, s->how->arena) ? QN_OK : out_of_memory(s->how);
 }
 
-/* Of one micro-batch; what is beaten by its live bytes already is not placed. */
+/* Places the bounds of one micro-batch that are in `front`, or those that are not; a bound that a
+ * point of the frontier beats is not placed. */
 static qn_status place_option(struct search *s, const struct qn_choices *choices,
                               const struct qn_frontier *front, bool in_front)
 {
@@ -241,7 +246,8 @@ static qn_status place_option(struct search *s, const struct qn_choices *choices
     return status;
 }
 
-/* Placing takes the most time: first what no bound beats, then what is not beaten even so. */
+/* Placing takes the most time: bounds that no other bound beats go first, since their points beat
+ * most of the others before these are placed. */
 static qn_status place_all(struct search *s)
 {
     struct qn_frontier front = {.count = 0};

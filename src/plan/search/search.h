@@ -9,9 +9,9 @@
 #include "plan/search/frontier.h"
 #include "plan/search/seeds.h"
 
-/* Tries every useful micro-batch and every candidate, with early updates the whole batch alone, and
- * adds them to the frontier, which is allocated from how->arena and does not depend on the budget.
- */
+/* Tries every candidate of every useful micro-batch (with early updates the largest batch alone)
+ * and adds the best to the frontier, which is allocated from how->arena and does not depend on the
+ * budget. */
 qn_status qn_search(const struct qn_lowering *how, const struct qn_persist *persist,
                     struct qn_frontier *frontier);
 

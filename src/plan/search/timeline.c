@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* --- the tree: add to a stretch of slots, largest of all --- */
+/* --- the tree: adds bytes to a range of slots, knows the largest of all --- */
 
 static void add_to(struct qn_timeline *t, int node, int64_t bytes)
 {
@@ -14,7 +14,7 @@ static void add_to(struct qn_timeline *t, int node, int64_t bytes)
         t->tree[node].sum += bytes;
 }
 
-/* False when nothing changed. */
+/* tree[n].largest = max(of both children) + tree[n].sum. False when nothing changed. */
 static bool gather(struct qn_timeline *t, int node)
 {
     const int64_t left = t->tree[2 * node].largest, right = t->tree[2 * node + 1].largest;
@@ -23,8 +23,8 @@ static bool gather(struct qn_timeline *t, int node)
     return t->tree[node].largest != before;
 }
 
-/* From the leaves at both ends up, with what lies between them, to the node above both; from there
- * on as far as anything changes. */
+/* Adds bytes to the slots of a span: climbs from the leaves at both ends to their common ancestor,
+ * adding to the subtrees between; from there on as far as anything changes. */
 static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
 {
     if (span.start > span.end || !bytes)
@@ -45,7 +45,7 @@ static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
         ;
 }
 
-/* What held one span holds another now: only what is in one of them changes. */
+/* Moves `bytes` from span `old` to span `now`: only slots in exactly one of them change. */
 static void move_span(struct qn_timeline *t, struct qn_span old, struct qn_span now, int64_t bytes)
 {
     if (old.start > old.end || now.start > now.end) {
@@ -66,7 +66,7 @@ static bool is_micro(const struct qn_timeline *t, int value)
     return t->briefs[value].micro;
 }
 
-/* Lists the runs that use the value, in order, in t->events; gives their number. */
+/* Lists the steps that use the value, in order, in t->events; gives their number. */
 static int list_events(struct qn_timeline *t, int value)
 {
     struct qn_event *events = t->events;
@@ -106,8 +106,8 @@ static bool ends_at(const struct qn_timeline *t, int value, int slot)
     return false;
 }
 
-/* Whether the task, which begins a life of the value in this slot, writes it over one that ends
- * there and that no earlier write took. */
+/* Whether the task, which begins a life of `value` in this slot, writes it over the bytes of a
+ * value whose life ends there and whose bytes no earlier write of the task took. */
 static bool takes_over(const struct qn_timeline *t, int task, int value, int slot)
 {
     const struct qn_task *maker = &t->problem->tasks[task];
@@ -123,7 +123,7 @@ static bool takes_over(const struct qn_timeline *t, int task, int value, int slo
     return true;
 }
 
-/* Brings the tree up to date with the lives of the value. */
+/* Updates `held` and the tree to the lives of the value, which had `before` lives. */
 static void hold(struct qn_timeline *t, int value, int before)
 {
     struct qn_lives *lives = &t->lives[value];
@@ -142,7 +142,8 @@ static void hold(struct qn_timeline *t, int value, int before)
 
 /* --- steps --- */
 
-/* After a run of the task came or went: the lives of what it touches, and who takes over which. */
+/* After a step of the task was added or removed: updates the lives of the values that it uses, and
+ * which values take over bytes. */
 static void update(struct qn_timeline *t, int task)
 {
     const struct qn_task *changed = &t->problem->tasks[task];
@@ -271,7 +272,7 @@ static bool make_briefs(struct qn_timeline *t, struct qn_arena *arena)
     return t->briefs;
 }
 
-/* Room for all runs of the tasks that use one value. */
+/* Allocates t->events for the value whose users have the most steps. */
 static bool allocate_events(struct qn_timeline *t, struct qn_arena *arena)
 {
     int most = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The exact simulator for search: a step list that changes by one step at a time, and its peak at
- * each moment. What it says of a list is what qn_program_simulate says.
+ * The exact simulator for local search: a step list that changes by one step at a time, and its
+ * peak. The peak of a list is the one that qn_program_simulate gives.
  */
 #ifndef QN_SEARCH_TIMELINE_H
 #define QN_SEARCH_TIMELINE_H
@@ -9,9 +9,9 @@
 #include "plan/program/schedule.h"
 #include "plan/program/uses.h"
 
-enum { QN_MOST_RUNS = 16 }; /* of one task, or of all tasks that make a value */
+enum { QN_MOST_RUNS = 16 }; /* steps of one task, or of all tasks that make a value, at most */
 
-/* When bytes are alive: slots, both inclusive; empty when start is above end. */
+/* Slots in which bytes are alive, start and end included; none where start > end. */
 struct qn_span {
     int start, end;
 };
@@ -20,46 +20,46 @@ struct qn_timeline {
     const struct qn_problem *problem;
     int64_t alignment;
     int slots; /* a power of two */
-    int *task; /* by slot: what runs there; -1: nothing */
+    int *task; /* by slot: the task that runs there; -1: the slot is empty */
     double seconds;
     struct qn_runs {
         int count;
-        int slot[QN_MOST_RUNS]; /* in order */
-    } * runs;                   /* by task */
+        int slot[QN_MOST_RUNS]; /* ascending */
+    } * runs;                   /* by task: the slots in which it runs */
     struct qn_lives {
         int count;
-        struct qn_span life[QN_MOST_RUNS]; /* from a write to the last use before the next */
-        struct qn_span held[QN_MOST_RUNS]; /* the same without the part that lies in the bytes of an
-                                              heir, which takes them over in place */
+        struct qn_span life[QN_MOST_RUNS]; /* from a write to the last use before the next write */
+        struct qn_span held[QN_MOST_RUNS]; /* life without its first slot if the write takes over
+                                              the bytes of another value in place */
     } * lives;                             /* by value */
     struct qn_brief {
-        int64_t bytes;    /* of whole units of the alignment */
-        bool micro, heir; /* lives between steps; may take over bytes */
-    } * briefs;           /* by value: what every move asks, side by side */
+        int64_t bytes;    /* rounded up to the alignment */
+        bool micro, heir; /* life is QN_LIFE_MICRO; may take over the bytes of another value */
+    } * briefs;           /* by value: the fields of struct qn_value that every move needs */
     struct qn_uses uses;
     struct qn_event {
         int slot;
         bool write;
-    } * events; /* of one value at a time */
+    } * events; /* uses of the value that find_lives() works on */
     struct qn_branch {
-        int64_t sum, largest; /* added to the whole subtree; the largest sum under it */
-    } * tree;
+        int64_t sum, largest; /* added to the whole subtree; the largest bytes of a slot in it */
+    } * tree;                 /* node n has children 2n and 2n + 1; slot s is leaf slots + s */
 };
 
-/* Whether something is made more often than QN_MOST_RUNS, which a timeline does not take. False
+/* *often: whether a value is made more than QN_MOST_RUNS times, which a timeline cannot hold. False
  * when out of memory. */
 bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
                    struct qn_arena *arena, bool *often);
 
-/* The list with its steps spread evenly. Allocated from `arena`. False when out of memory, or when
- * a task runs more often than QN_MOST_RUNS. */
+/* The list with its steps spread evenly over the slots. Allocated from `arena`. False when out of
+ * memory, or when a task runs more often than QN_MOST_RUNS. */
 bool qn_timeline_open(struct qn_timeline *timeline, const struct qn_problem *problem,
                       int64_t alignment, const struct qn_steps *steps, struct qn_arena *arena);
 
-/* Whether the task can run in this empty slot too: all that it reads has been made. */
+/* Whether the task can also run in this empty slot: every value that it reads is made before. */
 bool qn_timeline_may_add(const struct qn_timeline *timeline, int task, int slot);
-/* Whether the run may go: each value that it makes is made by an earlier run too, or read by none.
- */
+/* Whether the step may be removed: each value that it makes is made by an earlier step too, or is
+ * not read. */
 bool qn_timeline_may_remove(const struct qn_timeline *timeline, int task, int slot);
 void qn_timeline_add(struct qn_timeline *timeline, int task, int slot);
 void qn_timeline_remove(struct qn_timeline *timeline, int task, int slot);
@@ -69,10 +69,10 @@ static inline int64_t qn_timeline_peak(const struct qn_timeline *timeline)
     return timeline->tree[1].largest;
 }
 
-/* The first slot of those where it is reached. */
+/* The first slot at which the peak is reached. */
 int qn_timeline_peak_slot(const struct qn_timeline *timeline);
 
-/* The list as it stands. False when out of memory. */
+/* The present step list. False when out of memory. */
 bool qn_timeline_steps(const struct qn_timeline *timeline, struct qn_arena *arena,
                        struct qn_steps *steps);
 
