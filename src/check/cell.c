@@ -12,7 +12,7 @@ static struct qn_pass plain(unsigned phase, float beta)
     return (struct qn_pass){phase, beta, ALL_INPUTS, -1, -1, -1};
 }
 
-/* If the check failed, puts what was being done in front of the verdict's reason. */
+/* If !ok, puts the formatted text (what the check did) in front of the verdict's reason. */
 static bool note(struct qn_verdict *verdict, bool ok, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -38,7 +38,7 @@ static void keep(struct qn_bed *bed)
             memcpy(bed->slot[s].kept, bed->slot[s].value, (size_t)bed->slot[s].bytes);
 }
 
-/* Every operand that the last pass wrote, and the control block, have the bits that were kept. */
+/* Whether every operand that the last pass wrote, and the control block, have the bits kept. */
 static bool same(struct qn_bed *bed)
 {
     char name[32];
@@ -90,8 +90,8 @@ static bool check_alternatives(struct qn_bed *bed, const struct qn_pass *base, i
     return true;
 }
 
-/* Whether the write can share the bytes of the operand it may write over: both are there, of one
- * type and size, and the group reads the one and writes the other in this pass. */
+/* Whether the write can share the bytes of write->in_place: both operands have one type and size,
+ * and the group reads the one and writes the other in this pass. */
 static bool may_share(const struct qn_bed *bed, const struct qn_pass *pass, int group,
                       const struct qn_write *write)
 {
@@ -196,8 +196,7 @@ static bool makes_several(const struct qn_bed *bed, int group)
     return gradients > 1;
 }
 
-/* Whether some group writes several gradients, so that its kernels differ where one gradient alone
- * is wanted. */
+/* Whether a group writes several gradients: its kernels may differ if only one is wanted. */
 static bool any_makes_several(const struct qn_bed *bed)
 {
     for (int g = 0; g < QN_MAX_GROUPS && group_of(bed, g)->name; g++)
@@ -206,7 +205,7 @@ static bool any_makes_several(const struct qn_bed *bed)
     return false;
 }
 
-/* Each gradient by itself, the others absent: it must have the same bits. */
+/* Each gradient must have the same bits when it alone is wanted. */
 static bool check_single_gradients(struct qn_bed *bed)
 {
     if (bed->subject->brief && !any_makes_several(bed))
@@ -239,7 +238,7 @@ static bool check_update(struct qn_bed *bed)
            check_bits(bed, &pass);
 }
 
-/* Evaluation first: the passes after training read what training left. */
+/* Evaluation first: the passes after the training pass read operands that it left. */
 static const struct {
     enum qn_phase phase;
     const char *name;

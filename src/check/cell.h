@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A cell is one subject on one choice of variants; its checks.
+ * The checks of a cell: one subject on one choice of variants.
  */
 #ifndef QN_CHECK_CELL_H
 #define QN_CHECK_CELL_H
 
 #include "check/bed.h"
 
-/* Runs every check; the verdict has the first failure. */
+/* Runs every check of a cell; the verdict has the first failure. */
 void qn_cell_check(const struct qn_subject *subject, qn_device *device,
                    const struct qn_picks *picks, struct qn_verdict *verdict);
 

@@ -4,19 +4,19 @@
  * derived. src/check/ops/NAME.c defines `const struct qn_check_op qn_check_NAME`.
  *
  * For each case, storage type and variant that fits, the harness runs the groups of the operator on
- * the device through emit(), as training does, and checks: what the shape rule says of the outputs
- * against what the operator's own file here says; forward (train and eval); every gradient against
- * central differences of the reference; beta 0 (never reads), 1 and 0.5; alternatives and in-place
- * writes (bit-identical); a second run (bit-identical); guard words around every operand (NaN
- * behind inputs, a number behind outputs); the cost figures. Every two inputs of one shape and type
- * in some case are one tensor there once more.
+ * the device through emit(), as training does, and checks: the outputs of the shape rule against
+ * `outputs` of the operator's file; forward (train and eval); every gradient against central
+ * differences of the reference; beta 0 (never reads), 1 and 0.5; alternatives and in-place writes
+ * (bit-identical); a second run (bit-identical); guard words around every operand (NaN behind
+ * inputs, a number behind outputs); the cost figures. For every two inputs that have one shape and
+ * type in some case, that case runs once more with one tensor as both inputs.
  *
- * What a group is given: the operands that it declares, at odd places of two buffers. An operand
- * that it does not declare has its type and shape, but lies in NaN. The alternative that is not
- * chosen, a gradient that nobody wants, and in evaluation what is saved for the backward pass alone
- * (SAVED that no group of the phase reads, GATHER) are absent: QN_DTYPE_NONE and no shape. The
- * control block lies at an offset in a buffer of its own. Gradients of parameters are f32, of
- * activations of their type.
+ * What a group is given: the operands that it declares, at odd offsets of two buffers. An operand
+ * that it does not declare has its type and shape, but its elements are NaN. The alternative that
+ * is not chosen, a gradient that is not wanted, and in evaluation operands for the backward pass
+ * alone (SAVED that no group of the pass reads, GATHER) are absent: QN_DTYPE_NONE and no shape. The
+ * control block lies at an offset in a buffer of its own. Gradients of parameters are f32, those of
+ * activations have the activation's type.
  */
 #ifndef QN_CHECK_CHECK_H
 #define QN_CHECK_CHECK_H
@@ -59,19 +59,19 @@ struct qn_check_case {
     struct qn_check_input in[QN_MAX_IN];
     const void *attr;    /* the operator's attribute struct */
     bool small;          /* also run where only tiny shapes are affordable (oclgrind) ... */
-    bool f32_only;       /* ... and there in f32 alone: no other type has code of its own here */
-    const char *only;    /* ... and there with this variant alone: the case is for its sake */
+    bool f32_only;       /* ... and there in f32 alone: other types have no code of their own */
+    const char *only;    /* ... and there with this variant alone: the case is made for it */
     double difference;   /* step of the central differences; 0: 1e-5 */
     int rows_per_sample; /* dimension 0 of input 0 is so many times the batch; 0: 1 */
-    /* The gradient of input 0 from that of output 0, where central differences do not tell it: at
-     * kinks, and where values are not finite. NULL: they do. */
+    /* Computes din, the gradient of input 0, from dout, that of output 0, where central differences
+     * are wrong: at kinks, and where elements are not finite. NULL: they are right. */
     void (*gradient)(const struct qn_reference *, const double *dout, double *din);
     const struct qn_control *control; /* the control block before the run; NULL: the harness's, with
                                          samples = the batch and sample = 48 */
 };
 
 /* What a reference is given: the call (shapes, attributes, node) and every operand as doubles.
- * Values of f16 and bf16 inputs are the rounded ones. */
+ * Inputs of f16 and bf16 are rounded to these types. */
 struct qn_reference {
     const struct qn_call *call;
     const double *in[QN_MAX_IN];
@@ -86,26 +86,26 @@ struct qn_reference {
 
 struct qn_check_op {
     const struct qn_op *op;
-    const struct qn_check_case *cases;              /* ended by the first without a name */
+    const struct qn_check_case *cases;              /* ended by a case without a name */
     void (*reference)(const struct qn_reference *); /* NULL: a view, of which only the shape rule is
                                                        checked */
     const struct qn_check_case *refused; /* NULL, or cases that the shape rule must refuse */
-    /* Types and shapes of the outputs, from inputs and attributes alone. They start as one output
-     * like input 0, in the storage type; NULL: that is right. */
+    /* Types and shapes of the outputs, from inputs and attributes alone. `out` starts as one output
+     * with the shape of input 0, in the storage type; NULL: that is right. */
     void (*outputs)(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
-    /* Additions and multiplications of a group, exactly; NULL: any number that is not far from
-     * that of the elements. */
+    /* Additions and multiplications of a group, exactly; NULL: from 0.5 to 64 times the elements of
+     * its largest operand. */
     double (*flops)(const struct qn_call *call, const char *group);
-    /* Bytes that a group moves, exactly, where these are a part of its operands; NULL: at least
-     * those of all of them, and not many times as many. */
+    /* Bytes that a group moves, exactly, where it moves only parts of its operands; NULL: from 1 to
+     * 4 times the bytes of all its operands. */
     double (*bytes)(const struct qn_call *call);
 };
 
-/* Runs the checks of one operator, which need not be in the list. */
+/* Runs the checks of one operator, which need not be in qn_check_all(). */
 void qn_check_operator(qn_device *device, const struct qn_check_op *check,
                        const qn_check_params *params, qn_check_summary *summary);
 
-/* All of them, in the order of op/list.h; NULL ends it. */
+/* The checks of all operators, in the order of op/list.h; NULL ends the list. */
 const struct qn_check_op *const *qn_check_all(void);
 
 #endif

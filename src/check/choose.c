@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The variant of that name and setting if it fits, otherwise the first that does. */
+/* The variant `name` at that setting if it fits, otherwise the first variant that fits. */
 static struct qn_pick pick(const struct qn_group *group, struct qn_call *call, const char *name,
                            int setting, const char **why)
 {

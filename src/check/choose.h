@@ -17,9 +17,9 @@ struct qn_picks {
     struct qn_pick group[QN_MAX_GROUPS];
 };
 
-/* Picks the variant `name` at that setting for every group that has it and can use it here, and for
- * the others the first variant that fits, as picks->facts say. False: no group can, and *why says
- * why. */
+/* Picks the variant `name` at that setting for every group that has it and where it fits, and for
+ * the other groups the first variant that fits; fits() gets picks->facts. False: it fits no group,
+ * and *why is the reason. */
 bool qn_pick_all(struct qn_picks *picks, const struct qn_subject *subject, const char *name,
                  int setting, const char **why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comparing what a pass left behind with the truth.
+ * Comparing the operands after a pass with the truth, the results of the reference.
  */
 #include "check/cell.h"
 
@@ -61,8 +61,8 @@ bool qn_expect_state(struct qn_bed *bed)
     return true;
 }
 
-/* The coarsest type among the gradient's own and those of what backward groups read of the forward
- * pass (outputs, saved results, temporaries): a gradient is no more precise than that. */
+/* The coarsest of the gradient's type and the types of the outputs, saved results and temporaries
+ * that backward groups read: a gradient is no more precise than that. */
 static qn_dtype precision_of(struct qn_bed *bed, int slot)
 {
     qn_dtype coarsest = operand_of(bed, slot)->dtype;
@@ -101,7 +101,7 @@ static bool expect_probes(struct qn_bed *bed, int input, const double *got, int6
     return true;
 }
 
-/* Compares got - beta * (contents before), which must be the gradient. */
+/* Compares (contents after) - beta * (contents before) with the gradient of the reference. */
 static bool expect_gradient(struct qn_bed *bed, int input, float beta)
 {
     char name[32];
@@ -165,7 +165,7 @@ bool qn_expect_finite(struct qn_bed *bed)
     return true;
 }
 
-/* Which words of the control block are integers; the others are floats. */
+/* Whether a 32-bit word of the control block is an integer; the others are floats. */
 static bool is_integer(size_t word)
 {
     static const size_t at[] = {

@@ -90,8 +90,7 @@ static bool check_part(struct qn_bed *bed, const struct qn_call *call, const cha
     return blame(bed, call, group, part, at);
 }
 
-/* Takes the operand's bytes over from the result into the image: the group may have written there.
- */
+/* Copies the operand's bytes from the result into the image: the group may have written there. */
 static void allow(struct qn_bed *bed, const struct qn_operand *operand, int64_t bytes)
 {
     int64_t at = start_of(operand);

@@ -27,8 +27,8 @@ static double draw_kinkless(const struct draw *d, int64_t i)
     return value < 0 ? fmin(value, -0.05) : fmax(value, 0.05);
 }
 
-/* Element i is number (i * stride + start) modulo a prime of a grid: MODULUS elements in a row are
- * all different. */
+/* Element i is grid number (i * stride + start) % MODULUS, a prime: MODULUS neighbouring elements
+ * are all different. */
 static double draw_distinct(const struct draw *d, int64_t i)
 {
     enum { MODULUS = 509 };

@@ -8,7 +8,8 @@
 #include "base/number.h"
 #include "check/check.h"
 
-/* Values of a case's input, rounded to `dtype`. The stream tells apart draws of one seed. */
+/* Fills an input of a case with numbers rounded to `dtype`. Different streams of one seed are
+ * independent. */
 void qn_number_fill(double *values, int64_t count, const struct qn_check_input *input,
                     qn_dtype dtype, uint64_t seed, uint64_t stream);
 

@@ -15,8 +15,8 @@
 enum { CONTROL = QN_BED_PARTS, BLAS };
 enum { GUARD_BYTE = 0x7f }; /* around the control block */
 
-/* Bounds of what a cost may say: operations for each element; bytes, as a multiple of all bytes of
- * its operands. */
+/* Upper bounds of a cost: flops over elements of the largest operand; bytes over the bytes of all
+ * operands. */
 static const double MOST_FLOPS = 64, MOST_MOVES = 4;
 
 static const struct qn_group *group_of(const struct qn_bed *bed, int group)
@@ -38,8 +38,8 @@ static bool phase_reads(const struct qn_bed *bed, unsigned phase, struct qn_ref 
     return false;
 }
 
-/* Whether a pass has the operand: a gradient if it is in pass->wanted; in evaluation not what only
- * a backward pass (SAVED) or the update (GATHER) would read. */
+/* Whether a pass has the operand: a gradient if it is in pass->wanted; in evaluation neither GATHER
+ * nor a SAVED that no group of evaluations reads. */
 static bool is_wanted(const struct qn_bed *bed, const struct qn_pass *pass, struct qn_ref ref)
 {
     if (ref.kind == QN_REF_DIN)
@@ -79,7 +79,7 @@ void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group
                 is_wanted(bed, pass, g->write[w].ref) ? QN_USE_WRITE : QN_USE_ABSENT;
 }
 
-/* The call of the group: operands that the pass lacks are absent, undeclared ones lie in NaN. */
+/* The call of the group: operands that the pass lacks are absent, undeclared ones are NaN. */
 static void bind(const struct qn_bed *bed, const unsigned use[QN_SLOTS], struct qn_call *call)
 {
     *call = bed->call;
@@ -113,8 +113,8 @@ static void set_betas(const struct qn_bed *bed, const struct qn_pass *pass, stru
             bed->slot[qn_slot_of((struct qn_ref)QN_GATHER(i))].written ? 1 : pass->beta;
 }
 
-/* A write starts from what is there if it accumulates, belongs to the state, or is not the first of
- * its phase. */
+/* A write keeps the contents from before if it accumulates, goes to a state, or is not the first
+ * one in its pass: then it counts as a read too. */
 static void keep_contents(const struct qn_bed *bed, const struct qn_pass *pass,
                           unsigned use[QN_SLOTS])
 {
@@ -127,7 +127,7 @@ static void keep_contents(const struct qn_bed *bed, const struct qn_pass *pass,
     }
 }
 
-/* What the operands of a group hold: bytes of all, elements of the largest. */
+/* Bytes of all operands of a group, elements of the largest one. */
 struct load {
     double bytes, elements;
 };
@@ -177,7 +177,7 @@ static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const uns
     return check_flops(bed, call, group, cost->flops, load.elements);
 }
 
-/* What a group did, to compare with what its cost says. */
+/* Launches and CLBlast product of a recorded group, to compare with its cost. */
 static void count_launches(const struct qn_recording *recording, struct qn_cost *done)
 {
     done->launches = qn_recording_count(recording);
@@ -191,8 +191,7 @@ static void move_far(const struct qn_bed *bed, struct qn_operand *operand)
         operand->offset += bed->subject->far / qn_dtype_size(operand->dtype);
 }
 
-/* The call with every operand's offset moved by subject->far bytes, which lie untouched before the
- * operands. */
+/* The call with every operand's offset moved by subject->far bytes, which stay unused. */
 static struct qn_call moved_far(const struct qn_bed *bed, const struct qn_call *call)
 {
     struct qn_call moved = *call;
@@ -331,8 +330,8 @@ static void start(struct qn_bed *bed, const struct qn_pass *pass)
     }
 }
 
-/* Whether the pass runs the group: it writes something that the pass wants, writes nothing at all,
- * or has an effect besides its writes (`once`). The planner leaves out the others, too. */
+/* Whether the pass runs the group: it writes an operand that the pass wants, writes none at all, or
+ * has an effect besides its writes (`once`). The planner leaves out the same groups. */
 static bool is_needed(const struct qn_bed *bed, const struct qn_pass *pass, int group)
 {
     const struct qn_group *g = group_of(bed, group);

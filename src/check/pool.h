@@ -8,7 +8,7 @@
 #include "check/check.h"
 #include "op/pool.h"
 
-/* The outputs of a pooling: along each side as many elements as the window has places in the padded
+/* The outputs of a pooling: along each side, the number of positions of the window in the padded
  * image, found by counting. */
 void qn_check_pool_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
 /* One operation for each element of each window. */

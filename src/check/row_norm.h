@@ -7,8 +7,8 @@
 
 #include "check/check.h"
 
-/* One row: n neighbouring elements of x; their parameters begin at element `parameter` of weight
- * and bias, each for `inner` neighbours. */
+/* One row: n neighbouring elements of x. Element i has element parameter + i / inner of weight and
+ * bias. */
 struct qn_check_norm_row {
     const struct qn_reference *r;
     int64_t first, n, parameter, inner;

@@ -15,8 +15,8 @@
         }                                                                                          \
     }
 
-/* Where a cell is read or written: at its start, at row 9, and near the end of the ring of 48 rows
- * that is position 1. */
+/* Control blocks whose positions are row 0, row 9, and a row near the end of a ring of 48 rows (the
+ * cell of position 1). */
 extern const struct qn_control qn_check_start, qn_check_ninth, qn_check_late;
 
 double qn_check_no_flops(const struct qn_call *call, const char *group);

@@ -34,8 +34,9 @@ struct run {
     qn_device *device;
     qn_check_params params;
     qn_check_summary summary;
-    struct qn_facts facts, flipped; /* the device's; the same with the other shape of kernels, and
-                                       with matrix units, which every device can do without */
+    struct qn_facts facts, flipped; /* the device's; the same with `cpu` negated, so that the other
+                                       shape of kernels fits, and with matrix units, which kernels
+                                       can emulate */
     /* picks already checked for the running case and storage type */
     struct qn_picks done[2 * QN_MAX_NAMES];
     int n_done;
@@ -61,7 +62,7 @@ static void report_verdict(struct run *run, qn_check_record record,
     report(run, &record);
 }
 
-/* Whether one word of the filter is the operator, or operator/case. */
+/* Whether a word of the filter is "op" or "op/item". */
 static bool word_matches(const char *word, size_t length, const char *op, const char *item)
 {
     size_t n = strlen(op);
@@ -117,8 +118,8 @@ static qn_status check_filter(const struct run *run)
     return QN_OK;
 }
 
-/* Whether the same picks were checked before; otherwise notes them. Groups that lack a variant take
- * another, so that two names can mean one choice. */
+/* Whether the same picks were checked before; otherwise notes them. Two variant names may give the
+ * same picks, since groups that lack a variant take another. */
 static bool is_done(struct run *run, const struct qn_picks *picks)
 {
     for (int i = 0; i < run->n_done; i++)
@@ -153,7 +154,7 @@ static void check_cell(struct run *run, const struct qn_subject *subject,
     report_verdict(run, record, &verdict);
 }
 
-/* "cpu", or "cpu:8x2" where the variant has settings. */
+/* Writes "cpu", or "cpu:8x2" if the variant has settings. */
 static void label_variant(char label[48], const struct qn_op *op, const char *name, int setting)
 {
     snprintf(label, 48, "%s", name);
@@ -166,9 +167,9 @@ static void label_variant(char label[48], const struct qn_op *op, const char *na
         }
 }
 
-/* A variant runs on the facts of the device; where that is not possible, and for those that have
- * both shapes in one ("any"), also on the facts with the other shape. A short check runs what was
- * made for the other shape on those facts alone, which is what "any" makes of them, too. */
+/* Checks a variant with the facts of the device; if it does not fit them, or is of both shapes
+ * ("any"), also with run->flipped. A short check takes variant "gpu" on a CPU device, and "cpu" on
+ * a GPU, with run->flipped alone. */
 static void check_variant(struct run *run, const struct qn_subject *subject, const char *name,
                           int setting, qn_check_record record)
 {
@@ -199,8 +200,8 @@ static bool is_over(const struct run *run)
     return run->params.stop && run->summary.failed > 0;
 }
 
-/* Settings are sizes of tiles and the like, which meet every storage type in the same way: others
- * than the default are checked in f32. */
+/* Settings, such as sizes of tiles, do not depend on the storage type: those other than the default
+ * are checked in f32 alone. */
 static int settings_of(const struct qn_subject *subject, const char *variant)
 {
     return subject->storage == QN_F32 ? qn_variant_settings(subject->check->op, variant) : 1;
@@ -256,7 +257,7 @@ static void check_storage(struct run *run, const struct qn_check_op *check,
     qn_subject_close(&subject);
 }
 
-/* Whether any operand of a case takes the storage type. */
+/* Whether the type of any operand of a case depends on the storage type. */
 static bool is_stored(const struct qn_check_op *check, const struct qn_check_case *item)
 {
     struct qn_call wide = {0}, narrow = {0};
@@ -315,7 +316,7 @@ static bool may_be_twins(const struct qn_check_case *item, int a, int b)
            x->dtype == y->dtype && memcmp(x->dim, y->dim, (size_t)x->rank * sizeof *x->dim) == 0;
 }
 
-/* The first case, a small one if there is any, in which they may. */
+/* The first case, a small one if there is any, in which inputs a and b may be one tensor. */
 static const struct qn_check_case *case_of_twins(const struct qn_check_op *check, int a, int b)
 {
     const struct qn_check_case *found = NULL;
@@ -325,7 +326,7 @@ static const struct qn_check_case *case_of_twins(const struct qn_check_op *check
     return found;
 }
 
-/* One tensor in two places of the operator, for every two that it fits. */
+/* Checks the operator with one tensor as two inputs, for every pair of inputs that may be one. */
 static void check_twins(struct run *run, const struct qn_check_op *check)
 {
     for (run->twin = 1; run->twin < check->op->n_in; run->twin++)
@@ -376,7 +377,7 @@ static struct run open_run(qn_device *device, const qn_check_params *params)
         run.facts.max_alloc_bytes = 2 * run.params.far;
     run.summary.seed = run.params.seed ? run.params.seed : 1;
     run.flipped = flip(&run.facts);
-    if (run.params.small) /* work-groups of many teams take a slow device a minute a case */
+    if (run.params.small) /* work-groups of many teams take a minute a case on a slow device */
         run.flipped.matrix_units = run.facts.matrix_units;
     return run;
 }

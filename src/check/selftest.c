@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Cases that a variant must pass: building its kernels is what takes the time. */
+/* Cases that a variant must pass; few, as each may build kernels, which takes most of the time. */
 enum { CASES = 2 };
 
 static const struct qn_check_op *check_of(const struct qn_op *op)
@@ -68,8 +68,7 @@ qn_status qn_self_test(qn_device *device, const struct qn_self_test_of *what, bo
     *reason = 0;
     if (!trial.check)
         snprintf(reason, QN_SELF_TEST_TEXT, "the operator has no reference");
-    /* Cases marked as small come first: they are quick, and their sizes are those at which edges
-     * are wrong. */
+    /* Small cases come first: they are quick, and their sizes are those that show wrong edges. */
     else if (try_cases(&trial, true, reason) && (all || !trial.passed) &&
              try_cases(&trial, false, reason) && !trial.passed)
         snprintf(reason, QN_SELF_TEST_TEXT, "no case uses it on this device");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The self-test: whether a variant of an operator computes the right numbers on the very device
- * that is to run it. A few of the harness's cases, compared with the reference in double.
+ * The self-test: whether a variant of an operator computes the right numbers on the device at hand.
+ * A few of the harness's cases, compared with the reference in double.
  */
 #ifndef QN_CHECK_SELFTEST_H
 #define QN_CHECK_SELFTEST_H
@@ -18,10 +18,10 @@ struct qn_self_test_of {
     qn_dtype storage;
 };
 
-/* Runs the first few cases that use the variant, or with `all` every one. QN_OK: it passed, or
- * `reason` says in one line what is wrong. A variant that no case can use there has not passed.
- * QN_ERR_BUILD: its kernels cannot be launched there. Other statuses: the device or its memory
- * failed, which tells nothing of the variant. With these `reason` says where. */
+/* Runs the first few cases that use the variant, or with `all` every such case. QN_OK: it passed if
+ * `reason` is "", else `reason` says in one line what is wrong; a variant that no case can use on
+ * the device does not pass. QN_ERR_BUILD: its kernels cannot be launched. Other statuses: the
+ * device or its memory failed, which says nothing about the variant. `reason` then says where. */
 qn_status qn_self_test(qn_device *device, const struct qn_self_test_of *what, bool all,
                        char reason[QN_SELF_TEST_TEXT]);
 

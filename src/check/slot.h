@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operands of a call by number.
+ * The operands of a call by number.
  */
 #ifndef QN_CHECK_SLOT_H
 #define QN_CHECK_SLOT_H

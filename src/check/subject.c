@@ -47,7 +47,7 @@ qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *
     return status;
 }
 
-/* Whether the shape rule says of the outputs what the check says. */
+/* Whether the shape rule gives the outputs that check->outputs gives. */
 static bool check_outputs(const struct qn_subject *s, struct qn_verdict *verdict)
 {
     char got[96], wanted[96];
@@ -67,8 +67,8 @@ static bool check_outputs(const struct qn_subject *s, struct qn_verdict *verdict
     return true;
 }
 
-/* What runs neither in training nor in an evaluation is an update; what gives something in training
- * gives it in an evaluation too. */
+/* An operator has groups for training, and for evaluation too if it has outputs; or it has groups
+ * for the update alone; or it is a view. */
 static bool check_phases(const struct qn_subject *s, struct qn_verdict *verdict)
 {
     const struct qn_op *op = s->check->op;
@@ -110,7 +110,7 @@ static bool add_gradients(struct qn_subject *s, struct qn_verdict *verdict)
     return true;
 }
 
-/* How one tensor in two places is filled: away from the kinks of sums and products, too. */
+/* How a tensor that is two inputs is filled: no kink, as sums and products with itself may have. */
 static const struct qn_check_input kinkless = {.fill = QN_FILL_KINKLESS};
 
 static bool is_twin(const struct qn_subject *s, struct qn_ref ref)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One case of an operator in one storage type: the shapes, the random values of every operand that
- * the caller would provide, and the truth about it from the reference.
+ * One case of an operator in one storage type: the shapes, random contents of every operand that a
+ * caller would provide, and the results of the reference.
  */
 #ifndef QN_CHECK_SUBJECT_H
 #define QN_CHECK_SUBJECT_H
@@ -14,11 +14,11 @@
 /* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
  * derivative along random directions and some single elements. */
 struct qn_gradient {
-    double *full; /* NULL: probed */
-    double *probe;
+    double *full;  /* every element; NULL: use the following */
+    double *probe; /* by direction: derivative along qn_truth_direction */
     int singles;
-    int64_t *index;
-    double *single;
+    int64_t *index; /* the `singles` elements that were tried */
+    double *single; /* their derivatives */
 };
 
 /* Large: more than QN_FULL_LIMIT elements. Where inputs times outputs exceed QN_COSTLY the
@@ -37,13 +37,13 @@ struct qn_subject {
     const struct qn_check_case *item;
     qn_dtype storage;
     bool store_parameters; /* parameters are in the storage type too */
-    bool brief;            /* no pass that launches only what another one did */
-    int twin, twin_of;     /* input `twin` is the same tensor as an input before it; 0: none is */
+    bool brief;            /* leave out passes that launch only what another pass launches */
+    int twin, twin_of;     /* input `twin` is the same tensor as input twin_of < twin; 0: none is */
     uint64_t seed;
-    int64_t far;             /* bytes before its operands in device memory */
-    struct qn_call call;     /* types and shapes; not there: neither needed nor wanted */
-    double *value[QN_SLOTS]; /* of in, dout and state: what they hold; of din and gather: what is
-                                accumulated into; NULL of the others */
+    int64_t far;             /* bytes before the first operand in device memory */
+    struct qn_call call;     /* types and shapes; absent: the case has no such operand */
+    double *value[QN_SLOTS]; /* contents of in, dout and state; of din and gather, those that a pass
+                                adds to; NULL for the others */
     struct qn_control control;
     struct qn_truth truth;
     struct qn_arena arena;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A run of the reference with room for its results. */
+/* Arguments of one call of the reference, and its results. */
 struct evaluation {
     double *in[QN_MAX_IN], *out[QN_MAX_OUT], *new_state[QN_MAX_STATE];
     struct qn_control control;
@@ -62,7 +62,7 @@ double qn_truth_direction(const struct qn_subject *s, int input, int probe, int6
     return qn_random_normal(s->seed, stream, (uint64_t)i);
 }
 
-/* Central differences: two evaluations of the reference, with one input moved up and down. */
+/* Central differences: two evaluations of the reference, one input moved by +step and -step. */
 struct difference {
     struct qn_subject *subject;
     struct evaluation plus, minus;
@@ -89,8 +89,8 @@ static bool open_difference(struct difference *d, struct qn_subject *s, int inpu
     return true;
 }
 
-/* The difference of the losses in the control block, each times its seed, which is the gradient
- * that its backward pass begins with. */
+/* Sum over the losses of loss_seed * loss_scale, the gradient with which the backward pass begins,
+ * times the difference of the loss. */
 static double loss_difference(const struct difference *d)
 {
     const struct qn_control *plus = &d->plus.control, *minus = &d->minus.control;
@@ -178,7 +178,7 @@ static bool find_probes(struct difference *d, struct qn_gradient *g)
     return true;
 }
 
-/* The case tells the gradient of input 0. */
+/* The gradient of input 0 by the function that the case gives. */
 static bool find_told(struct qn_subject *s, struct qn_gradient *g)
 {
     struct evaluation e;

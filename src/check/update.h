@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the checks of the optimizers share: their cases and the walk over the table.
+ * What the checks of the optimizers share: their cases and the walk over the chunk table.
  */
 #ifndef QN_CHECK_UPDATE_H
 #define QN_CHECK_UPDATE_H
@@ -8,16 +8,16 @@
 #include "check/check.h"
 #include "op/optimizer.h"
 
-/* One parameter: reads p, g (clipped, without the loss scale) and the state, writes back p and the
- * state. `decay` is 0 where the table says so. */
+/* One element of a parameter: an update reads p, g (clipped, without the loss scale) and the state,
+ * and writes p and the state. `decay` is 0 in chunks without weight decay. */
 struct qn_check_element {
     const struct qn_reference *r;
     double p, g, decay;
     double state[QN_MAX_STATE];
 };
 
-/* Applies `step` to every element of every chunk; an update that is skipped changes nothing. Slots
- * have one element for each of the parameters'. */
+/* Applies `step` to every element of every chunk, unless the update is skipped. For slots with one
+ * element for each element of the parameters. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
 
 /* The new parameters: like the old ones. */
@@ -50,12 +50,12 @@ extern const double
     qn_check_neighbours[12]; /* 4437: full chunks side by side, decay in the second */
 extern const double qn_check_one_element[4];
 
-/* What no optimizer accepts. */
+/* Cases that every optimizer refuses. */
 extern const struct qn_check_case qn_check_update_refused[];
 
 extern const struct qn_control qn_check_first_update, qn_check_skipped_update;
 
-/* Of adam and adamw: their cases, and the step once weight decay is done. */
+/* The cases of adam and adamw, and their step after weight decay. */
 extern const struct qn_check_case qn_check_adam_cases[];
 void qn_check_adam_step(struct qn_check_element *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a check found: nothing, or the first thing that is wrong, in one line.
+ * The verdict of a check: passed, or the first failure, in one line.
  */
 #ifndef QN_CHECK_VERDICT_H
 #define QN_CHECK_VERDICT_H
@@ -11,14 +11,14 @@
 
 struct qn_verdict {
     bool failed;
-    qn_status status; /* not QN_OK: the check could not be made, since this call failed */
+    qn_status status; /* not QN_OK: a call failed with it, so that the check could not be made */
     char text[256];
 };
 
 /* Notes the first failure; later ones are dropped. Gives false, so that a check can return it. */
 bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for a check that could not be made. */
+/* Notes that the check could not be made, as `what` failed with `status`. Gives false. */
 bool qn_verdict_stop(struct qn_verdict *verdict, qn_status status, const char *what);
 
 /* Compares element by element: |got - want| <= tolerance; an infinity equals the same infinity, NaN
