@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sums over each head of o * do, which the gradients of attention share. A work-item takes the
- * head of one query. QN_V is 8: heads are multiples of it.
+ * `level`, the sums of o * do over each head, for the gradients of attention. A work-item takes one
+ * head of one query. QN_V is 8, of which HEAD is a multiple.
  */
 #define QN_V 8
 #include "lib/reduce.clh"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention in the shape that CPUs want: one work-item is one work-group. It takes a block of
- * PANELS panels of PANEL tokens, which lie in the lanes of vectors, and meets the tokens of the
- * other side in tiles of ROWS rows. Lanes are queries in the forward pass and in the gradient of
- * q, keys in the gradients of k and v. So everything that softmax does goes from vector to vector,
- * and there are only two products: `dots`, of a tile with a panel, gives scores, and `fold` adds
- * up a tile, weighted with scores, in another panel.
+ * Attention for CPUs: one work-item is one work-group. It takes a block of PANELS panels of PANEL
+ * tokens, which are the lanes of vectors, and goes through the tokens of the other side in tiles of
+ * ROWS rows. Lanes are queries in the forward pass and in the gradient of q, keys in the gradients
+ * of k and v. So all steps of softmax are vector operations, and there are only two products:
+ * `dots`, of a tile with a panel, gives scores, and `fold` adds up a tile, weighted with scores, in
+ * another panel.
  *
  * A panel of a tensor is its transpose, HEAD rows of PANEL lanes; a tile has ROWS rows of HEAD
- * elements. Both are f32. Lanes and rows past the last token repeat it, and are never stored or
- * added up.
+ * elements. Both are f32. Lanes and rows past the last token repeat that token, and are never
+ * stored or added up.
  *
  * Options beside those of lib/attention.clh: QN_V; MR and NV, rows and vectors of the register
  * tile; PANELS; ROWS, a multiple of MR.
@@ -21,8 +21,8 @@
 #define PANEL (NV * QN_V)
 #define CPU_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
-/* to (HEAD, PANEL) = factor * transpose of tokens first .. first + PANEL - 1 of x, which has
- * `count` tokens; past the last one it is repeated. */
+/* to (HEAD, PANEL) = factor * transpose of tokens first .. first + PANEL - 1 of x; tokens past
+ * count - 1 repeat that one. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
@@ -79,8 +79,8 @@ static inline void clear_panel(__local floatv *panel)
         panel[i] = (floatv)(0.0f);
 }
 
-/* to (rows, HEAD) = factor times tokens first .. first + rows - 1 of x; the last one again up to a
- * multiple of MR rows. */
+/* to (rows, HEAD) = factor * tokens first .. first + rows - 1 of x; the last row is repeated up to
+ * a multiple of MR rows. */
 static inline void load_tile(__local float *to, __global const TYPE(X) * x, ulong pitch, int first,
                              int rows, float factor)
 {
@@ -188,10 +188,10 @@ static inline void hide_keys(__local floatv *scores, int rows, int query, int ke
     }
 }
 
-/* One tile of the softmax of a panel of queries, each in its lane. With M the largest score so far
- * (`top`), scores become 2^(score - M) and `sum` is of these; the factor 1 / sum is applied after
- * the last tile. What earlier tiles added up was relative to a smaller M: it must be multiplied by
- * `shrink` = 2^(old M - M). */
+/* One tile of the softmax of a panel of queries, a query in each lane. With M the largest score so
+ * far (`top`), scores become 2^(score - M), and these are added to `sum`; the factor 1 / sum is
+ * applied after the last tile. Sums of earlier tiles were relative to the old M: they must be
+ * multiplied by `shrink` = 2^(old M - M). */
 static inline void soften(__local floatv *scores, floatv *top, floatv *sum, floatv *shrink,
                           int rows)
 {
@@ -283,8 +283,8 @@ CPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     }
 }
 
-/* The gradient of a score but for the factor `scale`: p * (do . v - level), with p the probability,
- * do . v the product, and level = sum of o * do over the head of the query. */
+/* The gradient of a score without the factor `scale`: probability * (do . v - level), where do . v
+ * is `product` and level = sum of o * do over the head of the query. */
 static inline floatv gradient(floatv probability, floatv product, floatv level)
 {
     return probability * (product - level);
@@ -370,8 +370,8 @@ static inline void differentiate(__local floatv *scores, __local floatv *product
 }
 
 #if DROPOUT
-/* The same with dropout: probabilities and products get the factor of the mask, 0 or 1 / (1 -
- * rate). */
+/* differentiate() with dropout: probabilities and products get the factor of the mask, 0 or
+ * 1 / (1 - rate). */
 static inline void differentiate_dropped(__local floatv *scores, __local floatv *products,
                                          __global const float *saved, __global const float *level,
                                          int query, int rows, attention_draws draws, int key)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention in the shape that GPUs want, with the same two products as attention_cpu.cl. A
- * work-group of WIDE x TALL work-items takes BLOCK tokens, which lie side by side in local memory
- * (a panel: HEAD rows of BLOCK), and meets the tokens of the other side in tiles of ROWS rows.
- * Work-item (x, y) computes EACH x EACH scores, those of rows y * EACH .. and tokens x * EACH ..;
- * and of the sums over tiles, elements y, y + TALL, ... of the same tokens, in registers. Tokens
- * past the last are zeros in tiles and repeat it in panels; they are never stored.
+ * Attention for GPUs, with the same two products as attention_cpu.cl. A work-group of WIDE x TALL
+ * work-items takes BLOCK tokens, side by side in local memory (a panel: HEAD rows of BLOCK), and
+ * goes through the tokens of the other side in tiles of ROWS rows. Work-item (x, y) computes EACH x
+ * EACH scores, those of rows y * EACH .. and tokens x * EACH ..; and, in registers, elements y,
+ * y + TALL, ... of the sums over tiles of the same tokens. Tokens past the last one are zeros in
+ * tiles and repeat that token in panels; they are never stored.
  *
  * Options beside those of lib/attention.clh: TALL, 8, or 4 where local memory is short.
  */
@@ -23,8 +23,8 @@
 #define PITCH (HEAD + 1)
 #define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
 
-/* to (HEAD, BLOCK) = factor * transpose of tokens first .. first + BLOCK - 1 of x; past token count
- * - 1 that one is repeated. */
+/* to (HEAD, BLOCK) = factor * transpose of tokens first .. first + BLOCK - 1 of x; tokens past
+ * count - 1 repeat that one. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
@@ -84,7 +84,7 @@ static inline void fold(floatv *sum, __local const float *tile, __local const fl
     }
 }
 
-/* Writes this work-item's scores where `fold` finds them. */
+/* Writes this work-item's scores to local memory, for `fold`. */
 static inline void share_scores(__local floatv *to, const floatv *score)
 {
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
@@ -93,7 +93,7 @@ static inline void share_scores(__local floatv *to, const floatv *score)
         to[(y * EACH + r) * WIDE + x] = score[r];
 }
 
-/* x = beta * x + factor * sum. */
+/* x = beta * x + factor * sum, for this work-item's elements of `sum`. */
 static inline void unpack(__global TYPE(X) * x, const floatv *sum, ulong pitch, int first,
                           int count, floatv factor, float beta)
 {
@@ -127,8 +127,8 @@ static inline void hide_rows(floatv *score, int key, int end, int query, bool ca
     }
 }
 
-/* Hides the scores of keys (lanes) from `end` on, or behind their query (rows), and of queries past
- * the last. */
+/* Hides the scores of keys (lanes) from `end` on, or behind their query (rows), and of queries from
+ * `queries` on. */
 static inline void hide_lanes(floatv *score, int query, int queries, int key, int end, bool causal)
 {
     const int row = query + (int)get_local_id(1) * EACH, lane = key + (int)get_local_id(0) * EACH;

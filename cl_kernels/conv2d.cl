@@ -4,10 +4,10 @@
  */
 #include "lib/reduce.clh"
 
-/* g = beta * g + d summed over images and pixels: a work-group a channel, teams of `lanes`
- * work-items taking images in turn. */
+/* g = beta * g + d summed over images and pixels: a work-group for each channel, whose teams of
+ * `lanes` work-items take the images in turn. */
 __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-conv2d_bias(__global const TYPE(D) *d, ulong d_at, __global TYPE(G) *g, ulong g_at, float beta,
+conv2d_bias(__global const TYPE(D) * d, ulong d_at, __global TYPE(G) * g, ulong g_at, float beta,
             int batch, int channels, ulong positions, uint lanes)
 {
     __local float part[QN_WG];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What convolution by groups of one input channel makes of an image, in the CPU shape: the result
- * (weights W, source S the image), or with QN_GRADIENT the gradient of the image (S the gradient of
- * the result), which is the same thing with the taps turned round, once its source is spread by the
- * stride.
+ * Convolution with one input channel in each channel group, for CPUs: the result (weights W, source
+ * S the image), or with QN_GRADIENT the gradient of the image: the same sum with the taps in
+ * reverse order, and as S the gradient of the result, its elements spread by the stride.
  *
  * A work-item makes some rows of the planes of one group: a band of the source is packed, and
  * vectors hold neighbouring pixels. The window is fixed per program: QN_KH x QN_KW taps.
@@ -18,8 +17,9 @@ static inline void load_taps(float *tap, __global const TYPE(W) * w, ulong at)
         tap[QN_GRADIENT ? TAPS - 1 - t : t] = LD(W, w, at + t);
 }
 
-/* sum + the products of all taps with what QN_V neighbouring pixels meet of the band at `from`.
- * From a tap to the one below it are `down` floats of the band, to the one on its right `right`. */
+/* sum + the products of all taps with the elements of the band that QN_V neighbouring pixels meet,
+ * from `from` on. The next tap below is `down` floats further in the band, the one to the right
+ * `right` floats. */
 static inline floatv add_taps(floatv sum, __local const float *from, const float *tap, int down,
                               int right, int step)
 {
@@ -32,8 +32,8 @@ static inline floatv add_taps(floatv sum, __local const float *from, const float
     return sum;
 }
 
-/* Moves `count` rows of `columns` floats, whose beginnings are `pitch` floats apart, so that each
- * begins where the one before ends. */
+/* Moves `count` rows of `columns` floats, which are `pitch` floats apart, so that they lie one
+ * after another without gaps. */
 static inline void close_up(__local float *rows, int count, int columns, int pitch)
 {
     for (int r = 1; r < count && columns < pitch; r++)
@@ -53,9 +53,9 @@ static inline void store_rows(__global TYPE(D) * d, ulong at, __local const floa
         ACC(D, d, at + i, beta, made[i]);
 }
 
-/* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make, where depth or channels is 1. Work-groups: (image x group, bands of `rows` rows made).
- */
+/* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
+ * channels of dh x dw, where depth or channels is 1. Work-groups: (image x channel group, bands of
+ * `rows` rows made). */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_depthwise(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
                  __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at,
@@ -81,9 +81,8 @@ conv2d_depthwise(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) 
     const int group = (int)(plane - plane / groups * groups);
     const int row0 = get_global_id(1) * rows, here = min(rows, dh - row0);
     const int reach = (QN_KH - 1) * dilation_y + 1, wide = (dw + QN_V - 1) / QN_V * QN_V;
-    const band_source source =
-        band_source_of((ulong)batch * groups * depth * sh * sw, sh, sw, top, left, spread_y,
-                       spread_x, pitch);
+    const band_source source = band_source_of((ulong)batch * groups * depth * sh * sw, sh, sw, top,
+                                              left, spread_y, spread_x, pitch);
     for (int j = 0; j < depth; j++) {
         band_pack(band, s, (plane * depth + j) * sh * sw, row0 * step_y,
                   (here - 1) * step_y + reach, source);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Convolution by groups of one input channel, in the GPU shape: a work-item makes one element of
- * the result (weights W, source S the image), or with QN_GRADIENT of the gradient of the image (S
- * the gradient of the result).
+ * Convolution with one input channel in each channel group, for GPUs: a work-item makes one element
+ * of the result (weights W, source S the image), or with QN_GRADIENT of the gradient of the image
+ * (S the gradient of the result).
  */
 #include "lib/type.clh"
 
-/* Where tap t of element `at` lies in the source, along one axis; -1: nowhere. */
+/* Along one axis, the source element that tap t of element `at` meets; -1: none. */
 static inline int met(int at, int t, int size, int stride, int padding, int dilation)
 {
 #if QN_GRADIENT
@@ -19,11 +19,11 @@ static inline int met(int at, int t, int size, int stride, int padding, int dila
     return there ? source : -1;
 }
 
-/* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make, where depth or channels is 1. */
+/* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
+ * channels of dh x dw, where depth or channels is 1. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
-conv2d_depthwise(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, ulong w_at,
-                 __global const TYPE(B) *b, ulong b_at, __global TYPE(D) *d, ulong d_at,
+conv2d_depthwise(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
+                 __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at,
                  int has_bias, float beta, int batch, int groups, int depth, int channels, int sh,
                  int sw, int dh, int dw, int kh, int kw, int stride_y, int stride_x, int padding_y,
                  int padding_x, int dilation_y, int dilation_x)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights of a convolution by groups of one input channel, in the CPU shape: a
- * work-item makes the taps of one output channel, of which each has a vector of sums. The window is
+ * The gradient of the weights of a convolution with one input channel in each channel group, for
+ * CPUs: a work-item makes the taps of one output channel, each in a vector of sums. The window is
  * fixed per program: QN_KH x QN_KW taps.
  */
 #include "lib/conv2d_band.clh"
@@ -24,16 +24,17 @@ static inline floatv load_lanes(__global const TYPE(D) * d, ulong at, int lanes,
     return QN_PASTE(vload, QN_V)(0, lane);
 }
 
-/* The gradient of the result: `size` elements in rows of `dw`. An element meets a place of the band
- * for each tap; floats of the band from there to the place of the element below (row_step) and of
- * its right neighbour (step), and to the place of the tap below (down) and on the right (right). */
+/* The gradient of the result: `size` elements in rows of `dw`. For each tap an element meets one
+ * float of the band. Floats of the band from that one to the one that the element below meets
+ * (row_step), that the right neighbour meets (step), and that the same element meets with the tap
+ * below (down) or to the right (right). */
 typedef struct {
     ulong size;
     int dw, row_step, step, down, right;
 } band_result;
 
-/* total[t] += the products of tap t over one band: `rows` rows of the result from `at` on. The band
- * is summed apart first: a long sum made of short ones has the rounding error of short ones. */
+/* total[t] += the products of tap t over one band: `rows` rows of the result from `at` on. The sum
+ * of the band is added to the total, as a long sum made of short ones has their rounding error. */
 static inline void add_band(floatv *total, __local const float *band, __global const TYPE(D) * d,
                             ulong at, int rows, band_result result)
 {
@@ -72,10 +73,14 @@ conv2d_depthwise_weight(__global const TYPE(S) * s, ulong s_at, __global const T
     w += w_at;
     const int channel = get_global_id(0), group = channel / channels;
     const int reach = (QN_KH - 1) * dilation_y + 1;
-    const band_result result = {(ulong)batch * groups * channels * dh * dw, dw, stride_y * pitch,
-                                stride_x, dilation_y * pitch, dilation_x};
-    const band_source source = band_source_of((ulong)batch * groups * sh * sw, sh, sw, padding_y,
-                                              padding_x, 1, 1, pitch);
+    const band_result result = {(ulong)batch * groups * channels * dh * dw,
+                                dw,
+                                stride_y * pitch,
+                                stride_x,
+                                dilation_y * pitch,
+                                dilation_x};
+    const band_source source =
+        band_source_of((ulong)batch * groups * sh * sw, sh, sw, padding_y, padding_x, 1, 1, pitch);
     for (int t = 0; t < TAPS; t++)
         total[t] = (floatv)(0.0f);
     for (int n = 0; n < batch; n++)

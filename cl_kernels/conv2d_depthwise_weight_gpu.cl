@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights of a convolution by groups of one input channel, in the GPU shape: a
- * work-group makes one tap of one output channel.
+ * The gradient of the weights of a convolution with one input channel in each channel group, for
+ * GPUs: a work-group makes one tap of one output channel.
  */
 #include "lib/reduce.clh"
 
 /* Work-groups: (output channels, rows of the kernel, columns of the kernel). */
 __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-conv2d_depthwise_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d,
-                        ulong d_at, __global TYPE(W) *w, ulong w_at, float beta, int batch,
+conv2d_depthwise_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d,
+                        ulong d_at, __global TYPE(W) * w, ulong w_at, float beta, int batch,
                         int groups, int depth, int channels, int sh, int sw, int dh, int dw, int kh,
                         int kw, int stride_y, int stride_x, int padding_y, int padding_x,
                         int dilation_y, int dilation_x)

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * What convolution makes of an image, in the CPU shape: the result (weights W, source S the image),
- * or with QN_GRADIENT the gradient of the image (S the gradient of the result), and what a
- * transposed convolution makes.
+ * Convolution for CPUs: the result (weights W, source S the image), or with QN_GRADIENT the
+ * gradient of the image (S the gradient of the result), which is also the result of a transposed
+ * convolution.
  *
- * A work-item makes tiles of `block` channels x tile_pixels, as a product of weights and
- * patches. A panel of QN_DEPTH terms is packed, then meets all the channels: QN_MR of them x QN_NR
- * vectors of sums stay in registers. The order of a sum is that of its terms. QN_MR divides
- * `block`, which is at most QN_BLOCK, and QN_NR QN_NV.
+ * A work-item makes tiles of `block` channels x tile_pixels, as a product of weights and patches. A
+ * panel of QN_DEPTH terms is packed, then multiplied with all the channels: QN_MR of them x QN_NR
+ * vectors of sums stay in registers. Terms are added in their order. QN_MR divides `block`, which
+ * is at most QN_BLOCK; QN_NR divides QN_NV.
  */
 #include "lib/conv2d_cpu.clh"
 
-/* Pixels lane .. lane + lanes - 1 of a tile, which lie `step` elements apart in the image that is
- * made. */
+/* Pixels lane .. lane + lanes - 1 of a tile, which are `step` elements apart in the image made. */
 typedef struct {
     int lane, lanes, step;
-    ulong at; /* in channel 0 of the first image */
+    ulong at; /* element of the first pixel, if it were in channel 0 of the first image */
 } conv_span;
 
-/* Fills `span` with the places of the tile's pixels from number `first` on, one span for each row
- * of the image that they lie in; rows that follow one another in memory share one. Gives the number
- * of spans. */
+/* Fills in the spans of `lanes` pixels from number `first` on: one for each row of the image, or
+ * one for rows that follow one another in memory. Gives the number of spans. */
 static inline int find_spans(conv_span *span, ulong first, int lanes, conv_axis v, conv_axis h,
                              ulong image, int dw)
 {
@@ -61,8 +59,8 @@ static inline void store_spans(__global TYPE(D) * d, ulong at, const __local flo
     }
 }
 
-/* Where packed weight (row, term) lies: in the order of memory, where the terms of a row are
- * neighbours in the forward pass and the rows of a term in the gradient. */
+/* Index of packed weight (row, term), in the order of memory: neighbours are the terms of a row in
+ * the forward pass, the rows of a term in the gradient. */
 #if QN_GRADIENT
 #define WEIGHT_AT(row, term) ((term)*QN_MR + (row))
 #else
@@ -142,12 +140,12 @@ static inline void multiply_rows(__local floatv *sum, __local const float *panel
     }
 }
 
-/* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make. The first `front` source channels are those of s, the others those of t. Of a row of the
- * weights, `inputs` channels, those from input0 on take part. Work-groups: (tiles / tiles_each,
- * blocks of channels, group). The stride divides the pixels of an image's gradient into residues
- * (lib/conv2d.clh); a work-item makes all residues of a tile one after another, since they are
- * neighbours in the image. */
+/* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
+ * channels of dh x dw. The first `front` source channels are in s, the others in t. A row of the
+ * weights has `inputs` channels, and those from input0 on take part. Work-groups: (tiles /
+ * tiles_each, blocks of channels, channel group). The stride divides the pixels of an image's
+ * gradient into residues (lib/conv2d.clh); a work-item makes all residues of a tile one after
+ * another, since they are neighbours in the image. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
              __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,

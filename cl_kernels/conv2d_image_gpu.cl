@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What convolution makes of an image, in the GPU shape: the result (weights W, source S the image),
- * or with QN_GRADIENT the gradient of the image (S the gradient of the result), and what a
- * transposed convolution makes.
+ * Convolution for GPUs: the result (weights W, source S the image), or with QN_GRADIENT the
+ * gradient of the image (S the gradient of the result), which is also the result of a transposed
+ * convolution.
  *
  * A work-group of SIDE x SIDE makes a tile of SIDE * QN_ROWS channels x SIDE * QN_COLUMNS pixels,
  * SIDE terms of the sum at a time: weights and patches go through local memory, QN_ROWS x
@@ -15,8 +15,8 @@
 #define TILE_ROWS (SIDE * QN_ROWS)
 #define TILE_COLUMNS (SIDE * QN_COLUMNS)
 
-/* A pixel of the tile: row y and column x of the source element that its tap 0 meets, and the place
- * of that element, `at`, counted from the first channel of the group. */
+/* A pixel of the tile: row y, column x and offset `at`, counted from channel 0 of the channel
+ * group, of the source element that its tap 0 meets. */
 typedef struct {
     int y, x;
     long at;
@@ -37,7 +37,7 @@ static inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_
 }
 
 /* The source element that term k multiplies for the pixel; 0 in the padding. */
-static inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, int terms,
+static inline float patch(__global const TYPE(S) * s, conv_pixel pixel, int k, int terms,
                           conv_axis v, conv_axis h, int sh, int sw)
 {
     if (k >= terms || !pixel.exists)
@@ -50,16 +50,16 @@ static inline float patch(__global const TYPE(S) *s, conv_pixel pixel, int k, in
     return LD(S, s, (ulong)(pixel.at + ((long)term.channel * sh + down) * sw + right));
 }
 
-/* Batch of `groups` x `depth` source channels of sh x sw, `groups` x `channels` channels of dh x dw
- * to make. The first `front` source channels are those of s, the others those of t. Of a row of the
- * weights, `inputs` channels, those from input0 on take part. Work-groups: (tiles of pixels, tiles
- * of channels, phase x group). */
+/* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
+ * channels of dh x dw. The first `front` source channels are in s, the others in t. A row of the
+ * weights has `inputs` channels, and those from input0 on take part. Work-groups: (tiles of pixels,
+ * tiles of channels, phase x channel group). */
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
-conv2d_image(__global const TYPE(S) *s, ulong s_at, __global const TYPE(W) *w, ulong w_at,
-             __global const TYPE(B) *b, ulong b_at, __global TYPE(D) *d, ulong d_at, int has_bias,
+conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
+             __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,
              float beta, int batch, int groups, int depth, int channels, int sh, int sw, int dh,
              int dw, int kh, int kw, int stride_y, int stride_x, int padding_y, int padding_x,
-             int dilation_y, int dilation_x, int inputs, int input0, __global const TYPE(S) *t,
+             int dilation_y, int dilation_x, int inputs, int input0, __global const TYPE(S) * t,
              ulong t_at, int front)
 {
     __local float weight[SIDE][TILE_ROWS + 1];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights of a convolution, in the CPU shape: a product of patches of the image
- * S and the gradient D of the result, summed over all pixels of the micro-batch.
+ * The gradient of the weights of a convolution, for CPUs: a product of patches of the image S and
+ * the gradient D of the result, summed over all pixels of the micro-batch.
  *
  * A work-item makes QN_DEPTH columns (terms of the forward sum) of QN_WIDE vectors of output
  * channels from one part of the pixels. For QN_ROW pixels at a time it packs the patches as rows,
  * and the gradient transposed, so that vectors hold channels; QN_MR x QN_NR vectors of sums stay in
- * registers, and are added to those of the pixels before. A long sum made of short ones has the
- * rounding error of short ones. QN_MR and QN_V divide QN_DEPTH, and QN_NR QN_WIDE.
+ * registers, and are then added to the sums of earlier pixels: a long sum made of short ones has
+ * their rounding error. QN_MR and QN_V divide QN_DEPTH; QN_NR divides QN_WIDE.
  */
 #include "lib/conv2d_cpu.clh"
 #include "lib/conv2d_block.clh"
@@ -19,7 +19,7 @@ typedef struct {
     ulong size, positions, channels;
 } conv_result;
 
-/* Copies `lanes` elements, rounded up to whole vectors. */
+/* Copies `lanes` elements from element `at` on, in whole vectors. */
 static inline void copy_run(__local float *to, __global const TYPE(D) * d, ulong at, int lanes,
                             ulong size)
 {
@@ -33,7 +33,7 @@ static inline void copy_run(__local float *to, __global const TYPE(D) * d, ulong
     }
 }
 
-/* Channel `channel` of `lanes` pixels from `first` on; zeros up to QN_ROW. */
+/* Copies channel `channel` of `lanes` pixels from `first` on; zeros up to QN_ROW. */
 static inline void copy_channel(__local float *to, __global const TYPE(D) * d, ulong first,
                                 int lanes, int channel, conv_result result)
 {
@@ -48,8 +48,8 @@ static inline void copy_channel(__local float *to, __global const TYPE(D) * d, u
     conv_clear(to + lanes, QN_ROW - lanes);
 }
 
-/* Packs QN_V channels from `channel` on, `channels` of which exist, as column `vector` of rows of
- * QN_WIDE vectors, one a pixel. */
+/* Packs QN_V channels from `channel` on, of which `channels` exist, as vector number `vector` of
+ * each pixel's row of QN_WIDE vectors. */
 static inline void pack_gradient(__local floatv *gradient, __local float *stage,
                                  __global const TYPE(D) * d, ulong first, int lanes, int channel,
                                  int channels, int vector, conv_result result)
@@ -95,9 +95,9 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
             sum[i * QN_WIDE + j] += a[i * QN_NR + j];
 }
 
-/* Work-groups: (blocks of terms, block of channels x group, parts). Part p of the pixels goes to a
- * copy of the weights, p copies behind w. The `depth` channels of the image are those from input0
- * on of the `inputs` of the weights. */
+/* Work-groups: (tiles of terms, tile of channels x channel group, parts). Part p of the pixels goes
+ * to copy p of the weights, from w on. The image has `depth` of the weights' `inputs` channels,
+ * those from input0 on. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d, ulong d_at,
               __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights of a convolution, in the GPU shape: a product of patches of the image
- * S and the gradient D of the result, summed over all pixels of the micro-batch.
+ * The gradient of the weights of a convolution, for GPUs: a product of patches of the image S and
+ * the gradient D of the result, summed over all pixels of the micro-batch.
  *
  * A work-group of SIDE x SIDE makes a tile of SIDE * QN_ROWS output channels x SIDE * QN_COLUMNS
  * terms of the forward sum from one part of the pixels, SIDE pixels at a time, both operands
@@ -14,12 +14,12 @@
 #define TILE_ROWS (SIDE * QN_ROWS)
 #define TILE_COLUMNS (SIDE * QN_COLUMNS)
 
-/* Work-groups: (tiles of terms, tile of channels x group, parts). Part p of the pixels goes to a
- * copy of the weights, p copies behind w. The `depth` channels of the image are those from input0
- * on of the `inputs` of the weights. */
+/* Work-groups: (tiles of terms, tile of channels x channel group, parts). Part p of the pixels goes
+ * to copy p of the weights, from w on. The image has `depth` of the weights' `inputs` channels,
+ * those from input0 on. */
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
-conv2d_weight(__global const TYPE(S) *s, ulong s_at, __global const TYPE(D) *d, ulong d_at,
-              __global TYPE(W) *w, ulong w_at, float beta, int batch, int groups, int depth,
+conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d, ulong d_at,
+              __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
               int channels, int sh, int sw, int dh, int dw, int kh, int kw, int stride_y,
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
               ulong part_pixels, int inputs, int input0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3), in the CPU
- * shape: 2 x 2 neighbours of what is made (a tile) meet 4 x 4 of the source, and each of these
- * POINTS of the transformed source needs one multiplication a channel, where the plain sum has 36.
+ * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3), for CPUs: a
+ * tile of 2 x 2 neighbours made meets 4 x 4 elements of the source. These are transformed to 16
+ * POINTS, each of which needs one multiplication a channel; the plain sums of the tile need 36.
  *
  *     made = A' [(G w G') . (B' s B)] A     summed over channels inside the brackets
  *
  * G takes halves and B and A only add, so the error is that of the plain sum times a small number.
- * The gradient of the image is the same thing with the taps turned round.
+ * The gradient of the image is the same sum with the taps in reverse order.
  */
 #include "lib/conv2d_winograd.clh"
 
-/* G g G' of the taps g of QN_V pairs of channels. */
+/* u = G g G' for the taps g of QN_V pairs of channels. */
 static inline void transform_taps(floatv *u, const floatv *g)
 {
     floatv half_way[12];
@@ -34,9 +34,9 @@ static inline void transform_taps(floatv *u, const floatv *g)
     }
 }
 
-/* Transforms the weights of `rows` channels to make: block of QN_V rows, point, channel of the
- * source, row of the block. Past the last row it is repeated. Work-groups: (blocks of rows,
- * channels of the source / QN_CHANNELS). */
+/* Transforms the weights of `rows` channels to make. The order of u: row block of QN_V rows, point,
+ * channel of the source, row of the row block; rows past the end repeat the last one. Work-groups:
+ * (row blocks, channels of the source / QN_CHANNELS). */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *u, ulong u_at,
                         int row0, int rows, int depth, ulong row_step, ulong depth_step, int turned)
@@ -58,8 +58,8 @@ conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *
     }
 }
 
-/* QN_MR rows x QN_NR vectors of the sums of one point, over `depth` channels of the source. Rows of
- * sums lie POINTS rows apart. */
+/* Adds the products of one point over `depth` channels of the source to QN_MR rows x QN_NR vectors
+ * of sums, which are POINTS rows apart. */
 static inline void multiply(__local floatv *sum, __local const floatv *panel,
                             __global const float *u, int depth, bool first)
 {
@@ -84,7 +84,7 @@ static inline void multiply(__local floatv *sum, __local const floatv *panel,
         }
 }
 
-/* A' m A of one vector of tiles, as two lines of neighbours. */
+/* A' m A of one vector of tiles, as two lines of neighbouring pixels. */
 static inline void transform_sum(float *line, __local const floatv *m, float bias)
 {
     floatv half_way[8];
@@ -104,9 +104,8 @@ static inline void transform_sum(float *line, __local const floatv *m, float bia
     }
 }
 
-/* Tiles that are neighbours in one row of tiles: the number `lane` of the first one among the tiles
- * of the work-item, its first element `at`, and how many of their elements exist across and down.
- */
+/* Neighbours in one row of tiles: the number `lane` of the first tile among the tiles of the
+ * work-item, its first element `at`, and how many of their elements exist across and down. */
 typedef struct {
     int lane, across, down;
     ulong at;
@@ -145,9 +144,9 @@ static inline void store_spans(__global TYPE(D) * d, ulong at, const float *line
         }
 }
 
-/* Makes `rows` channels from row0 on, of `channels`, from the weights that were transformed for
- * them. The first `front` channels of the source are those of s, the others those of t. It begins
- * `top` rows above and `left` columns before what is made. Work-groups: (tiles / QN_ROW, rows /
+/* Makes `rows` of `channels` channels, from row0 on, with their transformed weights u. The first
+ * `front` channels of the source are in s, the others in t. Element (y, x) made meets source rows
+ * y - top .. y - top + 2 and columns x - left .. x - left + 2. Work-groups: (tiles / QN_ROW, rows /
  * QN_BLOCK). */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * t, ulong t_at,

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
  * The gradient of the weights of convolutions of 3 x 3 taps with stride and dilation 1 by
- * Winograd's F(3 x 3, 2 x 2), in the CPU shape. For each pair of channels 2 x 2 neighbours d of the
- * gradient of the result (a tile) meet 4 x 4 elements s of the image, in 16 multiplications for the
- * plain 36:
+ * Winograd's F(3 x 3, 2 x 2), for CPUs. For each pair of channels a tile d of 2 x 2 neighbours of
+ * the gradient of the result meets 4 x 4 elements s of the image, with 16 multiplications instead
+ * of 36:
  *
  *     gradient = A' [(G d G') . (B' s B)] A     summed over tiles inside the brackets
  *
  * A work-item makes QN_DEPTH input channels of QN_WIDE vectors of output channels from one part of
- * the tiles, QN_ROW of them at a time. QN_MR divides QN_DEPTH, and QN_NR QN_WIDE. Both operands are
- * of the type of S.
+ * the tiles, QN_ROW tiles at a time. QN_MR divides QN_DEPTH; QN_NR divides QN_WIDE. Both operands
+ * have the type of S.
  */
 #include "lib/conv2d_winograd.clh"
 #include "lib/conv2d_block.clh"
 
 #define COLUMNS (QN_V * QN_WIDE)
 
-/* Vectors from one point to the next of the transformed gradient: an odd number, too. */
+/* Vectors from one point to the next of the transformed gradient: odd, as PANEL_STEP. */
 #define GRADIENT_STEP (QN_ROW * QN_WIDE + 1)
 
-/* G d G' of one tile and a vector of channels. */
+/* G d G' of one tile, for a vector of channels. */
 static inline void transform_gradient(__local floatv *to, const floatv *d)
 {
     floatv half_way[8];
@@ -40,7 +40,7 @@ static inline void transform_gradient(__local floatv *to, const floatv *d)
     }
 }
 
-/* Packs and transforms QN_V channels from `channel` on, `channels` of which exist. */
+/* Packs and transforms QN_V channels from `channel` on, of which `channels` exist. */
 static inline void pack_gradient(__local floatv *gradient, __local float *stage,
                                  __global const TYPE(S) * d, const conv_pixels *tile, int channel,
                                  int channels, conv_source source)
@@ -108,9 +108,9 @@ static inline void transform_sum(__local floatv *tap, __local const floatv *m)
     }
 }
 
-/* Work-groups: (blocks of input channels, blocks of output channels, parts). Part p of the tiles
- * goes to a copy of the weights, p copies behind w. The `depth` channels of the image are those
- * from input0 on of the `inputs` of the weights. */
+/* Work-groups: (input channels / QN_DEPTH, output channels / (QN_WIDE * QN_V), parts). Part p of
+ * the tiles goes to copy p of the weights, from w on. The image has `depth` of the weights'
+ * `inputs` channels, those from input0 on. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d, ulong d_at,
               __global TYPE(W) * w, ulong w_at, float beta, int batch, int groups, int depth,
@@ -162,7 +162,7 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d
                              (__local const float *)(panel + p * PANEL_STEP + i * QN_NV),
                              gradient + p * GRADIENT_STEP + j);
     }
-    /* The panel is free: it takes the taps of one vector of output channels. */
+    /* The memory of `panel` is free now: it takes the taps of one vector of output channels. */
     const int terms = rows * TAPS;
     const ulong step = (ulong)inputs * TAPS;
     w += (get_group_id(2) * (ulong)channels + column0) * step + (input0 + row0) * TAPS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What stands beside a matrix product: the second pass of a sum that was split into parts, the bias
- * in front of a product that can only add, and the gradient of the bias.
+ * Kernels beside a matrix product: adding up the parts of a sum, the bias before a product that can
+ * only add to c, and the gradient of the bias.
  *
  * Options: A_TYPE, C_TYPE; QN_V; WIDE and TALL (a power of two), the work-group of column_sums;
  *   those of lib/epilogue.clh, for add_parts.
@@ -10,8 +10,8 @@
 
 /* c (count) = the sum of the `parts` copies in a, in their order; see lib/epilogue.clh. */
 __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void
-add_parts(__global const TYPE(A) *a, ulong a_at, __global const TYPE(RESIDUAL) *residual,
-          ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong count, ulong parts, float beta,
+add_parts(__global const TYPE(A) * a, ulong a_at, __global const TYPE(RESIDUAL) * residual,
+          ulong residual_at, __global TYPE(C) * c, ulong c_at, ulong count, ulong parts, float beta,
           float slope)
 {
     const ulong i = get_global_id(0) * QN_V;
@@ -34,9 +34,10 @@ add_parts(__global const TYPE(A) *a, ulong a_at, __global const TYPE(RESIDUAL) *
     }
 }
 
-/* Every row of c (m, n) = a (n); the work-items take the rows in turn. */
+/* Every row of c (m, n) = a (n). */
 __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void
-fill_rows(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n)
+fill_rows(__global const TYPE(A) * a, ulong a_at, __global TYPE(C) * c, ulong c_at, ulong m,
+          ulong n)
 {
     const ulong j = get_global_id(0) * QN_V;
     a += a_at;
@@ -50,11 +51,11 @@ fill_rows(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at
     }
 }
 
-/* c (n) = beta * c + the sum of the rows of a (m, n); part p of the rows goes to the p-th copy of
- * c. Each work-item takes one vector of columns and every TALL-th row, then the sums of a column
- * are added in a tree. */
+/* c (n) = beta * c + the sum of the rows of a (m, n); part p of the rows goes to copy p of c. Each
+ * work-item takes one vector of columns and every TALL-th row; then the sums of a column are added
+ * in a tree. */
 __attribute__((reqd_work_group_size(WIDE, TALL, 1))) __kernel void
-column_sums(__global const TYPE(A) *a, ulong a_at, __global TYPE(C) *c, ulong c_at, ulong m,
+column_sums(__global const TYPE(A) * a, ulong a_at, __global TYPE(C) * c, ulong c_at, ulong m,
             ulong n, ulong part_m, float beta)
 {
     __local floatv sum[TALL][WIDE];

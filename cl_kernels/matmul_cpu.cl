@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix product in the shape that CPUs want:
+ * The matrix product for CPUs:
  *
  *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n)
  *
  * or a batch of such products, whose operands lie one after the other.
  *
  * One work-item is one work-group. It computes a tile of tile_m x tile_n elements of c, over its
- * part of k (part p writes the p-th copy of c), in blocks of KC: it packs tile_m x KC of a once per
- * block, then walks the tile in column panels of NV vectors. A panel of b is packed, and meets all
- * rows while it is in the first cache. The innermost loop multiplies MR rows by NV vectors, whose
- * sums stay in registers; the sums of a block are added to those of the blocks before.
+ * part of k (part p writes copy p of c), KC elements of k at a time: it packs tile_m x KC of a,
+ * then walks the tile in column panels of NV vectors. A panel of b is packed, and multiplied with
+ * all rows while it is in the first cache. The innermost loop multiplies MR rows by NV vectors,
+ * whose sums stay in registers and are then added to those of the KC elements before.
  *
- * Packing turns every type into f32, brings strided elements side by side, and is the only place
- * that looks at edges: rows and columns past the end repeat the last one or are 0, and are never
- * stored.
+ * Packing turns every type into f32, brings strided elements side by side, and alone handles edges:
+ * rows and columns past the end repeat the last one or are 0, and are never stored.
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS     0: `bias` is not touched
  *   those of lib/epilogue.clh
  *   MR, NV       rows and vectors of the register tile; QN_V is a multiple of MR
- *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of a block
+ *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of packed k
  */
 #include "lib/epilogue.clh"
 #include "lib/shuffle.clh"
 
 #define NR (NV * QN_V)
 
-/* Where packed element (row, l) of a lies: rows stay rows, and columns become panels of QN_V rows,
- * so that packing copies whole vectors either way. */
+/* Index of packed element (row, l) of a. If a is stored (m, k), packed rows are rows; if (k, m),
+ * panels of QN_V rows: packing copies whole vectors in both cases. */
 #if A_T
 #define A_AT(row, l) ((row) / QN_V * QN_V * KC + (l)*QN_V + (row) % QN_V)
 #define A_STEP_ROW 1
@@ -42,7 +41,7 @@
 
 /* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. */
 #if A_T
-static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong m, ulong i,
+static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong m, ulong i,
                           int rows, ulong l, int depth)
 {
     for (int r = 0; r < rows; r += QN_V) {
@@ -62,7 +61,7 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong 
     }
 }
 #else
-static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong k, ulong i,
+static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong k, ulong i,
                           int rows, ulong l, int depth)
 {
     const int padded = (rows + MR - 1) / MR * MR;
@@ -79,8 +78,9 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) *a, ulong 
 #endif
 
 #if B_T
-/* Packs vector v of the panel that begins at column j, of which `columns` exist. */
-static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong k, ulong j,
+/* Packs elements l .. l + depth - 1 of QN_V columns of b, from j on, of which `columns` exist: one
+ * vector of a panel. */
+static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong k, ulong j,
                           int columns, ulong l, int depth)
 {
     int d = 0;
@@ -101,7 +101,7 @@ static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong
     }
 }
 #else
-static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong n, ulong j,
+static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong n, ulong j,
                           int columns, ulong l, int depth)
 {
     const ulong from = l * n + j;
@@ -119,7 +119,7 @@ static inline void pack_b(__local floatv *pack, __global const TYPE(B) *b, ulong
 }
 #endif
 
-/* MR rows times one panel: the register tile. */
+/* sum += MR rows of a times one panel of b: the register tile. */
 static inline void multiply(__local const float *a, __local const floatv *b, __local floatv *sum,
                             int depth, bool first)
 {
@@ -147,10 +147,11 @@ static inline void multiply(__local const float *a, __local const floatv *b, __l
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
-matmul_cpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-           __global const TYPE(BIAS) *bias, ulong bias_at, __global const TYPE(RESIDUAL) *residual,
-           ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n, ulong k,
-           ulong tile_m, ulong tile_n, ulong part_k, float beta, float slope)
+matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
+           __global const TYPE(BIAS) * bias, ulong bias_at,
+           __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
+           ulong c_at, ulong m, ulong n, ulong k, ulong tile_m, ulong tile_n, ulong part_k,
+           float beta, float slope)
 {
     __local float pack_of_a[MC * KC];
     __local floatv pack_of_b[KC * NV];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix product in the shape that GPUs want:
+ * The matrix product for GPUs:
  *
  *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias (n)) + residual (m, n)
  *
@@ -9,7 +9,7 @@
  * A work-group of SIDE x SIDE work-items computes TILE x TILE elements of c, over its part of k, in
  * steps of DEPTH: it copies a strip of a and a strip of b to local memory, one vector a work-item,
  * as f32 and with zeros past the edges, then each work-item multiplies EACH rows by one vector of
- * EACH columns, whose sums stay in registers. Part p of k writes the p-th copy of c.
+ * EACH columns, whose sums stay in registers. Part p of k writes copy p of c.
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V is EACH;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
@@ -25,10 +25,10 @@
 /* Floats from one l to the next in local memory; the odd vector spreads a column over the banks. */
 #define PITCH (TILE + EACH)
 
-/* EACH neighbours of an operand from element `at` on, of which `rest` exist, then zeros. Where all
- * such places are multiples of EACH it is one load on devices that want vectors aligned. */
+/* EACH neighbours of an operand from element `at` on, of which `rest` exist, then zeros. `aligned`:
+ * every `at` is a multiple of EACH, so that one aligned load does it. */
 #define DEFINE_LOAD(X)                                                                             \
-    static inline floatv load_##X(__global const TYPE(X) *p, ulong at, ulong rest, bool aligned)   \
+    static inline floatv load_##X(__global const TYPE(X) * p, ulong at, ulong rest, bool aligned)  \
     {                                                                                              \
         float v[EACH];                                                                             \
         if (rest >= EACH)                                                                          \
@@ -40,9 +40,8 @@
 DEFINE_LOAD(A)
 DEFINE_LOAD(B)
 
-/* The vector of a strip that a work-item copies, in the order in which the operand is stored, so
- * that neighbouring work-items read neighbouring addresses: its place along the tile's edge and its
- * place along k. */
+/* Position along the tile's edge (EDGE) and along k (INNER) of the vector of a strip that work-item
+ * `id` copies. Neighbouring work-items copy neighbours in memory. */
 #define EDGE(along_k, id) ((along_k) ? (id) / (DEPTH / EACH) : (id) % SIDE * EACH)
 #define INNER(along_k, id) ((along_k) ? (id) % (DEPTH / EACH) * EACH : (id) / SIDE)
 
@@ -58,7 +57,7 @@ static inline void put(__local floatv *strip, uint edge, uint inner, bool along_
         ((__local float *)strip)[(inner + e) * PITCH + edge] = element[e];
 }
 
-static inline void copy_a(__local floatv *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
+static inline void copy_a(__local floatv *to, __global const TYPE(A) * a, ulong m, ulong k, ulong i,
                           ulong l, ulong end, bool aligned)
 {
     const uint id = get_local_id(1) * SIDE + get_local_id(0);
@@ -71,7 +70,7 @@ static inline void copy_a(__local floatv *to, __global const TYPE(A) *a, ulong m
     put(to, edge, inner, !A_T, v);
 }
 
-static inline void copy_b(__local floatv *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
+static inline void copy_b(__local floatv *to, __global const TYPE(B) * b, ulong n, ulong k, ulong j,
                           ulong l, ulong end, bool aligned)
 {
     const uint id = get_local_id(1) * SIDE + get_local_id(0);
@@ -85,14 +84,14 @@ static inline void copy_b(__local floatv *to, __global const TYPE(B) *b, ulong n
 }
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
-matmul_gpu(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-           __global const TYPE(BIAS) *bias, ulong bias_at, __global const TYPE(RESIDUAL) *residual,
-           ulong residual_at, __global TYPE(C) *c, ulong c_at, ulong m, ulong n, ulong k,
-           ulong part_k, float beta, float slope)
+matmul_gpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
+           __global const TYPE(BIAS) * bias, ulong bias_at,
+           __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
+           ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
     __local floatv strip_a[DEPTH * PITCH / EACH], strip_b[DEPTH * PITCH / EACH];
     const int x = get_local_id(0), y = get_local_id(1);
-    /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
+    /* m may be the rows of a whole micro-batch: only dimension 0 allows so many work-groups. */
     const ulong tiles_m = (m + TILE - 1) / TILE, batches = get_num_groups(0) / tiles_m;
     const ulong batch = get_group_id(0) / tiles_m;
     const epilogue how = {beta, slope};

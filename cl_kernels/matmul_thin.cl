@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix product in the shape that CPUs want where a has few rows, so that each element of b is
- * worth one look:
+ * The matrix product for CPUs where a has few rows, so that packing b, whose elements are used few
+ * times, does not pay:
  *
  *     c (m, n) = beta * c + activation(a (m, k) * b (k, n) + bias) + residual (m, n)
  *
  * or a batch of such products, whose operands lie one after the other. If the second operand has
- * few columns, the host exchanges both operands (c^T = b^T * a^T): then what the kernel calls c (m,
- * n) is stored (n, m), and so is the residual.
+ * few columns, the host exchanges both operands (c^T = b^T * a^T): then c (m, n) of the kernel is
+ * stored (n, m), and so is the residual.
  *
  * One work-item is one work-group. It computes all rows of TILE_N columns of c, over its part of k
- * (part p writes the p-th copy of c), in blocks of DEPTH: it packs a as f32, with zeros for the
- * rows past the end, and then reads b where it lies, along its rows. Either a row is the terms of
- * one column (B_T): sums are vectors along k until the block ends; or a term of all columns:
- * several rows at a time are added to the sums of the tile.
+ * (part p writes copy p of c), DEPTH elements of k at a time: it packs a as f32, with zeros for the
+ * rows past the end, and reads b from where it is, along its stored rows. If b is stored (n, k), a
+ * stored row is one column of b: sums are vectors along k, added up at the end of the DEPTH
+ * elements. Otherwise it is one term of all columns: several stored rows at a time are added to the
+ * sums of the tile.
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V;
  *   A_T, B_T, C_T  1: a is stored (k, m), b is stored (n, k), c and residual are stored (n, m)
@@ -25,8 +26,8 @@
 #include "lib/epilogue.clh"
 #include "lib/shuffle.clh"
 
-/* Where packed element (row, l) of a and the sum of (row, column) lie, and elements between two
- * rows. */
+/* Index of packed element (row, l) of a; index of the sum of (row, column); elements from one row
+ * to the next. */
 #if B_T
 #define A_AT(row, l) ((row)*DEPTH + (l))
 #define SUM_AT(row, column) ((column)*ROWS + (row))
@@ -35,9 +36,9 @@
 #define SUM_AT(row, column) ((row)*TILE_N + (column))
 #endif
 
-/* Packs elements l .. l + depth - 1 of the rows of a, with zeros for the rows that are not there
- * and for what is missing to a vector. */
-static inline void pack_a(__local float *pack, __global const TYPE(A) *a, int m, ulong k, ulong l,
+/* Packs elements l .. l + depth - 1 of the rows of a, with zeros for rows past the end and up to a
+ * multiple of QN_V. */
+static inline void pack_a(__local float *pack, __global const TYPE(A) * a, int m, ulong k, ulong l,
                           int depth)
 {
     const int padded = (depth + QN_V - 1) / QN_V * QN_V;
@@ -51,7 +52,7 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) *a, int m,
 }
 
 /* The first `count` of a vector's elements, then zeros. */
-static inline floatv load_some(__global const TYPE(B) *b, ulong at, int count)
+static inline floatv load_some(__global const TYPE(B) * b, ulong at, int count)
 {
     floatv v = (floatv)(0.0f);
     for (int e = 0; e < min(count, QN_V); e++)
@@ -60,12 +61,12 @@ static inline floatv load_some(__global const TYPE(B) *b, ulong at, int count)
 }
 
 #if B_T
-/* Columns that are made at once: as many sums as a vector has elements. */
+/* Columns computed at once: ROWS * COLUMNS sums are the elements of one vector. */
 #define COLUMNS (QN_V / ROWS)
 
-/* Adds the products of terms d .. d + count - 1, at most QN_V; the last column stands for those
- * past the end. */
-static inline void add_terms(floatv *acc, __local const float *pack, __global const TYPE(B) *b,
+/* Adds the products of terms d .. d + count - 1, at most QN_V; columns past the end repeat the last
+ * one. */
+static inline void add_terms(floatv *acc, __local const float *pack, __global const TYPE(B) * b,
                              ulong k, int columns, int d, int count)
 {
     floatv column[COLUMNS];
@@ -86,9 +87,10 @@ static inline void add_terms(floatv *acc, __local const float *pack, __global co
                 fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column[q], acc[q * ROWS + r]);
 }
 
-/* Adds a block: b begins at its first column and term, its columns are `pitch` elements apart. */
+/* Adds `depth` terms: b points to the first term of the first column, its columns are `pitch`
+ * elements apart. */
 static inline void multiply(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) *b, ulong pitch, int columns, int depth)
+                            __global const TYPE(B) * b, ulong pitch, int columns, int depth)
 {
     for (int column = 0; column < columns; column += COLUMNS) {
         floatv acc[QN_V];
@@ -108,12 +110,12 @@ static inline void multiply(__local float *sum, __local const float *pack,
     }
 }
 #else
-/* Rows and vectors of b that are in registers at once. */
+/* Stored rows of b that are in registers at once, and vectors of each. */
 enum { TERMS = 8, VECTORS = 2, WIDE = VECTORS * QN_V };
 
 /* Adds the products of TERMS rows to VECTORS vectors of sums. */
 static inline void add_rows(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) *b, ulong pitch)
+                            __global const TYPE(B) * b, ulong pitch)
 {
     floatv row[TERMS][VECTORS];
 #pragma unroll
@@ -134,9 +136,9 @@ static inline void add_rows(__local float *sum, __local const float *pack,
         }
 }
 
-/* The same for one row and one vector, of which `columns` elements exist. */
+/* As add_rows() for one row and one vector, of which `columns` elements exist. */
 static inline void add_some(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) *b, int columns)
+                            __global const TYPE(B) * b, int columns)
 {
     const floatv row = load_some(b, 0, columns);
     for (int r = 0; r < ROWS; r++) {
@@ -146,9 +148,10 @@ static inline void add_some(__local float *sum, __local const float *pack,
     }
 }
 
-/* Adds a block: b begins at its first column and term, its rows are `pitch` elements apart. */
+/* Adds `depth` terms: b points to the first column of the first term, its stored rows are `pitch`
+ * elements apart. */
 static inline void multiply(__local float *sum, __local const float *pack,
-                            __global const TYPE(B) *b, ulong pitch, int columns, int depth)
+                            __global const TYPE(B) * b, ulong pitch, int columns, int depth)
 {
     for (int l = 0; l < depth; l += TERMS) {
         int done = 0;
@@ -163,9 +166,9 @@ static inline void multiply(__local float *sum, __local const float *pack,
 #endif
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
-matmul_thin(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-            __global const TYPE(BIAS) *bias, ulong bias_at,
-            __global const TYPE(RESIDUAL) *residual, ulong residual_at, __global TYPE(C) *c,
+matmul_thin(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
+            __global const TYPE(BIAS) * bias, ulong bias_at,
+            __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
             ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
     __local float pack[ROWS * DEPTH], sum[ROWS * TILE_N];

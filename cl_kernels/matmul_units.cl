@@ -9,15 +9,16 @@
  * A work-group of TEAMS_M x TEAMS_N teams computes EDGE_M x EDGE_N elements of c, over its part of
  * k, in steps of DEPTH words: it copies a strip of a and a strip of b to local memory, as words of
  * factors (lib/tile_factor.clh) with zeros past the edges, then each team multiplies TILES_M x
- * TILES_N tiles, whose sums stay in registers. Part p of k writes the p-th copy of c.
+ * TILES_N tiles, whose sums stay in registers. Part p of k writes copy p of c.
  *
- * An operand of more bits than a factor has is split: the strip is followed by one of what is left,
- * and both are multiplied; only the product of two rests, below the last bit, is left out.
+ * An operand of more bits than a factor is split: its strip of words (unit_word) is followed by one
+ * of rests (unit_rest), and both are multiplied; only the product of two rests, below the last bit,
+ * is left out.
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; those of lib/tile.clh and lib/epilogue.clh;
  *   A_T, B_T          1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS          0: `bias` is not touched
- *   SPLIT_A, SPLIT_B  1: split
+ *   SPLIT_A, SPLIT_B  1: a, b is split
  *   TEAMS_M, TEAMS_N, TILES_M, TILES_N
  */
 #include "lib/epilogue.clh"
@@ -28,17 +29,18 @@
 #define EDGE_M (TEAMS_M * TILES_M * TILE_M)
 #define EDGE_N (TEAMS_N * TILES_N * TILE_N)
 #define DEPTH (2 * TILE_WORDS)
-/* Words from one row of a strip to the next; 4 more spread what a team loads over the banks. */
+/* Words from one row of a strip to the next; the 4 extra words spread a team's loads over the banks
+ * of local memory. */
 #define PITCH (DEPTH + 4)
 #define STRIP_A (EDGE_M * PITCH)
 #define STRIP_B (EDGE_N * PITCH)
 
-/* Word w of a strip in the order in which the operand is stored, so that neighbouring work-items
- * read neighbouring addresses: its place along the strip's edge and its place along k. */
+/* Position along the strip's edge (PLACE) and along k (INNER) of word w of a strip; words are in
+ * the order of memory, so that neighbouring work-items read neighbouring addresses. */
 #define PLACE(along_k, w, edge) ((along_k) ? (w) / DEPTH : (w) % (edge))
 #define INNER(along_k, w, edge) ((along_k) ? (w) % DEPTH : (w) / (edge))
 
-static inline void load_a(__local uint *to, __global const TYPE(A) *a, ulong m, ulong k, ulong i,
+static inline void load_a(__local uint *to, __global const TYPE(A) * a, ulong m, ulong k, ulong i,
                           ulong l, ulong end)
 {
     for (uint w = get_local_id(0); w < EDGE_M * DEPTH; w += GROUP) {
@@ -58,7 +60,7 @@ static inline void load_a(__local uint *to, __global const TYPE(A) *a, ulong m, 
     }
 }
 
-static inline void load_b(__local uint *to, __global const TYPE(B) *b, ulong n, ulong k, ulong j,
+static inline void load_b(__local uint *to, __global const TYPE(B) * b, ulong n, ulong k, ulong j,
                           ulong l, ulong end)
 {
     for (uint w = get_local_id(0); w < EDGE_N * DEPTH; w += GROUP) {
@@ -78,7 +80,7 @@ static inline void load_b(__local uint *to, __global const TYPE(B) *b, ulong n, 
     }
 }
 
-/* Adds the product of the team's rows of one strip and its columns of the other. */
+/* sum += the product of the team's rows of strip a and its columns of strip b. */
 static inline void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *rows,
                             const __local uint *columns, uint lane)
 {
@@ -101,9 +103,9 @@ static inline void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *ro
 }
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
-matmul_units(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, ulong b_at,
-             __global const TYPE(BIAS) *bias, ulong bias_at,
-             __global const TYPE(RESIDUAL) *residual, ulong residual_at, __global TYPE(C) *c,
+matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, ulong b_at,
+             __global const TYPE(BIAS) * bias, ulong bias_at,
+             __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
              ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
     __local uint strip_a[STRIP_A * (1 + SPLIT_A)], strip_b[STRIP_B * (1 + SPLIT_B)];
@@ -111,7 +113,7 @@ matmul_units(__global const TYPE(A) *a, ulong a_at, __global const TYPE(B) *b, u
     const uint team_i = team / TEAMS_N * TILES_M * TILE_M,
                team_j = team % TEAMS_N * TILES_N * TILE_N;
     const __local uint *rows = strip_a + team_i * PITCH, *columns = strip_b + team_j * PITCH;
-    /* m may be the rows of a whole micro-batch: dimension 0 has no bound that matters. */
+    /* m may be the rows of a whole micro-batch: only dimension 0 allows so many work-groups. */
     const ulong tiles_m = (m + EDGE_M - 1) / EDGE_M, batches = get_num_groups(0) / tiles_m;
     const ulong batch = get_group_id(0) / tiles_m;
     const epilogue how = {beta, slope};
