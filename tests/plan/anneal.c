@@ -74,16 +74,16 @@ static int draw_task(const struct qn_problem *problem, uint64_t seed, uint64_t m
 static bool change(struct qn_timeline *t, uint64_t seed, uint64_t move)
 {
     const int task = draw_task(t->problem, seed, move);
-    const int slot = (int)(qn_random_bits(seed, 2, move) % (uint64_t)t->slots);
+    const int place = (int)(qn_random_bits(seed, 2, move) % (uint64_t)t->places);
     if (!t->problem->tasks[task].repeatable && !qn_task_parks(&t->problem->tasks[task]))
         return false;
-    if (t->task[slot] < 0 && qn_timeline_may_add(t, task, slot)) {
-        qn_timeline_add(t, task, slot);
+    if (t->task[place] < 0 && qn_timeline_may_add(t, task, place)) {
+        qn_timeline_add(t, task, place);
         return true;
     }
-    if (t->task[slot] != task || !qn_timeline_may_remove(t, task, slot))
+    if (t->task[place] != task || !qn_timeline_may_remove(t, task, place))
         return false;
-    qn_timeline_remove(t, task, slot);
+    qn_timeline_remove(t, task, place);
     return true;
 }
 

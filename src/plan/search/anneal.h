@@ -20,7 +20,7 @@ struct qn_anneal_params {
  * `steps`. Deterministic. Allocated from `arena`. False when out of memory.
  *
  * The method is FastSA of Imanishi et al. ("A simulated annealing approach to recomputation",
- * NeurIPS 2023): steps lie in slots, most of them empty, so that a move changes few lifetimes, and
+ * NeurIPS 2023): steps lie in places, most of them empty, so that a move changes few lifetimes, and
  * a tree of range sums gives the peak after each move. */
 bool qn_anneal(const struct qn_problem *problem, const struct qn_steps *from,
                const struct qn_anneal_params *params, struct qn_arena *arena,

@@ -5,15 +5,15 @@
  * its backward tasks, or keeps nothing and is made again from an earlier value, as often as that is
  * cheaper (as in the recursions of Griewank and of Gruslys et al.). Two additions: the value with
  * which a stretch begins is dropped after its last use, unless it is pinned; and gradients are
- * counted where they are alive. Bytes are counted in slots, rounded up.
+ * counted where they are alive. Bytes are counted in units (table.unit), rounded up.
  */
 #include "plan/search/dynamic.h"
 
 #include <math.h>
 #include <string.h>
 
-/* WORK: slots * sections^3 is at most this. MOST_PASSES: steps of a list over tasks at most. */
-enum { WORK = 14000000, MOST_SLOTS = 1000, MOST_PASSES = 8 };
+/* WORK: units * sections^3 is at most this. MOST_PASSES: steps of a list over tasks at most. */
+enum { WORK = 14000000, MOST_UNITS = 1000, MOST_PASSES = 8 };
 
 /* A choice: j < SAVE keeps the value between sections j and j + 1; SAVE + i keeps saving i. */
 enum { NONE = 255, SAVE = QN_MOST_SECTIONS };
@@ -22,8 +22,8 @@ struct table {
     const struct qn_problem *problem;
     const struct qn_section *sections;
     int count;
-    int slots;
-    int64_t unit; /* bytes of a slot */
+    int units;
+    int64_t unit; /* bytes of a unit */
     float *seconds;
     uint8_t *choice;
     struct qn_steps *steps; /* the list being made */
@@ -40,13 +40,13 @@ struct stretch {
 static size_t row_of(const struct table *t, struct stretch at)
 {
     const size_t n = (size_t)t->count;
-    return ((at.pinned * n + (size_t)at.first) * n + (size_t)at.last) * ((size_t)t->slots + 1);
+    return ((at.pinned * n + (size_t)at.first) * n + (size_t)at.last) * ((size_t)t->units + 1);
 }
 
-static int slots_for(const struct table *t, int64_t bytes)
+static int units_for(const struct table *t, int64_t bytes)
 {
-    const int64_t slots = (bytes + t->unit - 1) / t->unit;
-    return slots > t->slots ? t->slots + 1 : (int)slots;
+    const int64_t units = (bytes + t->unit - 1) / t->unit;
+    return units > t->units ? t->units + 1 : (int)units;
 }
 
 /* The first pass runs every forward task, even one whose results are dropped. */
@@ -57,14 +57,14 @@ static bool is_first_pass(const struct table *t, struct stretch at)
 
 /* --- filling --- */
 
-/* Offers a choice to the row of a stretch: for m >= max(need, less) slots it takes
+/* Offers a choice to the row of a stretch: for m >= max(need, less) units it takes
  * seconds + a[m - less] + b[m] seconds; a, b may be NULL: 0. */
 static void offer(const struct table *t, struct stretch at, int choice, int need, double seconds,
                   const float *a, int less, const float *b)
 {
     float *row = &t->seconds[row_of(t, at)];
     uint8_t *choices = &t->choice[row_of(t, at)];
-    for (int m = need > less ? need : less; m <= t->slots; m++) {
+    for (int m = need > less ? need : less; m <= t->units; m++) {
         const float other = (float)seconds + (a ? a[m - less] : 0) + (b ? b[m] : 0);
         if (other < row[m]) {
             row[m] = other;
@@ -85,8 +85,8 @@ static void offer_boundaries(const struct table *t, struct stretch at)
             most = first->in_bytes + t->sections[j].pass[0];
         seconds += t->sections[j].seconds;
         const struct stretch behind = {false, j + 1, at.last}, before = {at.pinned, at.first, j};
-        offer(t, at, j, slots_for(t, most + gradients), seconds, &t->seconds[row_of(t, behind)],
-              slots_for(t, first->in_bytes), &t->seconds[row_of(t, before)]);
+        offer(t, at, j, units_for(t, most + gradients), seconds, &t->seconds[row_of(t, behind)],
+              units_for(t, first->in_bytes), &t->seconds[row_of(t, before)]);
     }
 }
 
@@ -102,8 +102,8 @@ static void offer_savings(const struct table *t, struct stretch at)
         const int64_t backward = saving->backward[at.pinned];
         const struct stretch behind = {saving->holds_end, at.first + 1, at.last};
         const float *rest = at.first < at.last ? &t->seconds[row_of(t, behind)] : NULL;
-        offer(t, at, SAVE + i, slots_for(t, forward > backward ? forward : backward),
-              saving->seconds, rest, rest ? slots_for(t, saving->held[at.pinned]) : 0, NULL);
+        offer(t, at, SAVE + i, units_for(t, forward > backward ? forward : backward),
+              saving->seconds, rest, rest ? units_for(t, saving->held[at.pinned]) : 0, NULL);
     }
 }
 
@@ -113,7 +113,7 @@ static void fill(const struct table *t)
         for (int first = 0; first + length < t->count; first++)
             for (int pinned = 0; pinned < 2; pinned++) {
                 const struct stretch at = {pinned, first, first + length};
-                for (int m = 0; m <= t->slots; m++) {
+                for (int m = 0; m <= t->units; m++) {
                     t->seconds[row_of(t, at) + (size_t)m] = INFINITY;
                     t->choice[row_of(t, at) + (size_t)m] = NONE;
                 }
@@ -140,17 +140,17 @@ static void run_forward(struct table *t, int section, bool first_pass)
     }
 }
 
-static void list_stretch(struct table *t, struct stretch at, int slots)
+static void list_stretch(struct table *t, struct stretch at, int units)
 {
-    const int choice = t->choice[row_of(t, at) + (size_t)slots];
+    const int choice = t->choice[row_of(t, at) + (size_t)units];
     const struct qn_section *first = &t->sections[at.first];
     const bool first_pass = is_first_pass(t, at);
     if (choice < SAVE) {
         for (int i = at.first; i <= choice; i++)
             run_forward(t, i, first_pass);
         list_stretch(t, (struct stretch){false, choice + 1, at.last},
-                     slots - slots_for(t, first->in_bytes));
-        list_stretch(t, (struct stretch){at.pinned, at.first, choice}, slots);
+                     units - units_for(t, first->in_bytes));
+        list_stretch(t, (struct stretch){at.pinned, at.first, choice}, units);
         return;
     }
     const bool again = at.first == at.last && !first_pass;
@@ -160,7 +160,7 @@ static void list_stretch(struct table *t, struct stretch at, int slots)
         run_forward(t, at.first, first_pass);
     if (at.first < at.last)
         list_stretch(t, (struct stretch){saving->holds_end, at.first + 1, at.last},
-                     slots - slots_for(t, saving->held[at.pinned]));
+                     units - units_for(t, saving->held[at.pinned]));
     for (int i = saving->n_forward; i < saving->count; i++)
         append(t, saving->task[i]);
 }
@@ -194,14 +194,14 @@ static bool leave_out(const struct qn_problem *problem, struct qn_steps *steps,
 }
 
 /* steps->count is 0 where the list would be too long. */
-static bool list_steps(struct table *t, int slots, struct qn_arena *arena, struct qn_steps *steps)
+static bool list_steps(struct table *t, int units, struct qn_arena *arena, struct qn_steps *steps)
 {
     t->capacity = MOST_PASSES * t->problem->n_tasks;
     *steps = (struct qn_steps){.task = qn_arena_new(arena, int, (size_t)t->capacity + 1)};
     t->steps = steps;
     if (!steps->task)
         return false;
-    list_stretch(t, (struct stretch){false, 0, t->count - 1}, slots);
+    list_stretch(t, (struct stretch){false, 0, t->count - 1}, units);
     if (steps->count > t->capacity) {
         steps->count = 0;
         return true;
@@ -219,10 +219,10 @@ static bool list_steps(struct table *t, int slots, struct qn_arena *arena, struc
 static bool open_table(struct table *t, int64_t most, struct qn_arena *arena)
 {
     const int cube = t->count * t->count * t->count;
-    t->slots = WORK / cube < MOST_SLOTS ? WORK / cube : MOST_SLOTS;
-    t->unit = most / t->slots + 1;
+    t->units = WORK / cube < MOST_UNITS ? WORK / cube : MOST_UNITS;
+    t->unit = most / t->units + 1;
     const size_t size =
-        row_of(t, (struct stretch){true, t->count - 1, t->count - 1}) + (size_t)t->slots + 1;
+        row_of(t, (struct stretch){true, t->count - 1, t->count - 1}) + (size_t)t->units + 1;
     t->seconds = qn_arena_new(arena, float, size);
     t->choice = qn_arena_new(arena, uint8_t, size);
     return t->seconds && t->choice;
@@ -238,10 +238,10 @@ bool qn_dynamic_lists(const struct qn_problem *problem, const struct qn_sections
         return false;
     fill(&t);
     const float *row = &t.seconds[row_of(&t, (struct stretch){false, 0, t.count - 1})];
-    for (int m = 1; m <= t.slots; m++)
+    for (int m = 1; m <= t.units; m++)
         different += row[m] < row[m - 1];
     const int stride = different / QN_MOST_DYNAMIC + 1;
-    for (int m = 1, i = 0; m <= t.slots; m++) {
+    for (int m = 1, i = 0; m <= t.units; m++) {
         if (!(row[m] < row[m - 1]) || i++ % stride)
             continue;
         if (!list_steps(&t, m, arena, &lists[*count]))

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Slots `from` and `to` use a value; no slot in between does. */
+/* Slots `from` and `to` use a value; no place in between does. */
 struct qn_gap {
     int fetch; /* the task that would bring the value back */
     int from, to;
@@ -25,7 +25,7 @@ enum { SHORTEST = 3 };
 struct walk {
     struct qn_parking *parking;
     int *fetch;      /* by value: the task that brings it back; -1: none */
-    int *slot;       /* by value: slot of its last use; -1: none */
+    int *place;      /* by value: place of its last use; -1: none */
     int *step;       /* by value: number of that step */
     double *seconds; /* by value: seconds of all steps before that step */
 };
@@ -45,45 +45,45 @@ static int64_t parked_bytes(const struct qn_parking *p, int fetch)
     return p->timeline.problem->values[task_of(p, fetch)->writes[0].value].bytes;
 }
 
-static void note_gap(struct walk *w, int value, int slot, int step, double seconds)
+static void note_gap(struct walk *w, int value, int place, int step, double seconds)
 {
     struct qn_parking *p = w->parking;
     const int fetch = w->fetch[value];
-    if (fetch < 0 || w->slot[value] < 0 || step - w->step[value] <= SHORTEST)
+    if (fetch < 0 || w->place[value] < 0 || step - w->step[value] <= SHORTEST)
         return;
     const double idle = seconds - w->seconds[value];
     p->gaps[p->n_gaps++] =
-        (struct qn_gap){fetch, w->slot[value], slot,
+        (struct qn_gap){fetch, w->place[value], place,
                         (double)parked_bytes(p, fetch) * idle / transfer_seconds(p, fetch)};
 }
 
-static void use(struct walk *w, int value, int slot, int step, double seconds)
+static void use(struct walk *w, int value, int place, int step, double seconds)
 {
-    w->slot[value] = slot;
+    w->place[value] = place;
     w->step[value] = step;
     w->seconds[value] = seconds;
 }
 
 /* Notes a gap before each read of the step; a write begins a new life and ends no gap. */
-static void walk_step(struct walk *w, int slot, int step, double seconds)
+static void walk_step(struct walk *w, int place, int step, double seconds)
 {
-    const struct qn_task *task = task_of(w->parking, w->parking->timeline.task[slot]);
+    const struct qn_task *task = task_of(w->parking, w->parking->timeline.task[place]);
     for (int i = 0; i < task->n_reads; i++) {
-        note_gap(w, task->reads[i].value, slot, step, seconds);
-        use(w, task->reads[i].value, slot, step, seconds);
+        note_gap(w, task->reads[i].value, place, step, seconds);
+        use(w, task->reads[i].value, place, step, seconds);
     }
     for (int i = 0; i < task->n_writes; i++)
-        use(w, task->writes[i].value, slot, step, seconds);
+        use(w, task->writes[i].value, place, step, seconds);
 }
 
 static void walk(struct walk *w)
 {
     const struct qn_timeline *t = &w->parking->timeline;
     double seconds = 0;
-    for (int slot = 0, step = 0; slot < t->slots; slot++)
-        if (t->task[slot] >= 0) {
-            walk_step(w, slot, step++, seconds);
-            seconds += task_of(w->parking, t->task[slot])->seconds;
+    for (int place = 0, step = 0; place < t->places; place++)
+        if (t->task[place] >= 0) {
+            walk_step(w, place, step++, seconds);
+            seconds += task_of(w->parking, t->task[place])->seconds;
         }
 }
 
@@ -110,10 +110,10 @@ static bool find_gaps(struct qn_parking *p, const struct qn_steps *steps, struct
     struct walk w = {p, qn_arena_new(arena, int, values), qn_arena_new(arena, int, values),
                      qn_arena_new(arena, int, values), qn_arena_new(arena, double, values)};
     p->gaps = qn_arena_new(arena, struct qn_gap, (size_t)count_reads(problem, steps) + 1);
-    if (!p->gaps || !w.fetch || !w.slot || !w.step || !w.seconds)
+    if (!p->gaps || !w.fetch || !w.place || !w.step || !w.seconds)
         return false;
     for (int v = 0; v < problem->n_values; v++)
-        w.fetch[v] = w.slot[v] = -1;
+        w.fetch[v] = w.place[v] = -1;
     for (int t = qn_tasks_required(problem); t < problem->n_tasks; t++)
         if (problem->tasks[t].kind == QN_TASK_FETCH)
             w.fetch[problem->tasks[t].writes[0].value] = t;
@@ -132,25 +132,25 @@ bool qn_parking_open(struct qn_parking *p, const struct qn_problem *problem,
 
 /* --- parking --- */
 
-/* The first empty slot from `from` on towards `to`, `to` excluded; -1: there is none. */
-static int empty_slot(const struct qn_timeline *t, int from, int to)
+/* The first empty place from `from` on towards `to`, `to` excluded; -1: there is none. */
+static int empty_place(const struct qn_timeline *t, int from, int to)
 {
     const int way = from < to ? 1 : -1;
-    for (int slot = from; slot != to; slot += way)
-        if (t->task[slot] < 0)
-            return slot;
+    for (int place = from; place != to; place += way)
+        if (t->task[place] < 0)
+            return place;
     return -1;
 }
 
-/* Adds the fetch of a gap, and its store if there is none. False: no empty slot for them, or the
+/* Adds the fetch of a gap, and its store if there is none. False: no empty place for them, or the
  * value has QN_MOST_RUNS lives. */
 static bool park(struct qn_timeline *t, const struct qn_gap *gap)
 {
     const int store = gap->fetch - 1, value = t->problem->tasks[store].reads[0].value;
-    const int fetched = empty_slot(t, gap->to - 1, gap->from);
+    const int fetched = empty_place(t, gap->to - 1, gap->from);
     const int stored = t->runs[store].count
-                           ? t->runs[store].slot[0]
-                           : empty_slot(t, t->lives[value].life[0].start + 1, fetched);
+                           ? t->runs[store].place[0]
+                           : empty_place(t, t->lives[value].life[0].start + 1, fetched);
     if (fetched < 0 || stored < 0 || stored >= fetched || t->lives[value].count == QN_MOST_RUNS)
         return false;
     if (!t->runs[store].count)
@@ -161,7 +161,7 @@ static bool park(struct qn_timeline *t, const struct qn_gap *gap)
 
 bool qn_parking_step(struct qn_parking *p)
 {
-    const int peak = qn_timeline_peak_slot(&p->timeline);
+    const int peak = qn_timeline_peak_place(&p->timeline);
     for (int i = 0; i < p->n_gaps; i++) {
         struct qn_gap *gap = &p->gaps[i];
         if (gap->from >= peak || gap->to <= peak)

@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-/* --- the tree: adds bytes to a range of slots, knows the largest of all --- */
+/* --- the tree: adds bytes to a range of places, knows the largest of all --- */
 
 static void add_to(struct qn_timeline *t, int node, int64_t bytes)
 {
     t->tree[node].largest += bytes;
-    if (node < t->slots)
+    if (node < t->places)
         t->tree[node].sum += bytes;
 }
 
@@ -23,13 +23,13 @@ static bool gather(struct qn_timeline *t, int node)
     return t->tree[node].largest != before;
 }
 
-/* Adds bytes to the slots of a span: climbs from the leaves at both ends to their common ancestor,
+/* Adds bytes to the places of a span: climbs from the leaves at both ends to their common ancestor,
  * adding to the subtrees between; from there on as far as anything changes. */
 static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
 {
     if (span.start > span.end || !bytes)
         return;
-    int left = span.start + t->slots, right = span.end + t->slots;
+    int left = span.start + t->places, right = span.end + t->places;
     add_to(t, left, bytes);
     if (left != right)
         add_to(t, right, bytes);
@@ -45,7 +45,7 @@ static void add_span(struct qn_timeline *t, struct qn_span span, int64_t bytes)
         ;
 }
 
-/* Moves `bytes` from span `old` to span `now`: only slots in exactly one of them change. */
+/* Moves `bytes` from span `old` to span `now`: only places in exactly one of them change. */
 static void move_span(struct qn_timeline *t, struct qn_span old, struct qn_span now, int64_t bytes)
 {
     if (old.start > old.end || now.start > now.end) {
@@ -75,9 +75,9 @@ static int list_events(struct qn_timeline *t, int value)
         const struct qn_runs *runs = &t->runs[t->uses.user[u]];
         for (int r = 0; r < runs->count; r++) {
             int at = count++;
-            for (; at > 0 && events[at - 1].slot > runs->slot[r]; at--)
+            for (; at > 0 && events[at - 1].place > runs->place[r]; at--)
                 events[at] = events[at - 1];
-            events[at] = (struct qn_event){runs->slot[r], t->uses.writes[u]};
+            events[at] = (struct qn_event){runs->place[r], t->uses.writes[u]};
         }
     }
     return count;
@@ -91,31 +91,31 @@ static void find_lives(struct qn_timeline *t, int value)
     lives->count = 0;
     for (int i = 0; i < count; i++) {
         if (events[i].write)
-            lives->life[lives->count++] = (struct qn_span){events[i].slot, events[i].slot};
+            lives->life[lives->count++] = (struct qn_span){events[i].place, events[i].place};
         else if (lives->count)
-            lives->life[lives->count - 1].end = events[i].slot;
+            lives->life[lives->count - 1].end = events[i].place;
     }
 }
 
-static bool ends_at(const struct qn_timeline *t, int value, int slot)
+static bool ends_at(const struct qn_timeline *t, int value, int place)
 {
     const struct qn_lives *lives = &t->lives[value];
     for (int i = 0; i < lives->count; i++)
-        if (lives->life[i].end == slot)
+        if (lives->life[i].end == place)
             return true;
     return false;
 }
 
-/* Whether the task, which begins a life of `value` in this slot, writes it over the bytes of a
+/* Whether the task, which begins a life of `value` in this place, writes it over the bytes of a
  * value whose life ends there and whose bytes no earlier write of the task took. */
-static bool takes_over(const struct qn_timeline *t, int task, int value, int slot)
+static bool takes_over(const struct qn_timeline *t, int task, int value, int place)
 {
     const struct qn_task *maker = &t->problem->tasks[task];
     int w = 0;
     while (maker->writes[w].value != value)
         w++;
     const int over = maker->writes[w].in_place;
-    if (over < 0 || qn_use_of(maker, over) != QN_USE_READ || !ends_at(t, over, slot))
+    if (over < 0 || qn_use_of(maker, over) != QN_USE_READ || !ends_at(t, over, place))
         return false;
     for (int i = 0; i < w; i++)
         if (maker->writes[i].in_place == over)
@@ -164,51 +164,52 @@ static void update(struct qn_timeline *t, int task)
             hold(t, t->uses.heir[h], t->lives[t->uses.heir[h]].count);
 }
 
-static void count_run(struct qn_timeline *t, int task, int slot, int sign)
+static void count_run(struct qn_timeline *t, int task, int place, int sign)
 {
     const struct qn_task *run = &t->problem->tasks[task];
     t->seconds += sign * run->seconds;
-    add_span(t, (struct qn_span){slot, slot}, sign * qn_round_up(run->scratch, t->alignment));
+    add_span(t, (struct qn_span){place, place}, sign * qn_round_up(run->scratch, t->alignment));
 }
 
-static void insert(struct qn_timeline *t, int task, int slot)
+static void insert(struct qn_timeline *t, int task, int place)
 {
     struct qn_runs *runs = &t->runs[task];
     int at = runs->count++;
-    for (; at > 0 && runs->slot[at - 1] > slot; at--)
-        runs->slot[at] = runs->slot[at - 1];
-    runs->slot[at] = slot;
-    t->task[slot] = task;
-    count_run(t, task, slot, 1);
+    for (; at > 0 && runs->place[at - 1] > place; at--)
+        runs->place[at] = runs->place[at - 1];
+    runs->place[at] = place;
+    t->task[place] = task;
+    count_run(t, task, place, 1);
 }
 
-void qn_timeline_add(struct qn_timeline *t, int task, int slot)
+void qn_timeline_add(struct qn_timeline *t, int task, int place)
 {
-    insert(t, task, slot);
+    insert(t, task, place);
     update(t, task);
 }
 
-void qn_timeline_remove(struct qn_timeline *t, int task, int slot)
+void qn_timeline_remove(struct qn_timeline *t, int task, int place)
 {
     struct qn_runs *runs = &t->runs[task];
     int at = 0;
-    while (runs->slot[at] != slot)
+    while (runs->place[at] != place)
         at++;
     for (runs->count--; at < runs->count; at++)
-        runs->slot[at] = runs->slot[at + 1];
-    t->task[slot] = -1;
-    count_run(t, task, slot, -1);
+        runs->place[at] = runs->place[at + 1];
+    t->task[place] = -1;
+    count_run(t, task, place, -1);
     update(t, task);
 }
 
-bool qn_timeline_may_add(const struct qn_timeline *t, int task, int slot)
+bool qn_timeline_may_add(const struct qn_timeline *t, int task, int place)
 {
     const struct qn_task *added = &t->problem->tasks[task];
     if (t->runs[task].count == QN_MOST_RUNS)
         return false;
     for (int i = 0; i < added->n_reads; i++) {
         const int value = added->reads[i].value;
-        if (is_micro(t, value) && (!t->lives[value].count || t->lives[value].life[0].start >= slot))
+        if (is_micro(t, value) &&
+            (!t->lives[value].count || t->lives[value].life[0].start >= place))
             return false;
     }
     for (int i = 0; i < added->n_writes; i++)
@@ -217,34 +218,34 @@ bool qn_timeline_may_add(const struct qn_timeline *t, int task, int slot)
     return true;
 }
 
-bool qn_timeline_may_remove(const struct qn_timeline *t, int task, int slot)
+bool qn_timeline_may_remove(const struct qn_timeline *t, int task, int place)
 {
     const struct qn_task *removed = &t->problem->tasks[task];
     for (int i = 0; i < removed->n_writes; i++) {
         const struct qn_lives *lives = &t->lives[removed->writes[i].value];
-        if (lives->life[0].start == slot && lives->life[0].end > slot)
+        if (lives->life[0].start == place && lives->life[0].end > place)
             return false;
     }
     return true;
 }
 
-int qn_timeline_peak_slot(const struct qn_timeline *t)
+int qn_timeline_peak_place(const struct qn_timeline *t)
 {
     int node = 1;
-    while (node < t->slots)
+    while (node < t->places)
         node = 2 * node + (t->tree[2 * node + 1].largest > t->tree[2 * node].largest);
-    return node - t->slots;
+    return node - t->places;
 }
 
 bool qn_timeline_steps(const struct qn_timeline *t, struct qn_arena *arena, struct qn_steps *steps)
 {
     int count = 0;
-    for (int s = 0; s < t->slots; s++)
+    for (int s = 0; s < t->places; s++)
         count += t->task[s] >= 0;
     *steps = (struct qn_steps){.task = qn_arena_new(arena, int, (size_t)count + 1)};
     if (!steps->task)
         return false;
-    for (int s = 0; s < t->slots; s++)
+    for (int s = 0; s < t->places; s++)
         if (t->task[s] >= 0) {
             steps->task[steps->count++] = t->task[s];
             steps->seconds += t->problem->tasks[t->task[s]].seconds;
@@ -285,10 +286,10 @@ static bool allocate_events(struct qn_timeline *t, struct qn_arena *arena)
 
 static bool allocate(struct qn_timeline *t, struct qn_arena *arena)
 {
-    t->task = qn_arena_new(arena, int, (size_t)t->slots);
+    t->task = qn_arena_new(arena, int, (size_t)t->places);
     t->runs = qn_arena_alloc(arena, (size_t)t->problem->n_tasks + 1, sizeof *t->runs);
     t->lives = qn_arena_alloc(arena, (size_t)t->problem->n_values + 1, sizeof *t->lives);
-    t->tree = qn_arena_alloc(arena, (size_t)t->slots * 2, sizeof *t->tree);
+    t->tree = qn_arena_alloc(arena, (size_t)t->places * 2, sizeof *t->tree);
     return t->task && t->runs && t->lives && t->tree && make_briefs(t, arena) &&
            qn_uses_find(&t->uses, t->problem, arena) && allocate_events(t, arena);
 }
@@ -307,22 +308,22 @@ bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *step
     return writes;
 }
 
-enum { SLOTS_PER_STEP = 8 };
+enum { PLACES_PER_STEP = 8 };
 
 bool qn_timeline_open(struct qn_timeline *t, const struct qn_problem *problem, int64_t alignment,
                       const struct qn_steps *steps, struct qn_arena *arena)
 {
-    *t = (struct qn_timeline){.problem = problem, .alignment = alignment, .slots = 1};
-    while (t->slots < SLOTS_PER_STEP * steps->count)
-        t->slots *= 2;
+    *t = (struct qn_timeline){.problem = problem, .alignment = alignment, .places = 1};
+    while (t->places < PLACES_PER_STEP * steps->count)
+        t->places *= 2;
     if (!allocate(t, arena))
         return false;
-    for (int s = 0; s < t->slots; s++)
+    for (int s = 0; s < t->places; s++)
         t->task[s] = -1;
     for (int i = 0; i < steps->count; i++) {
         if (t->runs[steps->task[i]].count == QN_MOST_RUNS)
             return false;
-        insert(t, steps->task[i], (int)((int64_t)t->slots * (i + 1) / (steps->count + 1)));
+        insert(t, steps->task[i], (int)((int64_t)t->places * (i + 1) / (steps->count + 1)));
     }
     for (int v = 0; v < problem->n_values; v++)
         if (is_micro(t, v))

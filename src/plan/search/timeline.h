@@ -19,17 +19,17 @@ struct qn_span {
 struct qn_timeline {
     const struct qn_problem *problem;
     int64_t alignment;
-    int slots; /* a power of two */
-    int *task; /* by slot: the task that runs there; -1: the slot is empty */
+    int places; /* a power of two */
+    int *task;  /* by place: the task that runs there; -1: the place is empty */
     double seconds;
     struct qn_runs {
         int count;
-        int slot[QN_MOST_RUNS]; /* ascending */
-    } * runs;                   /* by task: the slots in which it runs */
+        int place[QN_MOST_RUNS]; /* ascending */
+    } * runs;                    /* by task: the places in which it runs */
     struct qn_lives {
         int count;
         struct qn_span life[QN_MOST_RUNS]; /* from a write to the last use before the next write */
-        struct qn_span held[QN_MOST_RUNS]; /* life without its first slot if the write takes over
+        struct qn_span held[QN_MOST_RUNS]; /* life without its first place if the write takes over
                                               the bytes of another value in place */
     } * lives;                             /* by value */
     struct qn_brief {
@@ -38,12 +38,12 @@ struct qn_timeline {
     } * briefs;           /* by value: the fields of struct qn_value that every move needs */
     struct qn_uses uses;
     struct qn_event {
-        int slot;
+        int place;
         bool write;
     } * events; /* uses of the value that find_lives() works on */
     struct qn_branch {
-        int64_t sum, largest; /* added to the whole subtree; the largest bytes of a slot in it */
-    } * tree;                 /* node n has children 2n and 2n + 1; slot s is leaf slots + s */
+        int64_t sum, largest; /* added to the whole subtree; the largest bytes of a place in it */
+    } * tree;                 /* node n has children 2n and 2n + 1; place s is leaf places + s */
 };
 
 /* *often: whether a value is made more than QN_MOST_RUNS times, which a timeline cannot hold. False
@@ -51,26 +51,26 @@ struct qn_timeline {
 bool qn_runs_often(const struct qn_problem *problem, const struct qn_steps *steps,
                    struct qn_arena *arena, bool *often);
 
-/* The list with its steps spread evenly over the slots. Allocated from `arena`. False when out of
+/* The list with its steps spread evenly over the places. Allocated from `arena`. False when out of
  * memory, or when a task runs more often than QN_MOST_RUNS. */
 bool qn_timeline_open(struct qn_timeline *timeline, const struct qn_problem *problem,
                       int64_t alignment, const struct qn_steps *steps, struct qn_arena *arena);
 
-/* Whether the task can also run in this empty slot: every value that it reads is made before. */
-bool qn_timeline_may_add(const struct qn_timeline *timeline, int task, int slot);
+/* Whether the task can also run in this empty place: every value that it reads is made before. */
+bool qn_timeline_may_add(const struct qn_timeline *timeline, int task, int place);
 /* Whether the step may be removed: each value that it makes is made by an earlier step too, or is
  * not read. */
-bool qn_timeline_may_remove(const struct qn_timeline *timeline, int task, int slot);
-void qn_timeline_add(struct qn_timeline *timeline, int task, int slot);
-void qn_timeline_remove(struct qn_timeline *timeline, int task, int slot);
+bool qn_timeline_may_remove(const struct qn_timeline *timeline, int task, int place);
+void qn_timeline_add(struct qn_timeline *timeline, int task, int place);
+void qn_timeline_remove(struct qn_timeline *timeline, int task, int place);
 
 static inline int64_t qn_timeline_peak(const struct qn_timeline *timeline)
 {
     return timeline->tree[1].largest;
 }
 
-/* The first slot at which the peak is reached. */
-int qn_timeline_peak_slot(const struct qn_timeline *timeline);
+/* The first place at which the peak is reached. */
+int qn_timeline_peak_place(const struct qn_timeline *timeline);
 
 /* The present step list. False when out of memory. */
 bool qn_timeline_steps(const struct qn_timeline *timeline, struct qn_arena *arena,
