@@ -72,89 +72,89 @@ static bool weightless(const struct qn_trainer *trainer, const double *weight)
     return true;
 }
 
-static qn_status send_control(struct qn_trainer *trainer, struct qn_update_slot *slot,
+static qn_status send_control(struct qn_trainer *trainer, struct qn_update_record *record,
                               const struct qn_cycle *cycle)
 {
     const struct qn_plan *plan = trainer->plan;
     uint64_t seed = trainer->params.seed;
-    slot->out = (struct qn_control){.seed_lo = (uint32_t)seed,
-                                    .seed_hi = (uint32_t)(seed >> 32),
-                                    .update = (uint32_t)trainer->updates,
-                                    .samples = (float)whole_cycle(cycle),
-                                    .lr = (float)cycle->lr,
-                                    .clip = (float)trainer->params.clip,
-                                    .weight_decay = (float)trainer->params.weight_decay};
+    record->out = (struct qn_control){.seed_lo = (uint32_t)seed,
+                                      .seed_hi = (uint32_t)(seed >> 32),
+                                      .update = (uint32_t)trainer->updates,
+                                      .samples = (float)whole_cycle(cycle),
+                                      .lr = (float)cycle->lr,
+                                      .clip = (float)trainer->params.clip,
+                                      .weight_decay = (float)trainer->params.weight_decay};
     for (int i = 0; i < plan->n_losses; i++)
-        slot->out.loss_seed[i] = loss_seed(&plan->losses[i], slot->weight[i]);
+        record->out.loss_seed[i] = loss_seed(&plan->losses[i], record->weight[i]);
     struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
-    return qn_slab_write(trainer->slab, place.buffer, place.offset, &slot->out,
-                         (int64_t)offsetof(struct qn_control, loss_scale), &slot->write);
+    return qn_slab_write(trainer->slab, place.buffer, place.offset, &record->out,
+                         (int64_t)offsetof(struct qn_control, loss_scale), &record->write);
 }
 
-static qn_status ask_control(struct qn_trainer *trainer, struct qn_update_slot *slot)
+static qn_status ask_control(struct qn_trainer *trainer, struct qn_update_record *record)
 {
     struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
-    return qn_slab_read(trainer->slab, place.buffer, place.offset, &slot->in, sizeof slot->in,
-                        &slot->read);
+    return qn_slab_read(trainer->slab, place.buffer, place.offset, &record->in, sizeof record->in,
+                        &record->read);
 }
 
 /* --- metrics --- */
 
-static void sum_losses(const struct qn_trainer *trainer, struct qn_update_slot *slot)
+static void sum_losses(const struct qn_trainer *trainer, struct qn_update_record *record)
 {
     const struct qn_plan *plan = trainer->plan;
-    struct qn_metrics *m = &slot->metrics;
+    struct qn_metrics *m = &record->metrics;
     for (int i = 0; i < plan->n_losses; i++) {
-        m->losses[i] = slot->weight[i] == 0 ? NAN : slot->in.loss[i] / slot->weight[i];
-        if (slot->weight[i] != 0)
+        m->losses[i] = record->weight[i] == 0 ? NAN : record->in.loss[i] / record->weight[i];
+        if (record->weight[i] != 0)
             m->loss += plan->losses[i].coefficient * m->losses[i];
     }
 }
 
-/* Waits for the metrics of a slot, if it has any, and gives them. */
-static qn_status collect(struct qn_trainer *trainer, struct qn_update_slot *slot,
+/* Waits for the metrics of an update record, if it has any, and gives them. */
+static qn_status collect(struct qn_trainer *trainer, struct qn_update_record *record,
                          struct qn_metrics *metrics)
 {
-    if (!slot->pending) {
+    if (!record->pending) {
         if (metrics)
             *metrics = (struct qn_metrics){0};
         return QN_OK;
     }
-    slot->pending = false;
-    QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
-    QN_TRY(qn_transfer_wait(trainer->device, &slot->read));
-    QN_TRY(qn_noise_collect(trainer, slot));
-    if (!slot->metrics.skipped) {
-        slot->metrics.grad_norm = slot->in.grad_norm;
-        slot->metrics.skipped = slot->in.skip != 0;
+    record->pending = false;
+    QN_TRY(qn_transfer_wait(trainer->device, &record->write));
+    QN_TRY(qn_transfer_wait(trainer->device, &record->read));
+    QN_TRY(qn_noise_collect(trainer, record));
+    if (!record->metrics.skipped) {
+        record->metrics.grad_norm = record->in.grad_norm;
+        record->metrics.skipped = record->in.skip != 0;
     }
-    sum_losses(trainer, slot);
-    slot->metrics.valid = true;
+    sum_losses(trainer, record);
+    record->metrics.valid = true;
     if (metrics)
-        *metrics = slot->metrics;
+        *metrics = record->metrics;
     return QN_OK;
 }
 
 /* --- the four calls --- */
 
-static struct qn_update_slot *present_slot(struct qn_trainer *trainer)
+static struct qn_update_record *present_record(struct qn_trainer *trainer)
 {
-    return &trainer->slots[trainer->updates % QN_STAGES];
+    return &trainer->records[trainer->updates % QN_STAGES];
 }
 
-/* What one of the calls gave. After a failure nothing is under way in the slot, and the update
- * begins anew. */
+/* Ends one of the four calls with its status. After a failure no transfer of the update record is
+ * under way, and the update begins anew. */
 static qn_status end_call(struct qn_trainer *trainer, enum qn_stage_of_update next,
                           qn_status status)
 {
-    struct qn_update_slot *slot = present_slot(trainer);
+    struct qn_update_record *record = present_record(trainer);
     trainer->stage_of_update = status == QN_OK ? next : QN_UPDATE_IDLE;
     if (status == QN_OK)
         return QN_OK;
     qn_cells_go_back(trainer);
-    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write));
-    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->read));
-    qn_trainer_check(trainer, qn_noise_collect(trainer, slot));
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->write));
+    qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->read));
+    qn_trainer_check(trainer, qn_noise_collect(trainer, record));
     return qn_trainer_check(trainer, status);
 }
 
@@ -168,32 +168,32 @@ qn_status qn_trainer_weigh(qn_trainer *trainer, const qn_cycle *cycle,
 
 /* Members without samples add zeros. */
 static qn_status run(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                     struct qn_update_slot *slot)
+                     struct qn_update_record *record)
 {
     const struct qn_cycle_plan *plan = find_cycle(trainer, cycle->samples);
-    QN_TRY(send_control(trainer, slot, cycle));
-    return plan ? qn_trainer_run_passes(trainer, cycle, plan, slot) : qn_slices_clear(trainer);
+    QN_TRY(send_control(trainer, record, cycle));
+    return plan ? qn_trainer_run_passes(trainer, cycle, plan, record) : qn_slices_clear(trainer);
 }
 
 qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const double *weights)
 {
     QN_REQUIRE(NULL, trainer && weights);
     QN_TRY(check_cycle(trainer, cycle));
-    struct qn_update_slot *slot = present_slot(trainer);
-    QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, NULL)));
+    struct qn_update_record *record = present_record(trainer);
+    QN_TRY(qn_trainer_check(trainer, collect(trainer, record, NULL)));
     if (trainer->stage_of_update != QN_UPDATE_IDLE) {
-        QN_TRY(qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &slot->write)));
+        QN_TRY(qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->write)));
         qn_cells_go_back(trainer);
     }
     qn_cells_keep(trainer);
-    memcpy(slot->weight, weights, sizeof slot->weight);
-    slot->metrics = (struct qn_metrics){.update = trainer->updates,
-                                        .samples = whole_cycle(cycle),
-                                        .lr = cycle->lr,
-                                        .skipped = weightless(trainer, weights)};
+    memcpy(record->weight, weights, sizeof record->weight);
+    record->metrics = (struct qn_metrics){.update = trainer->updates,
+                                          .samples = whole_cycle(cycle),
+                                          .lr = cycle->lr,
+                                          .skipped = weightless(trainer, weights)};
     memset(trainer->begun, 0, (size_t)trainer->plan->persist.n_parameters * sizeof *trainer->begun);
-    if (!slot->metrics.skipped)
-        return end_call(trainer, QN_UPDATE_RUN, run(trainer, cycle, slot));
+    if (!record->metrics.skipped)
+        return end_call(trainer, QN_UPDATE_RUN, run(trainer, cycle, record));
     trainer->stage_of_update = QN_UPDATE_RUN;
     qn_log_write(&trainer->log, QN_LOG_WARNING,
                  "update %" PRId64 ": nothing in the batch has weight; it is skipped",
@@ -212,18 +212,18 @@ qn_status qn_trainer_reduce(qn_trainer *trainer, const qn_cycle *cycle)
     QN_REQUIRE(NULL, trainer);
     QN_TRY(check_cycle(trainer, cycle));
     QN_REQUIRE(&trainer->log, trainer->stage_of_update == QN_UPDATE_RUN);
-    if (!cycle->reduce || present_slot(trainer)->metrics.skipped)
+    if (!cycle->reduce || present_record(trainer)->metrics.skipped)
         return end_call(trainer, QN_UPDATE_REDUCED, QN_OK);
     return end_call(trainer, QN_UPDATE_REDUCED, reduce(trainer, cycle->reduce));
 }
 
-static qn_status update(struct qn_trainer *trainer, struct qn_update_slot *slot)
+static qn_status update(struct qn_trainer *trainer, struct qn_update_record *record)
 {
     const struct qn_feed none = {.count = 1};
-    if (slot->metrics.skipped)
+    if (record->metrics.skipped)
         return QN_OK;
     QN_TRY(qn_trainer_run_phase(trainer, trainer->plan->program.update, &none));
-    return ask_control(trainer, slot);
+    return ask_control(trainer, record);
 }
 
 qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous)
@@ -231,11 +231,11 @@ qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle, qn_metri
     QN_REQUIRE(NULL, trainer);
     QN_TRY(check_cycle(trainer, cycle));
     QN_REQUIRE(&trainer->log, trainer->stage_of_update == QN_UPDATE_REDUCED);
-    struct qn_update_slot *slot = present_slot(trainer);
-    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, update(trainer, slot)));
-    slot->pending = true;
+    struct qn_update_record *record = present_record(trainer);
+    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, update(trainer, record)));
+    record->pending = true;
     trainer->updates++;
-    return qn_trainer_check(trainer, collect(trainer, present_slot(trainer), previous));
+    return qn_trainer_check(trainer, collect(trainer, present_record(trainer), previous));
 }
 
 /* --- all of them --- */
@@ -261,19 +261,19 @@ qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last)
 {
     QN_REQUIRE(NULL, trainer);
     QN_TRY(qn_trainer_failure(trainer));
-    struct qn_update_slot *slot = &trainer->slots[(trainer->updates + 1) % QN_STAGES];
-    QN_TRY(qn_trainer_check(trainer, collect(trainer, slot, last)));
+    struct qn_update_record *record = &trainer->records[(trainer->updates + 1) % QN_STAGES];
+    QN_TRY(qn_trainer_check(trainer, collect(trainer, record, last)));
     return qn_trainer_check(trainer, qn_device_finish(trainer->device));
 }
 
 static qn_status accumulate(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                            struct qn_update_slot *slot)
+                            struct qn_update_record *record)
 {
     struct qn_cycle alone = *cycle;
     alone.measure_noise = false; /* there is no update whose metrics would tell it */
-    QN_TRY(weigh_all(trainer, cycle, slot->weight));
-    QN_TRY(run(trainer, &alone, slot));
-    QN_TRY(qn_transfer_wait(trainer->device, &slot->write));
+    QN_TRY(weigh_all(trainer, cycle, record->weight));
+    QN_TRY(run(trainer, &alone, record));
+    QN_TRY(qn_transfer_wait(trainer->device, &record->write));
     return qn_device_finish(trainer->device);
 }
 
@@ -286,5 +286,5 @@ qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
                        "accumulate: the plan's early_updates leave no gradient");
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     qn_cells_keep(trainer);
-    return end_call(trainer, QN_UPDATE_IDLE, accumulate(trainer, cycle, present_slot(trainer)));
+    return end_call(trainer, QN_UPDATE_IDLE, accumulate(trainer, cycle, present_record(trainer)));
 }

@@ -45,7 +45,7 @@ struct passing {
     struct qn_trainer *trainer;
     const struct qn_cycle *cycle;
     const struct qn_cycle_plan *plan;
-    struct qn_update_slot *slot;
+    struct qn_update_record *record;
     int first; /* run of the pass */
 };
 
@@ -100,14 +100,14 @@ static qn_status run_pass(const struct passing *p)
     for (int64_t i = 0; i < p->plan->micro_steps; i++) {
         QN_TRY(run_micro_step(p, &feed));
         if (i == 0 && measures_noise(p))
-            QN_TRY(qn_noise_ask(p->trainer, p->slot));
+            QN_TRY(qn_noise_ask(p->trainer, p->record));
     }
     feed.count = p->plan->remainder;
     return p->plan->remainder ? run_micro_step(p, &feed) : QN_OK;
 }
 
 qn_status qn_trainer_run_passes(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                                const struct qn_cycle_plan *plan, struct qn_update_slot *slot)
+                                const struct qn_cycle_plan *plan, struct qn_update_record *record)
 {
     const struct qn_feed none = {.count = 1};
     const struct qn_run_set *runs = &trainer->plan->runs;
@@ -115,6 +115,6 @@ qn_status qn_trainer_run_passes(struct qn_trainer *trainer, const struct qn_cycl
         QN_TRY(qn_trainer_run_phase(trainer, trainer->plan->program.start, &none));
     for (int r = 0; r < runs->n_runs; r += qn_pass_length(runs, r))
         if (runs->run[r].pass >= 0)
-            QN_TRY(run_pass(&(struct passing){trainer, cycle, plan, slot, r}));
+            QN_TRY(run_pass(&(struct passing){trainer, cycle, plan, record, r}));
     return QN_OK;
 }

@@ -214,7 +214,7 @@ qn_status qn_trainer_open(qn_trainer **out, qn_device *device, const qn_plan *pl
 void qn_trainer_close_plan(struct qn_trainer *t)
 {
     for (int i = 0; i < QN_STAGES; i++) {
-        qn_noise_collect(t, &t->slots[i]);
+        qn_noise_collect(t, &t->records[i]);
         qn_stage_wait(t, &t->stages[i]);
         t->stages[i] = (struct qn_stage){0};
     }
@@ -231,8 +231,8 @@ void qn_trainer_close(qn_trainer **trainer)
         return;
     struct qn_trainer *t = *trainer;
     for (int i = 0; i < QN_STAGES; i++) {
-        qn_transfer_wait(t->device, &t->slots[i].write);
-        qn_transfer_wait(t->device, &t->slots[i].read);
+        qn_transfer_wait(t->device, &t->records[i].write);
+        qn_transfer_wait(t->device, &t->records[i].read);
     }
     qn_trainer_close_plan(t);
     qn_plan_destroy(&t->own);

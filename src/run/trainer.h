@@ -39,12 +39,12 @@ struct qn_noise {
     bool pending;
 };
 
-/* Host side of one update: what is written to the control block and what is read back. */
-struct qn_update_slot {
+/* Update record: host side of one update, what is written to the control block and read back. */
+struct qn_update_record {
     struct qn_control out, in;
     struct qn_transfer write, read;
     struct qn_noise noise;
-    struct qn_metrics metrics; /* what the host knows of it already */
+    struct qn_metrics metrics; /* what the host knows already */
     double weight[QN_MAX_LOSSES];
     bool pending; /* enqueued and not yet collected */
 };
@@ -96,7 +96,7 @@ struct qn_trainer {
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
     unsigned char *parked;  /* host memory of what is parked */
-    struct qn_update_slot slots[QN_STAGES];
+    struct qn_update_record records[QN_STAGES];
     int64_t updates;
     enum qn_stage_of_update stage_of_update;
     bool *begun; /* by parameter: its slice, in the present update */
@@ -187,19 +187,19 @@ int qn_pass_length(const struct qn_run_set *runs, int first);
 /* Sums of the weights of every loss over this member's samples, from the host's data, in double. */
 qn_status qn_trainer_sum_weights(struct qn_trainer *trainer, const struct qn_cycle *cycle,
                                  double weight[QN_MAX_LOSSES]);
-/* Enqueues every run of the cycle; `slot` takes the noise of the gradient, if it is wanted. */
+/* Enqueues every run of the cycle; `record` takes the noise of the gradient, if it is wanted. */
 qn_status qn_trainer_run_passes(struct qn_trainer *trainer, const struct qn_cycle *cycle,
-                                const struct qn_cycle_plan *plan, struct qn_update_slot *slot);
+                                const struct qn_cycle_plan *plan, struct qn_update_record *record);
 
 /* --- noise of the gradient (noise.c) --- */
 
-/* Host memory for the norms of both slots, among that of the plan. */
+/* Host memory for the norms of both update records, among that of the plan. */
 qn_status qn_noise_open(struct qn_trainer *trainer);
 /* Between the first micro-step of a cycle and the second: asks for the norm of what the first gave.
  */
-qn_status qn_noise_ask(struct qn_trainer *trainer, struct qn_update_slot *slot);
-/* Waits for it, if it is on its way, and puts it into the slot's metrics. */
-qn_status qn_noise_collect(struct qn_trainer *trainer, struct qn_update_slot *slot);
+qn_status qn_noise_ask(struct qn_trainer *trainer, struct qn_update_record *record);
+/* Waits for that norm, if it is on its way, and puts it into record->metrics. */
+qn_status qn_noise_collect(struct qn_trainer *trainer, struct qn_update_record *record);
 
 /* --- looking on --- */
 
