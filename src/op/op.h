@@ -29,7 +29,7 @@ enum qn_ref_kind {
     QN_REF_DOUT,   /* the gradient of an output */
     QN_REF_SAVED,  /* a further result of the forward pass that backward reads (a statistic) */
     QN_REF_TEMP,   /* lives from one backward group to another of the same node */
-    QN_REF_STATE,  /* lives as long as the run (running averages); moves once per update */
+    QN_REF_STATE,  /* lives for the whole training (running averages); moves once per update */
     QN_REF_GATHER, /* gathered over the cycle for the state: gather = beta * gather + g */
     QN_REF_KINDS,
 };

@@ -11,9 +11,9 @@
 #include <quern/plan.h>
 
 enum qn_life {
-    QN_LIFE_RUN,   /* as long as the trainer */
-    QN_LIFE_CYCLE, /* from its first write in the first micro-step to the end of the update */
-    QN_LIFE_MICRO, /* between steps of one phase */
+    QN_LIFE_TRAINING, /* the whole training */
+    QN_LIFE_CYCLE,    /* from its first write in the first micro-step to the end of the update */
+    QN_LIFE_MICRO,    /* between steps of one phase */
 };
 
 struct qn_value {

@@ -14,7 +14,7 @@
  * one plan has early updates. */
 static bool moves(const struct qn_value *value)
 {
-    return value->life == QN_LIFE_RUN && value->block < 0;
+    return value->life == QN_LIFE_TRAINING && value->block < 0;
 }
 
 static int64_t moved_bytes(const struct qn_persist *persist)

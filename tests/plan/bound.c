@@ -47,7 +47,7 @@ static bool is_there(const struct bounding *b, int value, int moment)
     const struct qn_problem *p = b->problem;
     const bool made = b->first[value] >= 0 && b->first[value] <= moment;
     switch (p->values[value].life) {
-    case QN_LIFE_RUN:
+    case QN_LIFE_TRAINING:
         return true;
     case QN_LIFE_CYCLE:
         return made;

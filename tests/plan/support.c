@@ -335,7 +335,7 @@ static void open_memory(struct memory *m)
         m->pool[p] = poisoned(plan->placement.pool_bytes[p]);
     m->host = poisoned(plan->program.host_bytes);
     for (int v = 0; v < plan->persist.n_values; v++)
-        if (plan->persist.values[v].life == QN_LIFE_RUN && plan->program.persistent[v] >= 0)
+        if (plan->persist.values[v].life == QN_LIFE_TRAINING && plan->program.persistent[v] >= 0)
             touch(m, 0, v, plan->program.persistent[v], true);
 }
 

@@ -44,7 +44,7 @@ static qn_status add_state(const struct qn_lowering *how, struct qn_persist *per
                        persist->optimizer->name, info->name, qn_operand_count(state), elements,
                        block->chunks, count);
     block->state[s] = qn_persist_add_array(persist, info->name, state->dtype, count,
-                                           QN_TAG_OPTIMIZER, QN_LIFE_RUN);
+                                           QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
     return QN_OK;
 }
 
@@ -73,10 +73,10 @@ static void add_parameters(const struct qn_lowering *how, struct qn_persist *per
                            struct qn_block *block, qn_dtype dtype, int64_t count)
 {
     const bool master = dtype != QN_F32 && !how->params->optimizer.no_master;
-    block->working =
-        qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS, QN_LIFE_RUN);
+    block->working = qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS,
+                                          QN_LIFE_TRAINING);
     block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, count,
-                                                      QN_TAG_OPTIMIZER, QN_LIFE_RUN)
+                                                      QN_TAG_OPTIMIZER, QN_LIFE_TRAINING)
                                : block->working;
 }
 
@@ -93,7 +93,7 @@ static qn_status open_block(const struct qn_lowering *how, struct qn_persist *pe
                                                              QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
     QN_TRY(add_states(how, persist, block));
     block->table = qn_persist_add_array(persist, "optimizer table", QN_I32, (int64_t)chunks * 4,
-                                        QN_TAG_OPTIMIZER, QN_LIFE_RUN);
+                                        QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
     persist->values[block->table].operand.shape = (struct qn_shape){2, {chunks, 4}};
     return QN_OK;
 }

@@ -9,8 +9,10 @@ static int add_cell(struct qn_persist *persist, const struct qn_cell_of *cell, i
                     enum qn_tag tag)
 {
     const bool samples = cell->kind == QN_CELL_SAMPLES;
-    struct qn_value value = {
-        .name = cell->name, .tag = tag, .life = samples ? QN_LIFE_CYCLE : QN_LIFE_RUN, .block = -1};
+    struct qn_value value = {.name = cell->name,
+                             .tag = tag,
+                             .life = samples ? QN_LIFE_CYCLE : QN_LIFE_TRAINING,
+                             .block = -1};
     qn_operand_at(&cell->operand, batch, &value.operand);
     value.bytes = qn_operand_bytes(&value.operand);
     return qn_persist_add(persist, &value);

@@ -27,7 +27,7 @@ static int add_untrained(struct qn_persist *persist, const struct qn_node *node)
                                    .operand = node->leaf,
                                    .bytes = qn_operand_bytes(&node->leaf),
                                    .tag = QN_TAG_PARAMETERS,
-                                   .life = QN_LIFE_RUN,
+                                   .life = QN_LIFE_TRAINING,
                                    .block = -1};
     return qn_persist_add(persist, &value);
 }
@@ -78,7 +78,7 @@ static qn_status bind_state(const struct qn_lowering *how, struct qn_persist *pe
         if (!moving) {
             moving = &persist->moving[persist->n_moving++];
             *moving = (struct qn_moving){node, i, -1, -1};
-            moving->value = add_operand(persist, node, &call->state[i], QN_LIFE_RUN);
+            moving->value = add_operand(persist, node, &call->state[i], QN_LIFE_TRAINING);
             moving->gather = add_operand(persist, node, &call->gather[i], QN_LIFE_CYCLE);
         } else if (moving->node->op != node->op ||
                    !qn_shape_equal(&persist->values[moving->value].operand.shape,
@@ -174,7 +174,7 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     persist->control = qn_persist_add_array(persist, "control block", QN_F32,
                                             (int64_t)(sizeof(struct qn_control) / sizeof(float)),
-                                            QN_TAG_STATE, QN_LIFE_RUN);
+                                            QN_TAG_STATE, QN_LIFE_TRAINING);
     QN_TRY(qn_persist_list_parameters(how, persist));
     QN_TRY(qn_persist_lay_blocks(how, persist));
     add_norms(persist);

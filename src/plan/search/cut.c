@@ -243,7 +243,7 @@ static void add_loads(const struct qn_problem *p, const int *first, const int *l
                       struct load *loads)
 {
     for (int v = 0; v < p->n_values; v++) {
-        if (first[v] < 0 || p->values[v].life == QN_LIFE_RUN)
+        if (first[v] < 0 || p->values[v].life == QN_LIFE_TRAINING)
             continue;
         const int maker = p->producer[v], from = first[v] > p->n_forward ? first[v] : p->n_forward;
         const int end = p->values[v].life == QN_LIFE_CYCLE ? qn_tasks_required(p) - 1 : last[v];

@@ -85,7 +85,7 @@ static void add_persistent(const struct explaining *e)
     add_head(e);
     qn_text_add(e->text, "  ");
     add_place(e, e->plan->program.persistent[root], value->block_offset);
-    qn_text_add(e->text, value->life == QN_LIFE_RUN
+    qn_text_add(e->text, value->life == QN_LIFE_TRAINING
                              ? " during the whole run: every update goes on from it\n"
                              : " from its first sum to the update: micro-steps add to it\n");
 }
