@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024, ALIGN = 16 };
+enum { ARENA_BLOCK_BYTES = 64 * 1024, ALIGN = 16 };
 
+/* A piece of host memory from which allocations are cut one after another. */
 struct qn_arena_block {
     struct qn_arena_block *previous;
     size_t used, capacity;
     _Alignas(ALIGN) unsigned char bytes[];
 };
 
-static struct qn_arena_block *block_with_room(struct qn_arena *arena, size_t size)
+static struct qn_arena_block *arena_block_with_room(struct qn_arena *arena, size_t size)
 {
     struct qn_arena_block *last = arena->last;
     if (last && last->capacity - last->used >= size)
         return last;
-    size_t capacity = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+    size_t capacity = size > ARENA_BLOCK_BYTES ? size : ARENA_BLOCK_BYTES;
     struct qn_arena_block *block = calloc(1, sizeof *block + capacity);
     if (!block)
         return NULL;
@@ -33,7 +34,7 @@ void *qn_arena_alloc(struct qn_arena *arena, size_t count, size_t size)
     if (size && count > (SIZE_MAX / 2 - ALIGN) / size)
         return NULL;
     size_t bytes = (count * size + ALIGN - 1) / ALIGN * ALIGN;
-    struct qn_arena_block *block = block_with_room(arena, bytes ? bytes : ALIGN);
+    struct qn_arena_block *block = arena_block_with_room(arena, bytes ? bytes : ALIGN);
     if (!block)
         return NULL;
     void *memory = block->bytes + block->used;
