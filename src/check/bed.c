@@ -23,12 +23,12 @@ static int64_t place_operands(struct qn_bed *bed)
     const struct qn_ref twin = QN_IN((uint8_t)bed->subject->twin);
     int64_t largest = 0;
     int part = 0;
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_operand *operand = qn_call_operand(&bed->call, qn_slot_ref(s));
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        struct qn_operand *operand = qn_call_operand(&bed->call, qn_operand_ref(s));
         if (!qn_present(operand))
             continue;
-        int64_t bytes = bed->slot[s].bytes = qn_operand_bytes(operand);
-        if (bed->subject->twin && s == qn_slot_of(twin)) {
+        int64_t bytes = bed->contents[s].bytes = qn_operand_bytes(operand);
+        if (bed->subject->twin && s == qn_operand_number(twin)) {
             operand->buffer = bed->call.in[bed->subject->twin_of].buffer;
             operand->offset = bed->call.in[bed->subject->twin_of].offset;
             continue;
@@ -73,20 +73,20 @@ static void lay_out(struct qn_bed *bed)
                                             .offset = QN_CONTROL_AT / 4};
 }
 
-static bool fill_slots(struct qn_bed *bed)
+static bool fill_contents(struct qn_bed *bed)
 {
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_bed_slot *slot = &bed->slot[s];
-        const struct qn_operand *operand = qn_call_operand(&bed->call, qn_slot_ref(s));
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        struct qn_bed_contents *contents = &bed->contents[s];
+        const struct qn_operand *operand = qn_call_operand(&bed->call, qn_operand_ref(s));
         if (!qn_present(operand))
             continue;
-        slot->value = qn_arena_alloc(&bed->arena, (size_t)slot->bytes + 1, 1);
-        slot->kept = qn_arena_alloc(&bed->arena, (size_t)slot->bytes + 1, 1);
-        if (!slot->value || !slot->kept)
+        contents->value = qn_arena_alloc(&bed->arena, (size_t)contents->bytes + 1, 1);
+        contents->kept = qn_arena_alloc(&bed->arena, (size_t)contents->bytes + 1, 1);
+        if (!contents->value || !contents->kept)
             return false;
         if (bed->subject->value[s])
             qn_number_encode(operand->dtype, bed->subject->value[s], qn_operand_count(operand),
-                             slot->value);
+                             contents->value);
     }
     for (int part = 0; part < QN_BED_PARTS; part++) {
         bed->image[part] = qn_arena_alloc(&bed->arena, (size_t)bed->size[part], 1);
@@ -117,7 +117,7 @@ bool qn_bed_open(struct qn_bed *bed)
     bed->call = bed->subject->call;
     bed->call.facts = bed->picks->facts;
     lay_out(bed);
-    if (!fill_slots(bed))
+    if (!fill_contents(bed))
         return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the bed");
     const int64_t far = bed->subject->far;
     int64_t bytes[QN_BED_PARTS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,

@@ -13,7 +13,7 @@
 
 enum { QN_BED_PARTS = 2 }; /* buffers for operands: one operand lies in 0, the next in 1, .. */
 
-struct qn_bed_slot {
+struct qn_bed_contents {
     uint8_t *value; /* contents of the operand between groups; NULL: there is no such operand */
     uint8_t *kept;  /* earlier contents, to compare with */
     int64_t bytes;
@@ -27,7 +27,7 @@ struct qn_bed {
     struct qn_verdict *verdict;
     /* the rest is filled in by qn_bed_open */
     struct qn_call call; /* every operand has its buffer and offset */
-    struct qn_bed_slot slot[QN_SLOTS];
+    struct qn_bed_contents contents[QN_OPERANDS];
     struct qn_slab *slab;
     uint8_t *image[QN_BED_PARTS], *result[QN_BED_PARTS];
     int64_t size[QN_BED_PARTS];
@@ -61,12 +61,13 @@ bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
 /* What a group does with each operand in a pass. */
 enum qn_use { QN_USE_NONE, QN_USE_READ = 1, QN_USE_WRITE = 2, QN_USE_ABSENT = 4 };
 void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group,
-                 unsigned use[QN_SLOTS]);
+                 unsigned use[QN_OPERANDS]);
 
 /* The image: what device memory should hold. qn_image_paint makes it before a group runs;
  * qn_image_check compares memory with it and copies the written operands into it. */
-void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS]);
-bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
+void qn_image_paint(struct qn_bed *bed, const struct qn_call *call,
+                    const unsigned use[QN_OPERANDS]);
+bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_OPERANDS],
                     const char *group);
 
 /* Guard bytes on either side of every operand; no other operand lies in them. */

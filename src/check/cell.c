@@ -33,9 +33,9 @@ static bool note(struct qn_verdict *verdict, bool ok, const char *format, ...)
 static void keep(struct qn_bed *bed)
 {
     bed->kept_control = bed->control;
-    for (int s = 0; s < QN_SLOTS; s++)
-        if (bed->slot[s].written)
-            memcpy(bed->slot[s].kept, bed->slot[s].value, (size_t)bed->slot[s].bytes);
+    for (int s = 0; s < QN_OPERANDS; s++)
+        if (bed->contents[s].written)
+            memcpy(bed->contents[s].kept, bed->contents[s].value, (size_t)bed->contents[s].bytes);
 }
 
 /* Whether every operand that the last pass wrote, and the control block, have the bits kept. */
@@ -44,16 +44,17 @@ static bool same(struct qn_bed *bed)
     char name[32];
     if (memcmp(&bed->kept_control, &bed->control, sizeof bed->control) != 0)
         return qn_verdict_fail(bed->verdict, "the control block: other bits");
-    for (int s = 0; s < QN_SLOTS; s++) {
-        const struct qn_bed_slot *slot = &bed->slot[s];
-        if (!slot->written || memcmp(slot->kept, slot->value, (size_t)slot->bytes) == 0)
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        const struct qn_bed_contents *contents = &bed->contents[s];
+        if (!contents->written ||
+            memcmp(contents->kept, contents->value, (size_t)contents->bytes) == 0)
             continue;
         int64_t at = 0;
-        while (slot->kept[at] == slot->value[at])
+        while (contents->kept[at] == contents->value[at])
             at++;
-        const struct qn_operand *operand = qn_call_operand(&bed->call, qn_slot_ref(s));
+        const struct qn_operand *operand = qn_call_operand(&bed->call, qn_operand_ref(s));
         return qn_verdict_fail(bed->verdict, "%s: other bits in element %lld",
-                               qn_slot_name(s, name),
+                               qn_operand_name(s, name),
                                (long long)(at / qn_dtype_size(operand->dtype)));
     }
     return true;
@@ -72,7 +73,7 @@ static const struct qn_group *group_of(const struct qn_bed *bed, int group)
 
 static bool there(const struct qn_bed *bed, struct qn_ref ref)
 {
-    return ref.kind != QN_REF_NONE && bed->slot[qn_slot_of(ref)].value;
+    return ref.kind != QN_REF_NONE && bed->contents[qn_operand_number(ref)].value;
 }
 
 static bool check_alternatives(struct qn_bed *bed, const struct qn_pass *base, int group)
@@ -95,14 +96,14 @@ static bool check_alternatives(struct qn_bed *bed, const struct qn_pass *base, i
 static bool may_share(const struct qn_bed *bed, const struct qn_pass *pass, int group,
                       const struct qn_write *write)
 {
-    unsigned use[QN_SLOTS];
+    unsigned use[QN_OPERANDS];
     if (!there(bed, write->ref) || !there(bed, write->in_place))
         return false;
     qn_bed_uses(bed, pass, group, use);
-    int from = qn_slot_of(write->in_place), to = qn_slot_of(write->ref);
+    int from = qn_operand_number(write->in_place), to = qn_operand_number(write->ref);
     struct qn_call call = bed->call;
     return (use[from] & QN_USE_READ) && (use[to] & QN_USE_WRITE) &&
-           bed->slot[from].bytes == bed->slot[to].bytes &&
+           bed->contents[from].bytes == bed->contents[to].bytes &&
            qn_call_operand(&call, write->in_place)->dtype ==
                qn_call_operand(&call, write->ref)->dtype;
 }
@@ -158,7 +159,7 @@ static bool check_gathering(struct qn_bed *bed)
     double *once[QN_MAX_STATE] = {0};
     for (int i = 0; i < QN_MAX_STATE; i++)
         if (there(bed, (struct qn_ref)QN_GATHER(i)) &&
-            !(once[i] = qn_expect_values(bed, qn_slot_of((struct qn_ref)QN_GATHER(i)))))
+            !(once[i] = qn_expect_values(bed, qn_operand_number((struct qn_ref)QN_GATHER(i)))))
             return false;
     for (int i = bed->subject->brief; i < 3; i++) {
         struct qn_pass pass = plain(QN_PHASE_TRAIN, betas[i]);

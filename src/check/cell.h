@@ -21,7 +21,7 @@ bool qn_expect_gradients(struct qn_bed *bed, float beta);
 bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once);
 bool qn_expect_finite(struct qn_bed *bed);
 bool qn_expect_control(struct qn_bed *bed, const struct qn_control *want);
-/* The values of a slot, from the bed's arena; NULL when memory ran out. */
-double *qn_expect_values(struct qn_bed *bed, int slot);
+/* The elements of an operand, by number, from the bed's arena; NULL when memory ran out. */
+double *qn_expect_values(struct qn_bed *bed, int number);
 
 #endif

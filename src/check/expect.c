@@ -11,40 +11,41 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct qn_operand *operand_of(struct qn_bed *bed, int slot)
+static const struct qn_operand *operand_of(struct qn_bed *bed, int number)
 {
-    return qn_call_operand(&bed->call, qn_slot_ref(slot));
+    return qn_call_operand(&bed->call, qn_operand_ref(number));
 }
 
-double *qn_expect_values(struct qn_bed *bed, int slot)
+double *qn_expect_values(struct qn_bed *bed, int number)
 {
-    const struct qn_operand *operand = operand_of(bed, slot);
+    const struct qn_operand *operand = operand_of(bed, number);
     int64_t count = qn_operand_count(operand);
     double *values = qn_arena_new(&bed->arena, double, (size_t)count + 1);
     if (values)
-        qn_number_decode(operand->dtype, bed->slot[slot].value, count, values);
+        qn_number_decode(operand->dtype, bed->contents[number].value, count, values);
     else
         qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
     return values;
 }
 
-static bool expect(struct qn_bed *bed, int slot, const double *want, qn_dtype precision,
+static bool expect(struct qn_bed *bed, int number, const double *want, qn_dtype precision,
                    bool gradient)
 {
     char name[32];
-    int64_t count = qn_operand_count(operand_of(bed, slot));
-    const double *got = qn_expect_values(bed, slot);
+    int64_t count = qn_operand_count(operand_of(bed, number));
+    const double *got = qn_expect_values(bed, number);
     double tolerance =
         qn_tolerance(bed->subject->check->op->name, precision, qn_largest(want, count), gradient);
-    return got && qn_compare(bed->verdict, qn_slot_name(slot, name), got, want, count, tolerance);
+    return got &&
+           qn_compare(bed->verdict, qn_operand_name(number, name), got, want, count, tolerance);
 }
 
 bool qn_expect_outputs(struct qn_bed *bed, double *const *want)
 {
     for (int i = 0; i < QN_MAX_OUT; i++) {
-        int slot = qn_slot_of((struct qn_ref)QN_OUT(i));
-        if (bed->slot[slot].written &&
-            !expect(bed, slot, want[i], operand_of(bed, slot)->dtype, false))
+        int number = qn_operand_number((struct qn_ref)QN_OUT(i));
+        if (bed->contents[number].written &&
+            !expect(bed, number, want[i], operand_of(bed, number)->dtype, false))
             return false;
     }
     return true;
@@ -53,9 +54,9 @@ bool qn_expect_outputs(struct qn_bed *bed, double *const *want)
 bool qn_expect_state(struct qn_bed *bed)
 {
     for (int i = 0; i < QN_MAX_STATE; i++) {
-        int slot = qn_slot_of((struct qn_ref)QN_STATE(i));
-        if (bed->slot[slot].written && !expect(bed, slot, bed->subject->truth.new_state[i],
-                                               operand_of(bed, slot)->dtype, true))
+        int number = qn_operand_number((struct qn_ref)QN_STATE(i));
+        if (bed->contents[number].written && !expect(bed, number, bed->subject->truth.new_state[i],
+                                                     operand_of(bed, number)->dtype, true))
             return false;
     }
     return true;
@@ -63,16 +64,16 @@ bool qn_expect_state(struct qn_bed *bed)
 
 /* The coarsest of the gradient's type and the types of the outputs, saved results and temporaries
  * that backward groups read: a gradient is no more precise than that. */
-static qn_dtype precision_of(struct qn_bed *bed, int slot)
+static qn_dtype precision_of(struct qn_bed *bed, int number)
 {
-    qn_dtype coarsest = operand_of(bed, slot)->dtype;
+    qn_dtype coarsest = operand_of(bed, number)->dtype;
     for (const struct qn_group *g = bed->subject->check->op->groups; g->name; g++)
         for (int r = 0; r < QN_MAX_READS && (g->phase & QN_PHASE_BACKWARD); r++) {
             struct qn_ref ref = g->read[r].ref;
             if (!qn_group_reads(g, bed->call.attr, r) ||
                 (ref.kind != QN_REF_OUT && ref.kind != QN_REF_SAVED && ref.kind != QN_REF_TEMP))
                 continue;
-            qn_dtype type = operand_of(bed, qn_slot_of(ref))->dtype;
+            qn_dtype type = operand_of(bed, qn_operand_number(ref))->dtype;
             if (type == QN_BF16 || (type == QN_F16 && coarsest == QN_F32))
                 coarsest = type;
         }
@@ -105,16 +106,16 @@ static bool expect_probes(struct qn_bed *bed, int input, const double *got, int6
 static bool expect_gradient(struct qn_bed *bed, int input, float beta)
 {
     char name[32];
-    int slot = qn_slot_of((struct qn_ref)QN_DIN(input));
-    const double *initial = bed->subject->value[slot];
-    int64_t count = qn_operand_count(operand_of(bed, slot));
-    double *got = qn_expect_values(bed, slot);
-    if (!got || !qn_compare_finite(bed->verdict, qn_slot_name(slot, name), got, count))
+    int number = qn_operand_number((struct qn_ref)QN_DIN(input));
+    const double *initial = bed->subject->value[number];
+    int64_t count = qn_operand_count(operand_of(bed, number));
+    double *got = qn_expect_values(bed, number);
+    if (!got || !qn_compare_finite(bed->verdict, qn_operand_name(number, name), got, count))
         return false;
     double scale = qn_largest(got, count);
     for (int64_t i = 0; beta != 0 && i < count; i++)
         got[i] -= (double)beta * initial[i];
-    double tolerance = qn_tolerance(bed->subject->check->op->name, precision_of(bed, slot),
+    double tolerance = qn_tolerance(bed->subject->check->op->name, precision_of(bed, number),
                                     fmax(scale, qn_largest(got, count)), true);
     const struct qn_gradient *g = &bed->subject->truth.gradient[input];
     return g->full ? qn_compare(bed->verdict, name, got, g->full, count, tolerance)
@@ -124,7 +125,7 @@ static bool expect_gradient(struct qn_bed *bed, int input, float beta)
 bool qn_expect_gradients(struct qn_bed *bed, float beta)
 {
     for (int i = 0; i < QN_MAX_IN; i++)
-        if (bed->slot[qn_slot_of((struct qn_ref)QN_DIN(i))].written &&
+        if (bed->contents[qn_operand_number((struct qn_ref)QN_DIN(i))].written &&
             !expect_gradient(bed, i, beta))
             return false;
     return true;
@@ -133,16 +134,16 @@ bool qn_expect_gradients(struct qn_bed *bed, float beta)
 bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once)
 {
     for (int i = 0; i < QN_MAX_STATE; i++) {
-        int slot = qn_slot_of((struct qn_ref)QN_GATHER(i));
-        int64_t count = qn_operand_count(operand_of(bed, slot));
-        if (!bed->slot[slot].written)
+        int number = qn_operand_number((struct qn_ref)QN_GATHER(i));
+        int64_t count = qn_operand_count(operand_of(bed, number));
+        if (!bed->contents[number].written)
             continue;
         double *want = qn_arena_new(&bed->arena, double, (size_t)count + 1);
         if (!want)
             return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
         for (int64_t j = 0; j < count; j++)
-            want[j] = once[i][j] + (double)beta * bed->subject->value[slot][j];
-        if (!expect(bed, slot, want, operand_of(bed, slot)->dtype, true))
+            want[j] = once[i][j] + (double)beta * bed->subject->value[number][j];
+        if (!expect(bed, number, want, operand_of(bed, number)->dtype, true))
             return false;
     }
     return true;
@@ -151,15 +152,15 @@ bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once)
 bool qn_expect_finite(struct qn_bed *bed)
 {
     char name[32];
-    for (int s = 0; s < QN_SLOTS; s++) {
+    for (int s = 0; s < QN_OPERANDS; s++) {
         const struct qn_operand *operand = operand_of(bed, s);
-        struct qn_ref ref = qn_slot_ref(s);
-        if (!bed->slot[s].written || !qn_number_is_float(operand->dtype) ||
+        struct qn_ref ref = qn_operand_ref(s);
+        if (!bed->contents[s].written || !qn_number_is_float(operand->dtype) ||
             (ref.kind != QN_REF_SAVED && ref.kind != QN_REF_GATHER))
             continue;
         const double *got = qn_expect_values(bed, s);
-        if (!got ||
-            !qn_compare_finite(bed->verdict, qn_slot_name(s, name), got, qn_operand_count(operand)))
+        if (!got || !qn_compare_finite(bed->verdict, qn_operand_name(s, name), got,
+                                       qn_operand_count(operand)))
             return false;
     }
     return true;

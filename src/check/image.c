@@ -25,9 +25,9 @@ static int64_t start_of(const struct qn_operand *operand)
     return operand->offset * qn_dtype_size(operand->dtype);
 }
 
-static const struct qn_operand *operand_of(const struct qn_call *call, int slot)
+static const struct qn_operand *operand_of(const struct qn_call *call, int number)
 {
-    return qn_call_operand((struct qn_call *)(uintptr_t)call, qn_slot_ref(slot));
+    return qn_call_operand((struct qn_call *)(uintptr_t)call, qn_operand_ref(number));
 }
 
 static void paint_guards(struct qn_bed *bed, const struct qn_operand *operand, int64_t bytes)
@@ -38,18 +38,18 @@ static void paint_guards(struct qn_bed *bed, const struct qn_operand *operand, i
     paint(image, at + bytes, at + bytes + QN_GUARD, NUMBER_WORD);
 }
 
-void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS])
+void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_OPERANDS])
 {
     for (int part = 0; part < QN_BED_PARTS; part++)
         paint(bed->image[part], 0, bed->size[part], QN_NAN_WORD);
-    for (int s = 0; s < QN_SLOTS; s++)
+    for (int s = 0; s < QN_OPERANDS; s++)
         if (use[s] & QN_USE_WRITE)
-            paint_guards(bed, operand_of(call, s), bed->slot[s].bytes);
-    for (int s = 0; s < QN_SLOTS; s++) {
+            paint_guards(bed, operand_of(call, s), bed->contents[s].bytes);
+    for (int s = 0; s < QN_OPERANDS; s++) {
         const struct qn_operand *operand = operand_of(call, s);
         if (use[s] & QN_USE_READ)
-            memcpy(bed->image[operand->buffer] + start_of(operand), bed->slot[s].value,
-                   (size_t)bed->slot[s].bytes);
+            memcpy(bed->image[operand->buffer] + start_of(operand), bed->contents[s].value,
+                   (size_t)bed->contents[s].bytes);
     }
 }
 
@@ -58,20 +58,20 @@ static bool blame(struct qn_bed *bed, const struct qn_call *call, const char *gr
                   int64_t at)
 {
     char name[32];
-    for (int s = 0; s < QN_SLOTS; s++) {
+    for (int s = 0; s < QN_OPERANDS; s++) {
         const struct qn_operand *operand = operand_of(call, s);
-        int64_t first = start_of(operand), last = first + bed->slot[s].bytes;
+        int64_t first = start_of(operand), last = first + bed->contents[s].bytes;
         if (!qn_present(operand) || operand->buffer != part || operand->offset == 0)
             continue;
         if (at >= first && at < last)
             return qn_verdict_fail(bed->verdict, "%s: changes %s, byte %lld", group,
-                                   qn_slot_name(s, name), (long long)(at - first));
+                                   qn_operand_name(s, name), (long long)(at - first));
         if (at >= last && at < last + QN_GUARD)
             return qn_verdict_fail(bed->verdict, "%s: writes %lld bytes behind the end of %s",
-                                   group, (long long)(at - last), qn_slot_name(s, name));
+                                   group, (long long)(at - last), qn_operand_name(s, name));
         if (at < first && at >= first - QN_GUARD)
             return qn_verdict_fail(bed->verdict, "%s: writes %lld bytes before %s", group,
-                                   (long long)(first - at), qn_slot_name(s, name));
+                                   (long long)(first - at), qn_operand_name(s, name));
     }
     return qn_verdict_fail(bed->verdict,
                            "%s: writes to memory that is not its own (buffer %d, byte %lld, "
@@ -97,19 +97,19 @@ static void allow(struct qn_bed *bed, const struct qn_operand *operand, int64_t 
     memcpy(bed->image[operand->buffer] + at, bed->result[operand->buffer] + at, (size_t)bytes);
 }
 
-bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
+bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_OPERANDS],
                     const char *group)
 {
     if (qn_present(&call->scratch))
         allow(bed, &call->scratch, qn_operand_bytes(&call->scratch));
-    for (int s = 0; s < QN_SLOTS; s++) {
+    for (int s = 0; s < QN_OPERANDS; s++) {
         const struct qn_operand *operand = operand_of(call, s);
         if (!(use[s] & QN_USE_WRITE))
             continue;
-        allow(bed, operand, bed->slot[s].bytes);
-        memcpy(bed->slot[s].value, bed->result[operand->buffer] + start_of(operand),
-               (size_t)bed->slot[s].bytes);
-        bed->slot[s].written = true;
+        allow(bed, operand, bed->contents[s].bytes);
+        memcpy(bed->contents[s].value, bed->result[operand->buffer] + start_of(operand),
+               (size_t)bed->contents[s].bytes);
+        bed->contents[s].written = true;
     }
     for (int part = 0; part < QN_BED_PARTS; part++)
         if (!check_part(bed, call, group, part))

@@ -26,7 +26,7 @@ static const struct qn_group *group_of(const struct qn_bed *bed, int group)
 
 static bool is_present(const struct qn_bed *bed, struct qn_ref ref)
 {
-    return ref.kind != QN_REF_NONE && bed->slot[qn_slot_of(ref)].value;
+    return ref.kind != QN_REF_NONE && bed->contents[qn_operand_number(ref)].value;
 }
 
 static bool phase_reads(const struct qn_bed *bed, unsigned phase, struct qn_ref ref)
@@ -52,39 +52,39 @@ static bool is_wanted(const struct qn_bed *bed, const struct qn_pass *pass, stru
 }
 
 static void use_read(const struct qn_bed *bed, const struct qn_read *read, bool alternative,
-                     unsigned use[QN_SLOTS])
+                     unsigned use[QN_OPERANDS])
 {
     bool both = is_present(bed, read->ref) && is_present(bed, read->or_);
     bool second = is_present(bed, read->or_) && (alternative || !is_present(bed, read->ref));
     struct qn_ref chosen = second ? read->or_ : read->ref;
     if (is_present(bed, chosen))
-        use[qn_slot_of(chosen)] |= QN_USE_READ;
+        use[qn_operand_number(chosen)] |= QN_USE_READ;
     if (both)
-        use[qn_slot_of(second ? read->ref : read->or_)] |= QN_USE_ABSENT;
+        use[qn_operand_number(second ? read->ref : read->or_)] |= QN_USE_ABSENT;
 }
 
 void qn_bed_uses(const struct qn_bed *bed, const struct qn_pass *pass, int group,
-                 unsigned use[QN_SLOTS])
+                 unsigned use[QN_OPERANDS])
 {
     const struct qn_group *g = group_of(bed, group);
-    memset(use, 0, QN_SLOTS * sizeof *use);
+    memset(use, 0, QN_OPERANDS * sizeof *use);
     for (int r = 0; r < QN_MAX_READS && g->read[r].ref.kind != QN_REF_NONE; r++)
         if (qn_group_reads(g, bed->call.attr, r))
             use_read(bed, &g->read[r], pass->group == group && pass->alternative == r, use);
         else
-            use[qn_slot_of(g->read[r].ref)] |= QN_USE_ABSENT;
+            use[qn_operand_number(g->read[r].ref)] |= QN_USE_ABSENT;
     for (int w = 0; w < QN_MAX_WRITES && g->write[w].ref.kind != QN_REF_NONE; w++)
         if (is_present(bed, g->write[w].ref))
-            use[qn_slot_of(g->write[w].ref)] |=
+            use[qn_operand_number(g->write[w].ref)] |=
                 is_wanted(bed, pass, g->write[w].ref) ? QN_USE_WRITE : QN_USE_ABSENT;
 }
 
 /* The call of the group: operands that the pass lacks are absent, undeclared ones are NaN. */
-static void bind(const struct qn_bed *bed, const unsigned use[QN_SLOTS], struct qn_call *call)
+static void bind(const struct qn_bed *bed, const unsigned use[QN_OPERANDS], struct qn_call *call)
 {
     *call = bed->call;
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_operand *operand = qn_call_operand(call, qn_slot_ref(s));
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        struct qn_operand *operand = qn_call_operand(call, qn_operand_ref(s));
         if (!qn_present(operand) || (use[s] & (QN_USE_READ | QN_USE_WRITE)))
             continue;
         if (use[s] & QN_USE_ABSENT) {
@@ -107,22 +107,23 @@ static void move_in_place(const struct qn_group *group, int write, struct qn_cal
 static void set_betas(const struct qn_bed *bed, const struct qn_pass *pass, struct qn_call *call)
 {
     for (int i = 0; i < QN_MAX_IN; i++)
-        call->beta_in[i] = bed->slot[qn_slot_of((struct qn_ref)QN_DIN(i))].written ? 1 : pass->beta;
+        call->beta_in[i] =
+            bed->contents[qn_operand_number((struct qn_ref)QN_DIN(i))].written ? 1 : pass->beta;
     for (int i = 0; i < QN_MAX_STATE; i++)
         call->beta_gather[i] =
-            bed->slot[qn_slot_of((struct qn_ref)QN_GATHER(i))].written ? 1 : pass->beta;
+            bed->contents[qn_operand_number((struct qn_ref)QN_GATHER(i))].written ? 1 : pass->beta;
 }
 
 /* A write keeps the contents from before if it accumulates, goes to a state, or is not the first
  * one in its pass: then it counts as a read too. */
 static void keep_contents(const struct qn_bed *bed, const struct qn_pass *pass,
-                          unsigned use[QN_SLOTS])
+                          unsigned use[QN_OPERANDS])
 {
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_ref ref = qn_slot_ref(s);
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        struct qn_ref ref = qn_operand_ref(s);
         bool accumulates = ref.kind == QN_REF_DIN || ref.kind == QN_REF_GATHER;
-        if ((use[s] & QN_USE_WRITE) &&
-            (bed->slot[s].written || ref.kind == QN_REF_STATE || (accumulates && pass->beta != 0)))
+        if ((use[s] & QN_USE_WRITE) && (bed->contents[s].written || ref.kind == QN_REF_STATE ||
+                                        (accumulates && pass->beta != 0)))
             use[s] |= QN_USE_READ;
     }
 }
@@ -132,15 +133,15 @@ struct load {
     double bytes, elements;
 };
 
-static struct load load_of(const struct qn_bed *bed, const unsigned use[QN_SLOTS])
+static struct load load_of(const struct qn_bed *bed, const unsigned use[QN_OPERANDS])
 {
     struct load load = {0, 0};
     struct qn_call call = bed->call;
-    for (int s = 0; s < QN_SLOTS; s++) {
+    for (int s = 0; s < QN_OPERANDS; s++) {
         if (!(use[s] & (QN_USE_READ | QN_USE_WRITE)))
             continue;
-        double count = (double)qn_operand_count(qn_call_operand(&call, qn_slot_ref(s)));
-        load.bytes += (double)bed->slot[s].bytes;
+        double count = (double)qn_operand_count(qn_call_operand(&call, qn_operand_ref(s)));
+        load.bytes += (double)bed->contents[s].bytes;
         load.elements = count > load.elements ? count : load.elements;
     }
     return load;
@@ -159,8 +160,9 @@ static bool check_flops(struct qn_bed *bed, const struct qn_call *call, const ch
     return true;
 }
 
-static bool check_cost(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_SLOTS],
-                       const char *group, const struct qn_cost *cost)
+static bool check_cost(struct qn_bed *bed, const struct qn_call *call,
+                       const unsigned use[QN_OPERANDS], const char *group,
+                       const struct qn_cost *cost)
 {
     const struct load load = load_of(bed, use);
     double most = MOST_MOVES * (load.bytes + (double)cost->scratch);
@@ -195,8 +197,8 @@ static void move_far(const struct qn_bed *bed, struct qn_operand *operand)
 static struct qn_call moved_far(const struct qn_bed *bed, const struct qn_call *call)
 {
     struct qn_call moved = *call;
-    for (int s = 0; s < QN_SLOTS; s++)
-        move_far(bed, qn_call_operand(&moved, qn_slot_ref(s)));
+    for (int s = 0; s < QN_OPERANDS; s++)
+        move_far(bed, qn_call_operand(&moved, qn_operand_ref(s)));
     move_far(bed, &moved.scratch);
     return moved;
 }
@@ -281,7 +283,7 @@ bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
 {
     const struct qn_group *g = group_of(bed, group);
     const struct qn_variant *variant = bed->picks->group[group].variant;
-    unsigned use[QN_SLOTS];
+    unsigned use[QN_OPERANDS];
     struct qn_call call;
     struct qn_cost cost = {0};
     qn_bed_uses(bed, pass, group, use);
@@ -303,30 +305,30 @@ bool qn_bed_run_group(struct qn_bed *bed, const struct qn_pass *pass, int group)
     return execute(bed, g->name, variant, &call, &cost) && qn_image_check(bed, &call, use, g->name);
 }
 
-static void poison(struct qn_bed_slot *slot)
+static void poison(struct qn_bed_contents *contents)
 {
     uint32_t word = QN_NAN_WORD;
-    for (int64_t i = 0; i < slot->bytes; i++)
-        slot->value[i] = ((const uint8_t *)&word)[i & 3];
+    for (int64_t i = 0; i < contents->bytes; i++)
+        contents->value[i] = ((const uint8_t *)&word)[i & 3];
 }
 
 static void start(struct qn_bed *bed, const struct qn_pass *pass)
 {
     bed->control = bed->subject->control;
-    for (int s = 0; s < QN_SLOTS; s++) {
-        struct qn_ref ref = qn_slot_ref(s);
-        struct qn_bed_slot *slot = &bed->slot[s];
+    for (int s = 0; s < QN_OPERANDS; s++) {
+        struct qn_ref ref = qn_operand_ref(s);
+        struct qn_bed_contents *contents = &bed->contents[s];
         bool gradient = ref.kind == QN_REF_DIN && pass->phase == QN_PHASE_BACKWARD;
         bool gather = ref.kind == QN_REF_GATHER && pass->phase == QN_PHASE_TRAIN;
-        slot->written = false;
-        if (!slot->value)
+        contents->written = false;
+        if (!contents->value)
             continue;
         const struct qn_operand *operand = qn_call_operand(&bed->call, ref);
         if (gradient || gather || ref.kind == QN_REF_STATE)
             qn_number_encode(operand->dtype, bed->subject->value[s], qn_operand_count(operand),
-                             slot->value);
+                             contents->value);
         if (ref.kind == QN_REF_TEMP)
-            poison(slot);
+            poison(contents);
     }
 }
 

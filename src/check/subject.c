@@ -118,11 +118,11 @@ static bool is_twin(const struct qn_subject *s, struct qn_ref ref)
     return s->twin && ref.kind == QN_REF_IN && (ref.index == s->twin || ref.index == s->twin_of);
 }
 
-static bool fill_slot(struct qn_subject *s, int slot)
+static bool fill_operand(struct qn_subject *s, int number)
 {
     static const struct qn_check_input normal = {.fill = QN_FILL_NORMAL},
                                        positive = {.fill = QN_FILL_POSITIVE};
-    struct qn_ref ref = qn_slot_ref(slot);
+    struct qn_ref ref = qn_operand_ref(number);
     const struct qn_operand *operand = qn_call_operand(&s->call, ref);
     const bool twin = is_twin(s, ref);
     const struct qn_check_input *how = twin                        ? &kinkless
@@ -135,11 +135,11 @@ static bool fill_slot(struct qn_subject *s, int slot)
     if (!how || !qn_present(operand))
         return true;
     int64_t count = qn_operand_count(operand);
-    s->value[slot] = qn_arena_new(&s->arena, double, (size_t)count + 1);
-    if (!s->value[slot])
+    s->value[number] = qn_arena_new(&s->arena, double, (size_t)count + 1);
+    if (!s->value[number])
         return false;
-    qn_number_fill(s->value[slot], count, how, operand->dtype, s->seed,
-                   (uint64_t)(twin ? s->twin_of : slot));
+    qn_number_fill(s->value[number], count, how, operand->dtype, s->seed,
+                   (uint64_t)(twin ? s->twin_of : number));
     return true;
 }
 
@@ -171,8 +171,8 @@ static void fill_control(struct qn_subject *s)
 
 static bool fill(struct qn_subject *s)
 {
-    for (int slot = 0; slot < QN_SLOTS; slot++)
-        if (!fill_slot(s, slot))
+    for (int number = 0; number < QN_OPERANDS; number++)
+        if (!fill_operand(s, number))
             return false;
     fill_control(s);
     return true;

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "check/check.h"
-#include "check/slot.h"
+#include "check/operand.h"
 #include "check/verdict.h"
 
 /* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
@@ -40,10 +40,10 @@ struct qn_subject {
     bool brief;            /* leave out passes that launch only what another pass launches */
     int twin, twin_of;     /* input `twin` is the same tensor as input twin_of < twin; 0: none is */
     uint64_t seed;
-    int64_t far;             /* bytes before the first operand in device memory */
-    struct qn_call call;     /* types and shapes; absent: the case has no such operand */
-    double *value[QN_SLOTS]; /* contents of in, dout and state; of din and gather, those that a pass
-                                adds to; NULL for the others */
+    int64_t far;                /* bytes before the first operand in device memory */
+    struct qn_call call;        /* types and shapes; absent: the case has no such operand */
+    double *value[QN_OPERANDS]; /* contents of in, dout and state; of din and gather, those that a
+                                pass adds to; NULL for the others */
     struct qn_control control;
     struct qn_truth truth;
     struct qn_arena arena;

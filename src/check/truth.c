@@ -25,7 +25,7 @@ static bool open_evaluation(struct qn_subject *s, struct evaluation *e)
 {
     bool ok = true;
     for (int i = 0; i < QN_MAX_IN; i++)
-        e->in[i] = s->value[qn_slot_of((struct qn_ref)QN_IN(i))];
+        e->in[i] = s->value[qn_operand_number((struct qn_ref)QN_IN(i))];
     for (int i = 0; i < QN_MAX_OUT; i++) {
         e->out[i] = new_values(s, &s->call.out[i]);
         ok = ok && (e->out[i] || !qn_present(&s->call.out[i]));
@@ -45,7 +45,7 @@ static struct qn_reference reference_of(const struct qn_subject *s, struct evalu
     memcpy(r.out, e->out, sizeof r.out);
     memcpy(r.new_state, e->new_state, sizeof r.new_state);
     for (int i = 0; i < QN_MAX_STATE; i++)
-        r.state[i] = s->value[qn_slot_of((struct qn_ref)QN_STATE(i))];
+        r.state[i] = s->value[qn_operand_number((struct qn_ref)QN_STATE(i))];
     return r;
 }
 
@@ -58,7 +58,7 @@ static void evaluate(const struct qn_subject *s, struct evaluation *e, bool eval
 
 double qn_truth_direction(const struct qn_subject *s, int input, int probe, int64_t i)
 {
-    uint64_t stream = (uint64_t)(QN_SLOTS + input * QN_PROBES + probe);
+    uint64_t stream = (uint64_t)(QN_OPERANDS + input * QN_PROBES + probe);
     return qn_random_normal(s->seed, stream, (uint64_t)i);
 }
 
@@ -108,7 +108,7 @@ static double slope(struct difference *d)
     evaluate(s, &d->minus, false);
     double sum = loss_difference(d);
     for (int o = 0; o < QN_MAX_OUT; o++) {
-        const double *dout = s->value[qn_slot_of((struct qn_ref)QN_DOUT(o))];
+        const double *dout = s->value[qn_operand_number((struct qn_ref)QN_DOUT(o))];
         int64_t count = dout ? qn_operand_count(&s->call.out[o]) : 0;
         for (int64_t j = 0; j < count; j++)
             sum += dout[j] * (d->plus.out[o][j] - d->minus.out[o][j]);
@@ -161,7 +161,7 @@ static bool is_costly(const struct difference *d)
 static bool find_probes(struct difference *d, struct qn_gradient *g)
 {
     struct qn_subject *s = d->subject;
-    uint64_t stream = (uint64_t)(QN_SLOTS + QN_MAX_IN * QN_PROBES + d->input);
+    uint64_t stream = (uint64_t)(QN_OPERANDS + QN_MAX_IN * QN_PROBES + d->input);
     g->probe = qn_arena_new(&s->arena, double, QN_PROBES);
     g->singles = is_costly(d) ? QN_FEW_SINGLES : QN_SINGLES;
     g->single = qn_arena_new(&s->arena, double, QN_SINGLES);
@@ -186,7 +186,7 @@ static bool find_told(struct qn_subject *s, struct qn_gradient *g)
     if (!g->full || !open_evaluation(s, &e))
         return false;
     const struct qn_reference r = reference_of(s, &e, false);
-    s->item->gradient(&r, s->value[qn_slot_of((struct qn_ref)QN_DOUT(0))], g->full);
+    s->item->gradient(&r, s->value[qn_operand_number((struct qn_ref)QN_DOUT(0))], g->full);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/slot.h"
+#include "check/operand.h"
 
 #include <stdio.h>
 
@@ -14,26 +14,26 @@ static const struct {
     [QN_REF_SAVED] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT, "saved"},
     [QN_REF_TEMP] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED, "temp"},
     [QN_REF_STATE] = {2 * QN_MAX_IN + 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP, "state"},
-    [QN_REF_GATHER] = {QN_SLOTS - QN_MAX_STATE, "gather"},
-    [QN_REF_KINDS] = {QN_SLOTS, NULL},
+    [QN_REF_GATHER] = {QN_OPERANDS - QN_MAX_STATE, "gather"},
+    [QN_REF_KINDS] = {QN_OPERANDS, NULL},
 };
 
-int qn_slot_of(struct qn_ref ref)
+int qn_operand_number(struct qn_ref ref)
 {
     return kinds[ref.kind].first + ref.index;
 }
 
-struct qn_ref qn_slot_ref(int slot)
+struct qn_ref qn_operand_ref(int number)
 {
     int kind = QN_REF_IN;
-    while (slot >= kinds[kind + 1].first)
+    while (number >= kinds[kind + 1].first)
         kind++;
-    return (struct qn_ref){(uint8_t)kind, (uint8_t)(slot - kinds[kind].first)};
+    return (struct qn_ref){(uint8_t)kind, (uint8_t)(number - kinds[kind].first)};
 }
 
-const char *qn_slot_name(int slot, char text[32])
+const char *qn_operand_name(int number, char text[32])
 {
-    struct qn_ref ref = qn_slot_ref(slot);
+    struct qn_ref ref = qn_operand_ref(number);
     snprintf(text, 32, "%s %d", kinds[ref.kind].name, ref.index);
     return text;
 }
