@@ -11,10 +11,10 @@
 
 enum { ALIGNMENT = 512 };
 
-static int64_t place(struct qn_bed *bed, int part, int64_t bytes)
+static int64_t place(struct qn_bed *bed, int buffer, int64_t bytes)
 {
-    int64_t at = qn_round_up(bed->size[part] + QN_GUARD, ALIGNMENT);
-    bed->size[part] = qn_round_up(at + bytes + QN_GUARD, ALIGNMENT);
+    int64_t at = qn_round_up(bed->size[buffer] + QN_GUARD, ALIGNMENT);
+    bed->size[buffer] = qn_round_up(at + bytes + QN_GUARD, ALIGNMENT);
     return at;
 }
 
@@ -22,7 +22,7 @@ static int64_t place_operands(struct qn_bed *bed)
 {
     const struct qn_ref twin = QN_IN((uint8_t)bed->subject->twin);
     int64_t largest = 0;
-    int part = 0;
+    int buffer = 0;
     for (int s = 0; s < QN_OPERANDS; s++) {
         struct qn_operand *operand = qn_call_operand(&bed->call, qn_operand_ref(s));
         if (!qn_present(operand))
@@ -33,7 +33,7 @@ static int64_t place_operands(struct qn_bed *bed)
             operand->offset = bed->call.in[bed->subject->twin_of].offset;
             continue;
         }
-        operand->buffer = part++ % QN_BED_PARTS;
+        operand->buffer = buffer++ % QN_BED_BUFFERS;
         operand->offset = place(bed, operand->buffer, bytes) / qn_dtype_size(operand->dtype);
         largest = bytes > largest ? bytes : largest;
     }
@@ -69,7 +69,7 @@ static void lay_out(struct qn_bed *bed)
     bed->scratch_at = place(bed, 1, bed->scratch_bytes);
     bed->call.control = (struct qn_operand){.dtype = QN_I32,
                                             .shape = {1, {sizeof(struct qn_control) / 4}},
-                                            .buffer = QN_BED_PARTS,
+                                            .buffer = QN_BED_BUFFERS,
                                             .offset = QN_CONTROL_AT / 4};
 }
 
@@ -88,10 +88,10 @@ static bool fill_contents(struct qn_bed *bed)
             qn_number_encode(operand->dtype, bed->subject->value[s], qn_operand_count(operand),
                              contents->value);
     }
-    for (int part = 0; part < QN_BED_PARTS; part++) {
-        bed->image[part] = qn_arena_alloc(&bed->arena, (size_t)bed->size[part], 1);
-        bed->result[part] = qn_arena_alloc(&bed->arena, (size_t)bed->size[part], 1);
-        if (!bed->image[part] || !bed->result[part])
+    for (int buffer = 0; buffer < QN_BED_BUFFERS; buffer++) {
+        bed->image[buffer] = qn_arena_alloc(&bed->arena, (size_t)bed->size[buffer], 1);
+        bed->result[buffer] = qn_arena_alloc(&bed->arena, (size_t)bed->size[buffer], 1);
+        if (!bed->image[buffer] || !bed->result[buffer])
             return false;
     }
     return true;
@@ -120,11 +120,11 @@ bool qn_bed_open(struct qn_bed *bed)
     if (!fill_contents(bed))
         return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the bed");
     const int64_t far = bed->subject->far;
-    int64_t bytes[QN_BED_PARTS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,
-                                       blas_bytes(bed)};
+    int64_t bytes[QN_BED_BUFFERS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,
+                                         blas_bytes(bed)};
     qn_status status =
-        far ? qn_slab_open_untouched(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2)
-            : qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_PARTS + 2);
+        far ? qn_slab_open_untouched(&bed->slab, bed->device, bytes, QN_BED_BUFFERS + 2)
+            : qn_slab_open(&bed->slab, bed->device, bytes, QN_BED_BUFFERS + 2);
     if (status != QN_OK)
         return qn_verdict_stop(bed->verdict, status, "device memory");
     return true;

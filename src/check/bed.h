@@ -11,7 +11,7 @@
 #include "check/choose.h"
 #include "cl/slab.h"
 
-enum { QN_BED_PARTS = 2 }; /* buffers for operands: one operand lies in 0, the next in 1, .. */
+enum { QN_BED_BUFFERS = 2 }; /* buffers for operands: one operand lies in 0, the next in 1, .. */
 
 struct qn_bed_contents {
     uint8_t *value; /* contents of the operand between groups; NULL: there is no such operand */
@@ -29,8 +29,8 @@ struct qn_bed {
     struct qn_call call; /* every operand has its buffer and offset */
     struct qn_bed_contents contents[QN_OPERANDS];
     struct qn_slab *slab;
-    uint8_t *image[QN_BED_PARTS], *result[QN_BED_PARTS];
-    int64_t size[QN_BED_PARTS];
+    uint8_t *image[QN_BED_BUFFERS], *result[QN_BED_BUFFERS];
+    int64_t size[QN_BED_BUFFERS];
     int64_t poison_at;                 /* byte in buffer 0 of NaNs, for undeclared operands */
     int64_t scratch_at, scratch_bytes; /* byte in buffer 1; largest scratch of any group */
     struct qn_control control;         /* contents after the last group */

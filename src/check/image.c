@@ -40,8 +40,8 @@ static void paint_guards(struct qn_bed *bed, const struct qn_operand *operand, i
 
 void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsigned use[QN_OPERANDS])
 {
-    for (int part = 0; part < QN_BED_PARTS; part++)
-        paint(bed->image[part], 0, bed->size[part], QN_NAN_WORD);
+    for (int buffer = 0; buffer < QN_BED_BUFFERS; buffer++)
+        paint(bed->image[buffer], 0, bed->size[buffer], QN_NAN_WORD);
     for (int s = 0; s < QN_OPERANDS; s++)
         if (use[s] & QN_USE_WRITE)
             paint_guards(bed, operand_of(call, s), bed->contents[s].bytes);
@@ -54,14 +54,14 @@ void qn_image_paint(struct qn_bed *bed, const struct qn_call *call, const unsign
 }
 
 /* Names the operand that byte `at` of a buffer belongs or is next to. */
-static bool blame(struct qn_bed *bed, const struct qn_call *call, const char *group, int part,
+static bool blame(struct qn_bed *bed, const struct qn_call *call, const char *group, int buffer,
                   int64_t at)
 {
     char name[32];
     for (int s = 0; s < QN_OPERANDS; s++) {
         const struct qn_operand *operand = operand_of(call, s);
         int64_t first = start_of(operand), last = first + bed->contents[s].bytes;
-        if (!qn_present(operand) || operand->buffer != part || operand->offset == 0)
+        if (!qn_present(operand) || operand->buffer != buffer || operand->offset == 0)
             continue;
         if (at >= first && at < last)
             return qn_verdict_fail(bed->verdict, "%s: changes %s, byte %lld", group,
@@ -76,18 +76,19 @@ static bool blame(struct qn_bed *bed, const struct qn_call *call, const char *gr
     return qn_verdict_fail(bed->verdict,
                            "%s: writes to memory that is not its own (buffer %d, byte %lld, "
                            "scratch is %d at %lld + %lld)",
-                           group, part, (long long)at, call->scratch.buffer,
+                           group, buffer, (long long)at, call->scratch.buffer,
                            (long long)bed->scratch_at, (long long)qn_operand_bytes(&call->scratch));
 }
 
-static bool check_part(struct qn_bed *bed, const struct qn_call *call, const char *group, int part)
+static bool check_buffer(struct qn_bed *bed, const struct qn_call *call, const char *group,
+                         int buffer)
 {
-    if (memcmp(bed->image[part], bed->result[part], (size_t)bed->size[part]) == 0)
+    if (memcmp(bed->image[buffer], bed->result[buffer], (size_t)bed->size[buffer]) == 0)
         return true;
     int64_t at = 0;
-    while (bed->image[part][at] == bed->result[part][at])
+    while (bed->image[buffer][at] == bed->result[buffer][at])
         at++;
-    return blame(bed, call, group, part, at);
+    return blame(bed, call, group, buffer, at);
 }
 
 /* Copies the operand's bytes from the result into the image: the group may have written there. */
@@ -111,8 +112,8 @@ bool qn_image_check(struct qn_bed *bed, const struct qn_call *call, const unsign
                (size_t)bed->contents[s].bytes);
         bed->contents[s].written = true;
     }
-    for (int part = 0; part < QN_BED_PARTS; part++)
-        if (!check_part(bed, call, group, part))
+    for (int buffer = 0; buffer < QN_BED_BUFFERS; buffer++)
+        if (!check_buffer(bed, call, group, buffer))
             return false;
     return true;
 }

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONTROL = QN_BED_PARTS, BLAS };
+enum { CONTROL = QN_BED_BUFFERS, BLAS };
 enum { GUARD_BYTE = 0x7f }; /* around the control block */
 
 /* Upper bounds of a cost: flops over elements of the largest operand; bytes over the bytes of all
@@ -189,7 +189,7 @@ static void count_launches(const struct qn_recording *recording, struct qn_cost 
 
 static void move_far(const struct qn_bed *bed, struct qn_operand *operand)
 {
-    if (qn_present(operand) && operand->buffer < QN_BED_PARTS)
+    if (qn_present(operand) && operand->buffer < QN_BED_BUFFERS)
         operand->offset += bed->subject->far / qn_dtype_size(operand->dtype);
 }
 
@@ -228,9 +228,9 @@ static qn_status write_memory(struct qn_bed *bed)
     uint8_t block[QN_CONTROL_BYTES];
     memset(block, GUARD_BYTE, sizeof block);
     memcpy(block + QN_CONTROL_AT, &bed->control, sizeof bed->control);
-    for (int part = 0; part < QN_BED_PARTS; part++) {
+    for (int buffer = 0; buffer < QN_BED_BUFFERS; buffer++) {
         qn_status status =
-            qn_slab_write(bed->slab, part, far, bed->image[part], bed->size[part], NULL);
+            qn_slab_write(bed->slab, buffer, far, bed->image[buffer], bed->size[buffer], NULL);
         if (status != QN_OK)
             return status;
     }
@@ -241,9 +241,9 @@ static qn_status read_memory(struct qn_bed *bed, bool *guarded)
 {
     const int64_t far = bed->subject->far;
     uint8_t block[QN_CONTROL_BYTES];
-    for (int part = 0; part < QN_BED_PARTS; part++) {
+    for (int buffer = 0; buffer < QN_BED_BUFFERS; buffer++) {
         qn_status status =
-            qn_slab_read(bed->slab, part, far, bed->result[part], bed->size[part], NULL);
+            qn_slab_read(bed->slab, buffer, far, bed->result[buffer], bed->size[buffer], NULL);
         if (status != QN_OK)
             return status;
     }
