@@ -256,7 +256,8 @@ typedef struct qn_place_params {
 /* Gives each of `count` buffers an offset within the capacity so that no two that live together
  * overlap, by an exact search; `params` may be NULL. *bound (may be NULL): the most bytes that live
  * at the same time. The same arguments give the same offsets. QN_ERR_BUDGET: there are no such
- * offsets, or the search gave up; the log says which. Thread-safety: Safe. */
+ * offsets, or the search gave up; the log says which. QN_ERR_MEMORY: also where more than 2^25
+ * pairs of buffers live together. Thread-safety: Safe. */
 QN_API qn_status qn_place(qn_lifetime *buffers, int count, const qn_place_params *params,
                           int64_t *bound);
 

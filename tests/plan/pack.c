@@ -152,7 +152,8 @@ static void nothing_is_placed_at_once(void **state)
     assert_int_equal(qn_place(&empty, 1, NULL, NULL), QN_ERR_ARGUMENT);
 }
 
-/* The pairs that live together cannot be counted in 32 bits; modulo 2^32 they are few. */
+/* The pairs that live together cannot be counted in 32 bits; modulo 2^32 they are few. Those of the
+ * second take gigabytes. */
 static void too_many_that_live_together(void **state)
 {
     (void)state;
@@ -164,6 +165,8 @@ static void too_many_that_live_together(void **state)
         boxes[i] = (qn_lifetime){0, 1, 64, 0};
     assert_int_equal(qn_place(boxes, COUNT, NULL, &bound), QN_ERR_MEMORY);
     assert_int_equal(bound, 64 * COUNT);
+    assert_int_equal(qn_place(boxes, COUNT / 4, NULL, &bound), QN_ERR_MEMORY);
+    assert_int_equal(bound, 64 * (COUNT / 4));
     free(boxes);
 }
 

@@ -43,7 +43,8 @@ static qn_status place(qn_lifetime *buffers, int count, const qn_place_params *p
                        capacity, nodes, *bound);
     return done == QN_PACKED
                ? QN_OK
-               : qn_fail(&params->log, QN_ERR_MEMORY, "placement: out of host memory");
+               : qn_fail(&params->log, QN_ERR_MEMORY,
+                         "placement: out of host memory, or too many buffers live together");
 }
 
 qn_status qn_place(qn_lifetime *buffers, int count, const qn_place_params *params, int64_t *bound)

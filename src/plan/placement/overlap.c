@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/placement/overlap.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 struct event {
@@ -69,9 +68,12 @@ static bool meet(const struct qn_overlap *o, int a, int b)
     return a != b && o->first[a] < o->end[b] && o->first[b] < o->end[a];
 }
 
+/* Of pairs: packing takes about 24 bytes for each. */
+enum { MOST_PAIRS = 1 << 25 };
+
 static bool list_neighbours(struct qn_overlap *o, struct qn_arena *arena)
 {
-    if (o->pairs > INT_MAX / 2)
+    if (o->pairs > MOST_PAIRS)
         return false;
     o->neighbour = qn_arena_new(arena, int, (size_t)o->pairs * 2 + 1);
     o->neighbours = qn_arena_new(arena, int, (size_t)o->count + 1);

@@ -24,8 +24,8 @@ struct qn_overlap {
  * memory. */
 bool qn_overlap_sections(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                          struct qn_arena *arena);
-/* Fills in all fields. Allocated from `arena`. False when out of memory, or when the lists of
- * neighbours need more than INT_MAX items. */
+/* Fills in all fields. Allocated from `arena`. False when out of memory, or where there are more
+ * than 2^25 pairs. */
 bool qn_overlap_make(struct qn_overlap *overlap, const qn_lifetime *boxes, int count,
                      struct qn_arena *arena);
 
