@@ -167,19 +167,19 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
     d += d_at;
     const int group = get_group_id(2), taps = kh * kw;
 #if QN_GRADIENT
-    const int across = min(stride_x, dw), phases = across * min(stride_y, dh);
+    const int across = min(stride_x, dw), residues = across * min(stride_y, dh);
     const ulong row_step = taps, term_step = (ulong)inputs * taps;
 #else
-    const int phases = 1;
+    const int residues = 1;
     const ulong row_step = (ulong)inputs * taps, term_step = taps;
 #endif
     const ulong plane = (ulong)dh * dw;
     const int row0 = get_group_id(1) * block, rows = min(block, channels - row0);
     const int channel0 = group * channels + row0, images = front < depth ? 2 : 1;
     w += ((ulong)group * channels * depth + input0) * taps;
-    for (uint n = 0; n < tiles_each * phases; n++) {
+    for (uint n = 0; n < tiles_each * residues; n++) {
 #if QN_GRADIENT
-        const int phase = n % phases, down = phase / across, right = phase - down * across;
+        const int residue = n % residues, down = residue / across, right = residue - down * across;
         const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
         const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
 #else
@@ -187,7 +187,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
         const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
 #endif
         const ulong pixels = (ulong)batch * v.count * h.count;
-        const ulong first = (get_group_id(0) * (ulong)tiles_each + n / phases) * tile_pixels;
+        const ulong first = (get_group_id(0) * (ulong)tiles_each + n / residues) * tile_pixels;
         if (first >= pixels)
             continue;
         const int lanes = (int)min((ulong)tile_pixels, pixels - first);

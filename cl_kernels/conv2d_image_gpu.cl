@@ -53,7 +53,7 @@ static inline float patch(__global const TYPE(S) * s, conv_pixel pixel, int k, i
 /* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
  * channels of dh x dw. The first `front` source channels are in s, the others in t. A row of the
  * weights has `inputs` channels, and those from input0 on take part. Work-groups: (tiles of pixels,
- * tiles of channels, phase x channel group). */
+ * tiles of channels, residue x channel group). */
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
 conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w, ulong w_at,
              __global const TYPE(B) * b, ulong b_at, __global TYPE(D) * d, ulong d_at, int has_bias,
@@ -65,10 +65,10 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
     __local float weight[SIDE][TILE_ROWS + 1];
     __local float panel[SIDE][TILE_COLUMNS + 1];
     const int lx = get_local_id(0), ly = get_local_id(1);
-    const int phase = get_group_id(2) / groups, group = get_group_id(2) - phase * groups;
+    const int residue = get_group_id(2) / groups, group = get_group_id(2) - residue * groups;
     const int taps = kh * kw;
 #if QN_GRADIENT
-    const int across = min(stride_x, dw), down = phase / across, right = phase - down * across;
+    const int across = min(stride_x, dw), down = residue / across, right = residue - down * across;
     const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
     const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
     const ulong row_step = taps, term_step = (ulong)inputs * taps;
