@@ -51,8 +51,8 @@ bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why)
 
 /* --- launches --- */
 
-/* The pixels of one phase of an image, or all of a result: the most there are. */
-static int64_t phase_pixels(const struct qn_conv2d_product *p)
+/* The pixels of one residue of an image, or all of a result: the most there are. */
+static int64_t residue_pixels(const struct qn_conv2d_product *p)
 {
     if (!p->gradient)
         return qn_conv2d_pixels(p);
@@ -60,12 +60,12 @@ static int64_t phase_pixels(const struct qn_conv2d_product *p)
            qn_div_up(p->plane[1], p->attr->stride[1]);
 }
 
-static int64_t phases_of(const struct qn_conv2d_product *p)
+static int64_t residues_of(const struct qn_conv2d_product *p)
 {
-    int64_t phases = 1;
+    int64_t residues = 1;
     for (int i = 0; i < 2 && p->gradient; i++)
-        phases *= p->attr->stride[i] < p->plane[i] ? p->attr->stride[i] : p->plane[i];
-    return phases;
+        residues *= p->attr->stride[i] < p->plane[i] ? p->attr->stride[i] : p->plane[i];
+    return residues;
 }
 
 /* Channels of a tile: the most, or fewer where there would be too few work-groups. A multiple of
@@ -86,7 +86,7 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
 {
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
     const struct image_tile *image = image_tile_of(call->facts);
-    const int64_t pixels = phase_pixels(p);
+    const int64_t pixels = residue_pixels(p);
     const struct qn_register_tile *registers = &tile->image;
     const int64_t rows = p->channels > 1 ? registers->rows : 1;
     const int64_t tile_pixels = qn_round_up(qn_div_up(pixels, qn_div_up(pixels, image->pixels)),
@@ -118,11 +118,11 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
 static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p)
 {
     const int64_t rows = qn_conv2d_gpu_tile(p->channels);
-    const int64_t tiles = qn_div_up(phase_pixels(p), QN_CONV2D_SIDE * QN_CONV2D_GPU_TILE);
+    const int64_t tiles = qn_div_up(residue_pixels(p), QN_CONV2D_SIDE * QN_CONV2D_GPU_TILE);
     launch->program = "conv2d_image_gpu";
     launch->global[0] = tiles * QN_CONV2D_SIDE;
     launch->global[1] = qn_div_up(p->channels, QN_CONV2D_SIDE * rows) * QN_CONV2D_SIDE;
-    launch->global[2] = p->groups * phases_of(p);
+    launch->global[2] = p->groups * residues_of(p);
     launch->local[0] = launch->local[1] = QN_CONV2D_SIDE;
     qn_launch_option(launch, "QN_ROWS", rows);
     qn_launch_option(launch, "QN_COLUMNS", QN_CONV2D_GPU_TILE);
