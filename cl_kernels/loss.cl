@@ -15,10 +15,10 @@
 #define DX_TYPE f32
 #endif
 
-/* A single work-group: loss[slot] += sum of x * weight. */
+/* A single work-group: loss[index] += sum of x * weight. */
 __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 sum(__global const TYPE(X) *x, ulong x_at, __global const TYPE(W) *weight, ulong weight_at,
-    __global uint *control, ulong control_at, ulong n, int weighted, int slot)
+    __global uint *control, ulong control_at, ulong n, int weighted, int index)
 {
     __local float part[QN_WG];
     x += x_at;
@@ -35,19 +35,19 @@ sum(__global const TYPE(X) *x, ulong x_at, __global const TYPE(W) *weight, ulong
         rest += weighted ? LD(X, x, i) * LD(W, weight, i) : LD(X, x, i);
     rest = qn_group_sum(rest, part);
     if (lane == 0)
-        now->loss[slot] += rest;
+        now->loss[index] += rest;
 }
 
-/* A work-item per QN_V elements: dx = loss_seed[slot] * loss_scale * weight. */
+/* A work-item per QN_V elements: dx = loss_seed[index] * loss_scale * weight. */
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 seed(__global const TYPE(W) *weight, ulong weight_at, __global const uint *control,
-     ulong control_at, __global TYPE(DX) *dx, ulong dx_at, ulong n, int weighted, int slot,
+     ulong control_at, __global TYPE(DX) *dx, ulong dx_at, ulong n, int weighted, int index,
      float beta)
 {
     weight += weight_at;
     dx += dx_at;
     __global const qn_control *now = QN_CONTROL_READ(control, control_at);
-    const float seed_ = now->loss_seed[slot] * now->loss_scale;
+    const float seed_ = now->loss_seed[index] * now->loss_scale;
     ulong i = get_global_id(0) * (ulong)QN_V;
     if (i + QN_V <= n) {
         ACCV(DX, dx, i, beta, weighted ? seed_ * LDV(W, weight, i) : (floatv)(seed_));

@@ -570,7 +570,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     if (!graph || !usable_as_loss(graph, rows, name, params))
         return;
     const struct qn_op *op = qn_op_find("loss");
-    struct qn_loss_attr attr = {.slot = graph->n_losses};
+    struct qn_loss_attr attr = {.index = graph->n_losses};
     const qn_tensor in[QN_MAX_IN] = {rows, params->weights};
     qn_op_apply(graph, op, in, &attr);
     if (graph->status != QN_OK)
@@ -583,7 +583,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     }
     graph->nodes[node].name = own;
     graph->losses[graph->n_losses++] =
-        (struct qn_graph_loss){node, attr.slot, qn_graph_root(graph, rows.id), params->reduction,
+        (struct qn_graph_loss){node, attr.index, qn_graph_root(graph, rows.id), params->reduction,
                                params->coefficient == 0 ? 1 : params->coefficient};
 }
 

@@ -30,7 +30,7 @@ struct qn_node {
 
 struct qn_graph_loss {
     uint32_t node; /* of the operator `loss` */
-    int slot;      /* its place in the control block: in the list, or among those of a plan */
+    int index;     /* its place in the control block: in the list, or among those of a plan */
     uint32_t rows; /* tensor of the numerators, before views */
     enum qn_reduction reduction;
     double coefficient;
@@ -46,7 +46,7 @@ enum { QN_GRAPH_MAX_OUTPUTS = 16, QN_GRAPH_MAX_NAME = 100 };
 struct qn_graph {
     struct qn_log log;
     qn_dtype storage, parameter_storage;
-    bool couples; /* as in qn_graph_params */
+    bool couples;          /* as in qn_graph_params */
     struct qn_arena arena; /* names, attributes, constants */
     struct qn_node *nodes;
     int n_nodes, node_capacity;

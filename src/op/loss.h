@@ -6,7 +6,7 @@
 #define QN_OP_LOSS_H
 
 struct qn_loss_attr {
-    int slot; /* its place in the control block: loss[slot], loss_seed[slot] */
+    int index; /* its place in the control block: loss[index], loss_seed[index] */
 };
 
 #endif

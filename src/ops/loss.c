@@ -16,7 +16,7 @@ static qn_status shape(struct qn_shape_call *call)
     if (qn_present(&call->in[1]) &&
         (call->in[1].dtype != QN_F32 || !qn_shape_equal(&call->in[1].shape, &call->in[0].shape)))
         return qn_shape_error(call, "weights must be f32, of the loss's shape");
-    if (attr->slot < 0 || attr->slot >= QN_MAX_LOSSES)
+    if (attr->index < 0 || attr->index >= QN_MAX_LOSSES)
         return qn_shape_error(call, "there are at most %d losses", QN_MAX_LOSSES);
     return QN_OK;
 }
@@ -59,7 +59,7 @@ static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call)
                                .kernel = "sum",
                                .args = {QN_BUF(&call->in[0]), QN_BUF(&call->in[1]),
                                         QN_BUF(&call->control), QN_LONG(count),
-                                        QN_INT(qn_present(&call->in[1])), QN_INT(attr->slot)},
+                                        QN_INT(qn_present(&call->in[1])), QN_INT(attr->index)},
                                .global = {walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
@@ -77,7 +77,7 @@ static qn_status seed(struct qn_emit *emit, const struct qn_call *call)
                                .kernel = "seed",
                                .args = {QN_BUF(&call->in[1]), QN_BUF(&call->control),
                                         QN_BUF(&call->din[0]), QN_LONG(count),
-                                        QN_INT(qn_present(&call->in[1])), QN_INT(attr->slot),
+                                        QN_INT(qn_present(&call->in[1])), QN_INT(attr->index),
                                         QN_FLOAT(call->beta_in[0])},
                                .global = {qn_div_up(count, width)},
                                .local = {QN_ELEMENTWISE_LOCAL}};

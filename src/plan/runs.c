@@ -45,21 +45,21 @@ static qn_status share_losses(struct making *m, qn_graph *graph)
     for (int i = 0; i < graph->n_losses; i++) {
         struct qn_graph_loss *loss = &graph->losses[i];
         struct qn_node *node = &graph->nodes[loss->node];
-        int slot = 0;
-        while (slot < plan->n_losses && strcmp(plan->losses[slot].name, node->name) != 0)
-            slot++;
-        if (slot == QN_MAX_LOSSES)
+        int index = 0;
+        while (index < plan->n_losses && strcmp(plan->losses[index].name, node->name) != 0)
+            index++;
+        if (index == QN_MAX_LOSSES)
             return refuse(m, QN_ERR_ARGUMENT, "loss", node->name, "there are more than %d",
                           QN_MAX_LOSSES);
-        if (slot == plan->n_losses)
+        if (index == plan->n_losses)
             plan->losses[plan->n_losses++] =
                 (struct qn_plan_loss){node->name, loss->reduction, loss->coefficient};
-        if (plan->losses[slot].reduction != loss->reduction ||
-            plan->losses[slot].coefficient != loss->coefficient)
+        if (plan->losses[index].reduction != loss->reduction ||
+            plan->losses[index].coefficient != loss->coefficient)
             return refuse(m, QN_ERR_ARGUMENT, "loss", node->name,
                           "two graphs give it different coefficients or reductions");
-        loss->slot = slot;
-        node->attr = qn_arena_copy(&graph->arena, &(struct qn_loss_attr){.slot = slot},
+        loss->index = index;
+        node->attr = qn_arena_copy(&graph->arena, &(struct qn_loss_attr){.index = index},
                                    sizeof(struct qn_loss_attr));
         if (!node->attr)
             return out_of_memory(m);

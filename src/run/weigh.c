@@ -73,7 +73,7 @@ static qn_status weigh_part(const struct weighing *w, double weight[QN_MAX_LOSSE
     const qn_graph *graph = graph_of(w);
     for (int i = 0; i < graph->n_losses; i++)
         if (graph->losses[i].reduction == QN_REDUCE_MEAN)
-            QN_TRY(weigh_loss(w, &graph->losses[i], &weight[graph->losses[i].slot]));
+            QN_TRY(weigh_loss(w, &graph->losses[i], &weight[graph->losses[i].index]));
     return QN_OK;
 }
 

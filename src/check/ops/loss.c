@@ -8,15 +8,15 @@ extern const struct qn_check_op qn_check_loss;
 static void reference(const struct qn_reference *r)
 {
     const struct qn_loss_attr *attr = r->call->attr;
-    double sum = (double)r->control->loss[attr->slot];
+    double sum = (double)r->control->loss[attr->index];
     if (r->eval)
         return;
     for (int64_t i = 0; i < qn_operand_count(&r->call->in[0]); i++)
         sum += r->in[0][i] * (r->in[1] ? r->in[1][i] : 1);
-    r->new_control->loss[attr->slot] = (float)sum;
+    r->new_control->loss[attr->index] = (float)sum;
 }
 
-#define SLOT(n)                                                                                    \
+#define INDEX(n)                                                                                   \
     &(const struct qn_loss_attr)                                                                   \
     {                                                                                              \
         (n)                                                                                        \
@@ -39,19 +39,19 @@ static void reference(const struct qn_reference *r)
 /* The step of the central differences is long: the loss is linear, and the control block holds it
  * in f32. */
 static const struct qn_check_case cases[] = {
-    {"rows", {ROWS(7), NONE}, SLOT(0), .small = true, .difference = 1},
-    {"weights", {ROWS(5, 9), WEIGHTS(5, 9)}, SLOT(3), .small = true, .difference = 1},
-    {"one row", {ROWS(1), NONE}, SLOT(7), .difference = 1},
-    {"several vectors", {ROWS(3, 67), WEIGHTS(3, 67)}, SLOT(1), .difference = 1},
-    {"several work-groups", {ROWS(1031), NONE}, SLOT(2), .difference = 1},
+    {"rows", {ROWS(7), NONE}, INDEX(0), .small = true, .difference = 1},
+    {"weights", {ROWS(5, 9), WEIGHTS(5, 9)}, INDEX(3), .small = true, .difference = 1},
+    {"one row", {ROWS(1), NONE}, INDEX(7), .difference = 1},
+    {"several vectors", {ROWS(3, 67), WEIGHTS(3, 67)}, INDEX(1), .difference = 1},
+    {"several work-groups", {ROWS(1031), NONE}, INDEX(2), .difference = 1},
     {0},
 };
 
 static const struct qn_check_case refused[] = {
-    {"weights of another shape", {ROWS(7), WEIGHTS(6)}, SLOT(0)},
-    {"integers", {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {4}}, NONE}, SLOT(0)},
-    {"a slot too many", {ROWS(7), NONE}, SLOT(8)},
-    {"a negative slot", {ROWS(7), NONE}, SLOT(-1)},
+    {"weights of another shape", {ROWS(7), WEIGHTS(6)}, INDEX(0)},
+    {"integers", {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {4}}, NONE}, INDEX(0)},
+    {"an index too many", {ROWS(7), NONE}, INDEX(8)},
+    {"a negative index", {ROWS(7), NONE}, INDEX(-1)},
     {0},
 };
 
