@@ -186,6 +186,8 @@ static void refusals(void **state)
            "r.ini:6: train.batch_schedule: '1:64' is not update:batch,update:batch, updates "
            "rising from 0");
     refuse(HEAD "steps = 1\nnesterov = yes\n", "r.ini: train.nesterov: needs train.momentum");
+    refuse(HEAD "steps = 1\nno_master = yes\n",
+           "r.ini: train.no_master: needs memory.parameter_storage = f16 or bf16");
     refuse(HEAD "seed = 1\n", "r.ini: train.epochs: missing, and train.steps too");
     refuse(HEAD "steps = 1\n[memory]\nbudget = 0\n",
            "r.ini:8: memory.budget: '0' is no size above nothing");

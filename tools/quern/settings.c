@@ -601,8 +601,10 @@ static int check_whole(const struct settings *s, const struct recipe *recipe,
     TRY(need(recipe, s->train.epochs || s->train.steps,
              "train.epochs: missing, and train.steps too", failure));
     TRY(check_adaptive(s, recipe, failure));
-    return need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,
-                "train.nesterov: needs train.momentum", failure);
+    TRY(need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,
+             "train.nesterov: needs train.momentum", failure));
+    return need(recipe, !s->train.optimizer.no_master || s->memory.parameter_storage != QN_F32,
+                "train.no_master: needs memory.parameter_storage = f16 or bf16", failure);
 }
 
 int settings_read(struct settings *s, const struct recipe *recipe, struct failure *failure)
