@@ -340,20 +340,11 @@ static void its_slots_are_saved_as_they_are(void **state)
     qn_graph_destroy(&graph);
 }
 
-/* Of the plans with early updates the one of the fewest bytes. */
-static qn_plan_params smallest_early(const qn_graph *graph)
-{
-    qn_plan_params params = base;
-    params.early_updates = true;
-    params.budget = test_smallest_budget(device, graph, &params);
-    return params;
-}
-
 static void a_resumed_training_is_the_same(void **state)
 {
     (void)state;
     qn_graph *graph = network();
-    const qn_plan_params params[] = {base, smallest_early(graph)};
+    const qn_plan_params params[] = {base, smallest_early(graph, &base)};
     for (int early = 0; early < 2; early++)
         assert_int_equal(check_resumes(graph, &params[early], &trainer_params).early_updates,
                          early);
@@ -362,29 +353,11 @@ static void a_resumed_training_is_the_same(void **state)
 
 /* --- other budgets --- */
 
-/* To early updates and back. */
 static void a_budget_that_changes(void **state)
 {
     (void)state;
-    struct test_data data;
-    struct trained have;
     qn_graph *graph = network();
-    qn_plan_params params = base;
-    struct trained want = train(graph, &params, &trainer_params, false);
-    const int64_t budgets[] = {smallest_early(graph).budget, base.budget};
-    params.early_updates = true;
-    test_data_make(&data, SAMPLES, WIDTH);
-    struct test_run run = test_open(device, graph, &params, &trainer_params);
-    for (int i = 0; i < UPDATES; i++) {
-        if (i) {
-            assert_int_equal(qn_trainer_set_budget(run.trainer, budgets[(i - 1) % 2]), QN_OK);
-            assert_int_equal(qn_plan_facts(qn_trainer_plan(run.trainer))->early_updates, i % 2);
-        }
-        have.metrics[i] = test_train(run.trainer, &data, SAMPLES, 1);
-    }
-    check_end(run.trainer, &have, &want);
-    test_close(&run);
-    test_data_free(&data);
+    check_budgets(graph, &base, &trainer_params);
     qn_graph_destroy(&graph);
 }
 
@@ -419,7 +392,7 @@ static void its_steps_are_timed(void **state)
 {
     (void)state;
     qn_graph *graph = network();
-    const qn_plan_params params[] = {base, smallest_early(graph)};
+    const qn_plan_params params[] = {base, smallest_early(graph, &base)};
     for (int early = 0; early < 2; early++) {
         qn_plan *plan;
         int steps = 0;

@@ -299,15 +299,6 @@ static void bytes_are_those_of_the_types(void **state)
     qn_graph_destroy(&graph);
 }
 
-/* Of the plans with early updates the one of the fewest bytes. */
-static qn_plan_params smallest_early(const qn_graph *graph, const qn_plan_params *of)
-{
-    qn_plan_params params = *of;
-    params.early_updates = true;
-    params.budget = test_smallest_budget(device, graph, &params);
-    return params;
-}
-
 static void early_updates_are_the_same(void **state)
 {
     (void)state;
@@ -338,27 +329,11 @@ static void a_resumed_training_is_the_same(void **state)
     qn_graph_destroy(&graph);
 }
 
-/* To early updates and back. */
 static void a_budget_that_changes(void **state)
 {
     (void)state;
-    struct test_data data;
-    struct trained have;
     qn_graph *graph = network(QN_F32, QN_F16);
-    qn_plan_params params = with_masters;
-    struct trained want = train(graph, &params, &trainer_params, false);
-    const int64_t budgets[] = {smallest_early(graph, &params).budget, params.budget};
-    params.early_updates = true;
-    test_data_make(&data, SAMPLES, WIDTH);
-    struct test_run run = test_open(device, graph, &params, &trainer_params);
-    for (int i = 0; i < UPDATES; i++) {
-        if (i)
-            assert_int_equal(qn_trainer_set_budget(run.trainer, budgets[(i - 1) % 2]), QN_OK);
-        have.metrics[i] = test_train(run.trainer, &data, SAMPLES, 1);
-    }
-    check_end(run.trainer, &have, &want);
-    test_close(&run);
-    test_data_free(&data);
+    check_budgets(graph, &with_masters, &trainer_params);
     qn_graph_destroy(&graph);
 }
 

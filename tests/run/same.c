@@ -97,3 +97,34 @@ qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
     test_data_free(&data);
     return have.info;
 }
+
+qn_plan_params smallest_early(const qn_graph *graph, const qn_plan_params *of)
+{
+    qn_plan_params params = *of;
+    params.early_updates = true;
+    params.budget = test_smallest_budget(device, graph, &params);
+    return params;
+}
+
+void check_budgets(const qn_graph *graph, const qn_plan_params *of,
+                   const qn_trainer_params *trainer)
+{
+    struct test_data data;
+    struct trained have;
+    qn_plan_params params = *of;
+    struct trained want = train(graph, &params, trainer, false);
+    const int64_t budgets[] = {smallest_early(graph, of).budget, of->budget};
+    params.early_updates = true;
+    test_data_make(&data, SAMPLES, WIDTH);
+    struct test_run run = test_open(device, graph, &params, trainer);
+    for (int i = 0; i < UPDATES; i++) {
+        if (i) {
+            assert_int_equal(qn_trainer_set_budget(run.trainer, budgets[(i - 1) % 2]), QN_OK);
+            assert_int_equal(qn_plan_facts(qn_trainer_plan(run.trainer))->early_updates, i % 2);
+        }
+        have.metrics[i] = test_train(run.trainer, &data, SAMPLES, 1);
+    }
+    check_end(run.trainer, &have, &want);
+    test_close(&run);
+    test_data_free(&data);
+}

@@ -38,4 +38,12 @@ void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
 qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
                            const qn_trainer_params *trainer);
 
+/* Of the plans with early updates the one of the fewest bytes. */
+qn_plan_params smallest_early(const qn_graph *graph, const qn_plan_params *of);
+
+/* The same training where the budget changes before each update: to that of early updates and back.
+ */
+void check_budgets(const qn_graph *graph, const qn_plan_params *of,
+                   const qn_trainer_params *trainer);
+
 #endif
