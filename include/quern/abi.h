@@ -63,7 +63,7 @@ typedef struct qn_struct_info {
     X(qn_ceilings, 0x1bda7d3c)                                                                     \
     X(qn_cell, 0x86aa0cbe)                                                                         \
     X(qn_chain_step, 0x1be3c911)                                                                   \
-    X(qn_check_params, 0xf9742df5)                                                                 \
+    X(qn_check_params, 0x2b7cd8a6)                                                                 \
     X(qn_check_record, 0xd8180d6c)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xa749e101)                                                              \

@@ -3,13 +3,14 @@
  * The harness: an operator has one reference, in double, and a list of cases; everything else is
  * derived. src/check/ops/NAME.c defines `const struct qn_check_op qn_check_NAME`.
  *
- * For each case, storage type and variant that fits, the harness runs the groups of the operator on
- * the device through emit(), as training does, and checks: the outputs of the shape rule against
- * `outputs` of the operator's file; forward (train and eval); every gradient against central
- * differences of the reference; beta 0 (never reads), 1 and 0.5; alternatives and in-place writes
- * (bit-identical); a second run (bit-identical); guard words around every operand (NaN behind
- * inputs, a number behind outputs); the cost figures. For every two inputs that have one shape and
- * type in some case, that case runs once more with one tensor as both inputs.
+ * For each case, each storage type that qn_check_params.every_type leaves and each variant that
+ * fits, the harness runs the groups of the operator on the device through emit(), as training does,
+ * and checks: the outputs of the shape rule against `outputs` of the operator's file; forward
+ * (train and eval); every gradient against central differences of the reference; beta 0 (never
+ * reads), 1 and 0.5; alternatives and in-place writes (bit-identical); a second run
+ * (bit-identical); guard words around every operand (NaN behind inputs, a number behind outputs);
+ * the cost figures. For every two inputs that have one shape and type in some case, that case runs
+ * once more with one tensor as both inputs.
  *
  * What a group is given: the operands that it declares, at odd offsets of two buffers. An operand
  * that it does not declare has its type and shape, but its elements are NaN. The alternative that

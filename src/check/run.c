@@ -267,19 +267,41 @@ static bool is_stored(const struct qn_check_op *check, const struct qn_check_cas
            memcmp(&wide, &narrow, sizeof wide) != 0;
 }
 
-static void check_case(struct run *run, const struct qn_check_op *check,
-                       const struct qn_check_case *item, bool all_types)
+/* A storage type, and whether parameters have it, too. */
+struct storage {
+    qn_dtype dtype;
+    bool parameters;
+};
+
+/* Fills types with what a case is checked in, f32 first, and returns their number: all five, or the
+ * three that differ where nothing is a parameter. `turn`: 0, or f32 and only the turn-th of the
+ * others, counted from 1 and round again. */
+static int storages_of(const struct qn_check_op *check, const struct qn_check_case *item, int turn,
+                       struct storage types[5])
 {
-    static const qn_dtype storages[] = {QN_F32, QN_F16, QN_BF16};
-    int count = all_types && is_stored(check, item) ? 3 : 1;
+    static const struct storage all_types[] = {
+        {QN_F32, false}, {QN_F16, false}, {QN_F16, true}, {QN_BF16, false}, {QN_BF16, true}};
+    const bool stored = is_stored(check, item);
     bool parameters = false;
+    int count = 0;
     for (int i = 0; i < check->op->n_in; i++)
         parameters = parameters || item->in[i].role == QN_ROLE_PARAMETER;
-    for (int i = 0; i < count && !is_over(run); i++) {
-        check_storage(run, check, item, storages[i], false);
-        if (parameters && storages[i] != QN_F32 && !is_over(run))
-            check_storage(run, check, item, storages[i], true);
-    }
+    for (int i = 0; i < (stored ? 5 : 1); i++)
+        if (parameters || !all_types[i].parameters)
+            types[count++] = all_types[i];
+    if (turn == 0 || count == 1)
+        return count;
+    types[1] = types[1 + (turn - 1) % (count - 1)];
+    return 2;
+}
+
+static void check_case(struct run *run, const struct qn_check_op *check,
+                       const struct qn_check_case *item, bool f32_only, int turn)
+{
+    struct storage types[5];
+    const int count = storages_of(check, item, turn, types);
+    for (int i = 0; i < (f32_only ? 1 : count) && !is_over(run); i++)
+        check_storage(run, check, item, types[i].dtype, types[i].parameters);
 }
 
 static void check_refused(struct run *run, const struct qn_check_op *check,
@@ -333,7 +355,7 @@ static void check_twins(struct run *run, const struct qn_check_op *check)
         for (run->twin_of = 0; run->twin_of < run->twin && !is_over(run); run->twin_of++) {
             const struct qn_check_case *c = case_of_twins(check, run->twin_of, run->twin);
             if (c && (c->small || !run->params.small) && matches(run, check->op->name, c->name))
-                check_case(run, check, c, !run->params.small);
+                check_case(run, check, c, run->params.small, 0);
         }
     run->twin = 0;
 }
@@ -341,7 +363,7 @@ static void check_twins(struct run *run, const struct qn_check_op *check)
 static void check_op(struct run *run, const struct qn_check_op *check)
 {
     const char *name = check->op->name;
-    int before = run->summary.passed + run->summary.failed;
+    int before = run->summary.passed + run->summary.failed, turn = 0;
     memset(run->ran, 0, sizeof run->ran);
     for (const struct qn_check_case *c = check->refused; c && c->name && !is_over(run); c++)
         if (matches(run, name, c->name) && !run->params.far)
@@ -349,7 +371,10 @@ static void check_op(struct run *run, const struct qn_check_op *check)
     for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++) {
         if (!matches(run, name, c->name) || (!c->small && (run->params.small || run->params.far)))
             continue;
-        check_case(run, check, c, !run->params.far && !(run->params.small && c->f32_only));
+        const bool sparse = !run->params.every_type && (run->params.small || !c->small);
+        turn += sparse;
+        check_case(run, check, c, run->params.far || (run->params.small && c->f32_only),
+                   sparse ? turn : 0);
         if (run->params.far)
             break;
     }

@@ -6,6 +6,8 @@
  *
  *     FILTER          "relu", "add,relu", or one case of one operator: "relu/a tail"; none: all
  *     --small         only the cases marked as small
+ *     --every-type    each case in every storage type; otherwise in f32 and one more, in turn, but
+ *                     for small cases without --small
  *     --stop          ends at the first failure
  *     --seed N        other random values
  *     --far N         one small case of each in f32, operands so many bytes into their buffers
@@ -57,7 +59,8 @@ static void print_message(void *user, qn_log_level level, const char *text)
 static int usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s [FILTER] [--small] [--stop] [--seed N] [--kernels DIR] [--device TEXT] "
+            "usage: %s [FILTER] [--small] [--every-type] [--stop] [--seed N] [--kernels DIR] "
+            "[--device TEXT] "
             "[--all-variants] [--far N] [--verbose]\n",
             program);
     return 2;
@@ -69,6 +72,8 @@ static bool parse(int argc, char **argv, qn_device_params *device, qn_check_para
         const char *next = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--small") == 0)
             check->small = true;
+        else if (strcmp(argv[i], "--every-type") == 0)
+            check->every_type = true;
         else if (strcmp(argv[i], "--stop") == 0)
             check->stop = true;
         else if (strcmp(argv[i], "--verbose") == 0)

@@ -106,6 +106,7 @@ static int check(struct report *r, qn_device *device, const struct arguments *a,
     const qn_device_info *info = qn_device_describe(device);
     const qn_check_params params = {.filter = a->value[OPTION_OP],
                                     .small = a->value[OPTION_SMALL] != NULL,
+                                    .every_type = true,
                                     .fn = receive,
                                     .user = r};
     qn_check_summary summary = {0};
