@@ -4,7 +4,8 @@
  * the samples, then over the parts in order. x is (samples, groups, channels, inner), a parameter
  * belongs to each (group, channel). The statistics are those of the sample and group, a mean of two
  * floats, or with QN_BY_PART of the part and parameter. With QN_RELU, which goes with QN_BY_PART,
- * dy is that of a ReLU behind the norm.
+ * dy is that of a ReLU behind the norm. With QN_RMS there is no bias, and sum0 is neither written
+ * nor read.
  */
 #ifndef X_TYPE
 #define X_TYPE f32
@@ -104,7 +105,9 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
             const ulong at = (sample * parameters + p) * inner;
             const norm_row s = statistics_at(from, AT(sample, p), p);
             const float2 sum = run_products(x + at, dy + at, 0, 0, s, inner, 0, 1);
+#if !QN_RMS
             ACC(F, sum0, p, beta, sum.x);
+#endif
             ACC(F, sum1, p, beta, sum.y * s.rstd);
         }
 #else
@@ -115,14 +118,18 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
                 const norm_rows s = statistics_from(from, AT(sample, p), p);
                 const floatv d = (LDV(X, x, at + p) - s.near) - s.rest;
                 const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at + p), d, s.scale, s.shift);
+#if !QN_RMS
                 ACCV(F, sum0, p, beta, g);
+#endif
                 ACCV(F, sum1, p, beta, g * (d * s.rstd));
             }
             for (; p < stop; p++) {
                 const norm_row s = statistics_at(from, AT(sample, p), p);
                 const float d = (LD(X, x, at + p) - s.near) - s.rest;
                 const float g = BEHIND_RELU(float, LD(DY, dy, at + p), d, s.scale, s.shift);
+#if !QN_RMS
                 ACC(F, sum0, p, beta, g);
+#endif
                 ACC(F, sum1, p, beta, g * (d * s.rstd));
             }
         }
@@ -161,11 +168,13 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
         sum += (float2)(g, g * (d * s.rstd));
     }
 #endif
-    sum.x = qn_team_sum(sum.x, part, lanes);
+    sum.x = QN_RMS ? 0.0f : qn_team_sum(sum.x, part, lanes);
     sum.y = qn_team_sum(sum.y, part, lanes);
     if (lane > 0 || p >= parameters)
         return;
+#if !QN_RMS
     ST(F, sum0, p, sum.x);
+#endif
     ST(F, sum1, p, sum.y);
 }
 #endif
@@ -184,13 +193,20 @@ affine_gradient(__global const float *sum0, ulong sum0_at, __global const float 
     const ulong p = get_global_id(0);
     if (p >= parameters)
         return;
-    float weight = 0.0f, bias = 0.0f;
+    float weight = 0.0f;
+#if !QN_RMS
+    float bias = 0.0f;
+#endif
     for (ulong k = 0; k < parts; k++) {
+#if !QN_RMS
         bias += LD(F, sum0, k * parameters + p);
+#endif
         weight += LD(F, sum1, k * parameters + p);
     }
     if (has_weight)
         ACC(DW, dw, p, beta_weight, weight);
+#if !QN_RMS
     if (has_bias)
         ACC(DB, db, p, beta_bias, bias);
+#endif
 }

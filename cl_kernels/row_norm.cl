@@ -3,7 +3,8 @@
  * Layer norm and group norm: every row has a mean and a deviation of its own. x is (samples,
  * groups, channels, inner), a row is all of one sample and group, and a weight and a bias belong to
  * each (group, channel). With QN_PLANES a channel's `inner` elements lie side by side; without it
- * there is one element a channel.
+ * there is one element a channel. With QN_RMS, for RMS norm, the mean is 0 and the deviation the
+ * root of the mean of squares.
  *
  * The mean is kept as the sum of two floats, a value near it and the rest: the difference of an
  * element and the mean is right to a few units in its own last place however far the row is from 0.
@@ -30,6 +31,15 @@
 #endif
 
 /* The team's row of n elements; n is 0 for a team that has none. */
+#if QN_RMS
+static inline norm_row row_statistics(__global const TYPE(X) *x, ulong n, float eps, uint lane,
+                                        uint lanes, __local float *part)
+{
+    const float squares = qn_team_sum(row_moments(x, n, 0.0f, lane, lanes).y, part, lanes);
+    norm_row s = {0.0f, 0.0f, 1.0f / sqrt(squares / (float)n + eps), 1.0f, 0.0f};
+    return s;
+}
+#else
 static inline norm_row row_statistics(__global const TYPE(X) *x, ulong n, float eps, uint lane,
                                         uint lanes, __local float *part)
 {
@@ -42,6 +52,7 @@ static inline norm_row row_statistics(__global const TYPE(X) *x, ulong n, float 
     norm_row s = {near, rest, 1.0f / sqrt(about / (float)n + eps), 1.0f, 0.0f};
     return s;
 }
+#endif
 
 /* Teams of `lanes` work-items per row, `span` rows each in turn; `across` of them walk a run. Teams
  * without a row take part in the barriers. */
@@ -70,8 +81,10 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(W)
         barrier(CLK_GLOBAL_MEM_FENCE); /* y may be x, of which others have read this one's part */
 #endif
         if (keep && lane == 0 && row < rows) {
+#if !QN_RMS
             ST(F, mean, 2 * row, s.near);
             ST(F, mean, 2 * row + 1, s.rest);
+#endif
             ST(F, rstd, row, s.rstd);
         }
         __global const TYPE(W) *w = weight + row % groups * channels;
@@ -92,7 +105,8 @@ ROW_KERNEL forward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(W)
     }
 }
 
-/* dx = rstd * (g - the mean of g - xhat * the mean of g * xhat), with g = dy * w. */
+/* dx = rstd * (g - the mean of g - xhat * the mean of g * xhat), with g = dy * w; with QN_RMS
+ * without the mean of g. */
 ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
                           ulong dy_at, __global const TYPE(W) *weight, ulong weight_at,
                           __global const float *mean, ulong mean_at, __global const float *rstd,
@@ -120,7 +134,7 @@ ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const 
             sum += run_products(x + at, dy + at, w + run, has_weight, s, length, lane % across,
                                 across);
         }
-        const float level = qn_team_sum(sum.x, part, lanes) / (float)n;
+        const float level = QN_RMS ? 0.0f : qn_team_sum(sum.x, part, lanes) / (float)n;
         const float slope = qn_team_sum(sum.y, part, lanes) / (float)n * s.rstd * s.rstd;
         for (ulong run = lane / across; run < runs; run += lanes / across) {
             const ulong at = row * n + run * length;

@@ -117,6 +117,14 @@ typedef struct qn_layer_norm_params {
 QN_API qn_tensor qn_layer_norm(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                                const qn_layer_norm_params *params);
 
+typedef struct qn_rms_norm_params {
+    double eps; /* 0: 1e-6 */
+} qn_rms_norm_params;
+/* x (b, ..., n) / sqrt(mean of x^2 over the last dimension + eps) * weight; weight (n) or none
+ * (Zhang and Sennrich 2019). */
+QN_API qn_tensor qn_rms_norm(qn_graph *graph, qn_tensor x, qn_tensor weight,
+                             const qn_rms_norm_params *params);
+
 typedef struct qn_group_norm_params {
     int groups; /* that the channels are divided into; 0: 1 */
     double eps; /* 0: 1e-5 */

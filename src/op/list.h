@@ -8,6 +8,7 @@
     X(relu)                                                                                        \
     X(batch_norm)                                                                                  \
     X(layer_norm)                                                                                  \
+    X(rms_norm)                                                                                    \
     X(group_norm)                                                                                  \
     X(max_pool2d)                                                                                  \
     X(avg_pool2d)                                                                                  \

@@ -49,6 +49,7 @@ qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(&launch, "QN_PLANES", a->inner > 1);
     qn_launch_option(&launch, "QN_BY_PART", a->by_part);
     qn_launch_option(&launch, "QN_RELU", a->relu);
+    qn_launch_option(&launch, "QN_RMS", a->rms);
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
@@ -70,6 +71,7 @@ qn_status qn_affine_gradient(struct qn_emit *emit, const struct qn_call *call,
                  QN_FLOAT(call->beta_in[1]), QN_FLOAT(call->beta_in[2])},
         .global = {parameters},
         .local = {64}};
+    qn_launch_option(&launch, "QN_RMS", a->rms);
     qn_launch_type(&launch, "DW", &call->din[1]);
     qn_launch_type(&launch, "DB", &call->din[2]);
     return qn_emit_launch(emit, &launch);

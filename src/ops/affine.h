@@ -17,6 +17,7 @@ struct qn_affine {
                      floats of a mean and 1 / deviation for each (sample, group) */
     bool relu; /* dout 0 is that of a ReLU behind the norm; only by_part, and then weight and bias
                   are read */
+    bool rms;  /* the norm takes off no mean and has no bias: saved 0 and dy_sum are not there */
     struct qn_operand dy_sum, dy_xhat_sum;
 };
 

@@ -26,6 +26,7 @@ static qn_status shape(struct qn_shape_call *call)
             return qn_shape_error(call, "weight and bias must have %lld elements, one a channel",
                                   (long long)channels);
     qn_row_norm_set(call, 2, (const int64_t[]){x->shape.dim[0], attr->groups});
+    qn_row_norm_set_mean(call, 2, (const int64_t[]){x->shape.dim[0], attr->groups});
     return QN_OK;
 }
 

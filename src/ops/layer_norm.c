@@ -43,6 +43,7 @@ static qn_status shape(struct qn_shape_call *call)
             return qn_shape_error(call, "weight and bias must have the last %d dimensions of x",
                                   attr->dims);
     qn_row_norm_set(call, first_of(attr, x), x->shape.dim);
+    qn_row_norm_set_mean(call, first_of(attr, x), x->shape.dim);
     return QN_OK;
 }
 

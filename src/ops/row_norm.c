@@ -16,17 +16,27 @@ void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows)
 {
     const struct qn_operand *x = &call->in[0];
     qn_shape_set(&call->out[0], call->storage, x->shape.rank, x->shape.dim);
+    qn_shape_set(&call->saved[1], QN_F32, kept, rows);
+}
+
+void qn_row_norm_set_mean(struct qn_shape_call *call, int kept, const int64_t *rows)
+{
     qn_shape_set(&call->saved[0], QN_F32, kept, rows);
     call->saved[0].shape.rank = kept + 1;
     call->saved[0].shape.dim[kept] = 2;
-    qn_shape_set(&call->saved[1], QN_F32, kept, rows);
 }
 
 /* --- costs --- */
 
+/* Sums of a parameter over a part: of dy * xhat, and of dy for the bias. */
+static int64_t sums_of(const struct qn_row_norm *norm)
+{
+    return norm->rms ? 1 : 2;
+}
+
 static int64_t samples_of_part(const struct qn_facts *facts, const struct qn_row_norm *norm)
 {
-    const int64_t sums = 2 * norm->groups * norm->channels * (int64_t)sizeof(float);
+    const int64_t sums = sums_of(norm) * norm->groups * norm->channels * (int64_t)sizeof(float);
     int64_t parts = PARTS_PER_UNIT * (int64_t)facts->compute_units;
     parts = parts * sums > PART_BYTES ? PART_BYTES / sums : parts;
     const int64_t each = qn_div_up(norm->samples, parts > 1 ? parts : 1);
@@ -57,8 +67,8 @@ void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_nor
 {
     cost->flops = 6 * (double)qn_operand_count(&call->in[0]);
     cost->launches = 2;
-    cost->scratch =
-        2 * parts_of(call->facts, norm) * norm->groups * norm->channels * (int64_t)sizeof(float);
+    cost->scratch = sums_of(norm) * parts_of(call->facts, norm) * norm->groups * norm->channels *
+                    (int64_t)sizeof(float);
     cost->bytes = qn_group_bytes(call, AFFINE_GRADIENT) + 2 * (double)cost->scratch;
 }
 
@@ -88,6 +98,7 @@ static qn_status launch_rows(struct qn_emit *emit, const struct qn_row_norm *nor
     launch->local[0] = r->walk.group;
     qn_walk_options(launch, &r->walk);
     qn_launch_option(launch, "QN_PLANES", norm->inner > 1);
+    qn_launch_option(launch, "QN_RMS", norm->rms);
     return qn_emit_launch(emit, launch);
 }
 
@@ -102,7 +113,7 @@ qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
                  QN_LONG(r.count), QN_LONG(norm->groups), QN_LONG(norm->channels),
                  QN_LONG(norm->inner), QN_INT(r.walk.lanes), QN_INT(r.across), QN_INT(r.span),
                  QN_FLOAT(norm->eps), QN_INT(qn_present(&call->in[1])),
-                 QN_INT(qn_present(&call->in[2])), QN_INT(qn_present(&call->saved[0]))}};
+                 QN_INT(qn_present(&call->in[2])), QN_INT(qn_present(&call->saved[1]))}};
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "W", &call->in[1]);
     qn_launch_type(&launch, "B", &call->in[2]);
@@ -141,13 +152,15 @@ qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_row_norm *norm)
 {
     const int64_t sums = parts_of(call->facts, norm) * norm->groups * norm->channels;
-    const struct qn_affine affine = {.samples = norm->samples,
-                                     .groups = norm->groups,
-                                     .channels = norm->channels,
-                                     .inner = norm->inner,
-                                     .each = samples_of_part(call->facts, norm),
-                                     .dy_sum = scratch_array(call, 0, sums),
-                                     .dy_xhat_sum = scratch_array(call, 1, sums)};
+    struct qn_affine affine = {.samples = norm->samples,
+                               .groups = norm->groups,
+                               .channels = norm->channels,
+                               .inner = norm->inner,
+                               .each = samples_of_part(call->facts, norm),
+                               .rms = norm->rms,
+                               .dy_xhat_sum = scratch_array(call, 0, sums)};
+    if (!norm->rms)
+        affine.dy_sum = scratch_array(call, 1, sums);
     QN_TRY(qn_affine_sums(emit, call, &affine));
     return qn_affine_gradient(emit, call, &affine);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What layer norm and group norm share: the launches of cl_kernels/row_norm.cl. No operator.
+ * What layer norm, RMS norm and group norm share: the launches of cl_kernels/row_norm.cl. No
+ * operator.
  */
 #ifndef QN_OPS_ROW_NORM_H
 #define QN_OPS_ROW_NORM_H
@@ -12,11 +13,14 @@
 struct qn_row_norm {
     int64_t samples, groups, channels, inner;
     float eps;
+    bool rms; /* the mean counts as 0: it is neither taken off nor saved, and there is no bias */
 };
 
-/* Sets out 0 like x, and what is saved of each row: its mean, as two floats whose sum it is, and 1
- * over its deviation. A row is an element of the first `kept` dimensions of `rows`. */
+/* Sets out 0 like x, and 1 over the deviation of each row, saved 1. A row is an element of the
+ * first `kept` dimensions of `rows`. */
 void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows);
+/* Sets the mean of each row, saved 0, as two floats whose sum it is. */
+void qn_row_norm_set_mean(struct qn_shape_call *call, int kept, const int64_t *rows);
 
 /* Costs of the groups of an operator. */
 void qn_row_norm_forward_cost(const struct qn_call *call, struct qn_cost *cost);

@@ -323,12 +323,14 @@ static qn_tensor binary(struct drawing *d)
 
 static qn_tensor norm(struct drawing *d)
 {
-    switch (draw(d, 3)) {
+    switch (draw(d, 4)) {
     case 0:
         return qn_batch_norm(d->graph, any(d), any_or_none(d), any_or_none(d),
                              &(qn_batch_norm_params){.group = 2});
     case 1:
         return qn_layer_norm(d->graph, any(d), any_or_none(d), any_or_none(d), NULL);
+    case 2:
+        return qn_rms_norm(d->graph, any(d), any_or_none(d), NULL);
     default:
         return qn_group_norm(d->graph, any(d), any_or_none(d), any_or_none(d), NULL);
     }
