@@ -85,6 +85,8 @@ typedef struct qn_struct_info {
     X(qn_image_params, 0x30c8e7be)                                                                 \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
+    X(qn_layout, 0x865411fd)                                                                       \
+    X(qn_layout_rule, 0x4fc6b677)                                                                  \
     X(qn_lifetime, 0xf2d12f49)                                                                     \
     X(qn_linear_activation_params, 0x911af7a0)                                                     \
     X(qn_loader_params, 0xa2e01e73)                                                                \
@@ -115,12 +117,12 @@ typedef struct qn_struct_info {
     X(qn_tensors_entry, 0x4439afb3)                                                                \
     X(qn_tensors_item, 0x19ba2d3a)                                                                 \
     X(qn_tensors_pair, 0x729617ee)                                                                 \
-    X(qn_tensors_params, 0xa589ef1e)                                                               \
+    X(qn_tensors_params, 0x35af7ab5)                                                               \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \
     X(qn_upsample2d_params, 0x231de6ad)                                                            \
-    X(qn_weights_params, 0xf558ec15)                                                               \
+    X(qn_weights_params, 0xe7fdaeba)                                                               \
     X(qn_weights_record, 0x970a2de6)
 
 /* The size that the library has for a struct; 0: it has none of that name. Thread-safety: Safe. */

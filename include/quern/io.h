@@ -14,6 +14,33 @@
 extern "C" {
 #endif
 
+/* How a tensor stands in files of others. */
+typedef enum qn_layout_kind {
+    QN_LAYOUT_TRANSPOSED, /* of two dimensions, which are swapped there */
+    QN_LAYOUT_FIRST_ROWS, /* a file may have more rows than the model: loading takes the first ones,
+                             where the other dimensions agree */
+    QN_LAYOUT_SKIPPED,    /* the model has none; a file may, of any type, and it is not read */
+    QN_LAYOUT_TIED,       /* the model has one tensor, `tied`, for this and another: a file may have
+                             both, which must be equal, or either */
+} qn_layout_kind;
+
+typedef struct qn_layout_rule {
+    const char *pattern; /* of names: `*` is any characters, dots included, `?` is one */
+    qn_layout_kind kind;
+    const char *tied; /* of QN_LAYOUT_TIED: the name that the model has */
+} qn_layout_rule;
+
+/* How a model's tensors stand in files of others, as far as it is not as the model has them: data
+ * that each model keeps beside itself (qn_model_layout). For a name the first rule that matches
+ * holds. */
+typedef struct qn_layout {
+    const char *name;   /* "huggingface" */
+    const char *prefix; /* of the model's names; a file without any name that begins so leaves it
+                           out. Saving writes it. NULL: none */
+    const qn_layout_rule *rules;
+    int count;
+} qn_layout;
+
 /* One tensor of a file. */
 typedef struct qn_tensors_entry {
     const char *name;
@@ -69,6 +96,8 @@ typedef struct qn_tensors_params {
     int64_t count;
     const qn_tensors_pair *metadata;
     int64_t metadata_count;
+    const qn_layout *layout; /* of qn_tensors_save: what is transposed in the file; items and bytes
+                                are given as the model has them. NULL: nothing */
 } qn_tensors_params;
 
 /* A file being written, under a temporary name in the folder of its path.
@@ -93,7 +122,8 @@ QN_API qn_status qn_tensors_commit(qn_tensors_writer **writer, uint32_t *crc, in
 QN_API void qn_tensors_discard(qn_tensors_writer **writer);
 
 /* Gives the `size` bytes of item `index` that start `at` bytes into it; asked for in order, in
- * parts of at most 1 MiB. Whatever it returns but QN_OK ends the writing. */
+ * parts of at most 1 MiB. Items that the layout transposes are held in host memory whole. Whatever
+ * it returns but QN_OK ends the writing. */
 typedef qn_status (*qn_tensors_source_fn)(void *user, int64_t index, int64_t at, void *bytes,
                                           int64_t size);
 

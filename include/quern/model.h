@@ -10,6 +10,7 @@
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
 
+#include <quern/io.h>
 #include <quern/ops.h>
 
 #ifdef __cplusplus
@@ -41,6 +42,10 @@ QN_API qn_status qn_model_build(qn_graph *graph, const char *name, const qn_mode
 QN_API const char *qn_model_name(int index);
 /* The keys that a model takes with their defaults and meanings, for people; NULL: no such model. */
 QN_API const char *qn_model_help(const char *name);
+
+/* How the model's parameters stand in Hugging Face's files of the same network: for
+ * qn_weights_params.layout. NULL: no such model, or none that is known of. Thread-safety: Safe. */
+QN_API const qn_layout *qn_model_layout(const char *name);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #ifndef QUERN_TRAIN_H
 #define QUERN_TRAIN_H
 
+#include <quern/io.h>
 #include <quern/plan.h>
 
 #ifdef __cplusplus
@@ -72,7 +73,7 @@ typedef struct qn_cycle {
                       random numbers are drawn, by the place in the whole cycle */
     int64_t whole; /* of a member: samples of the whole cycle; 0: `samples` */
     const qn_reduce *reduce; /* of a member; NULL: there are no others */
-    bool measure_noise; /* gives the micro_norm of qn_metrics; changes no number */
+    bool measure_noise;      /* gives the micro_norm of qn_metrics; changes no number */
 } qn_cycle;
 
 enum { QN_METRICS_LOSSES = 8 };
@@ -271,18 +272,20 @@ QN_API qn_status qn_checkpoint_restore(const qn_checkpoint *checkpoint, qn_train
 /* What becomes of a tensor between a file and a trainer. */
 typedef enum qn_weights_fate {
     QN_WEIGHTS_TAKEN,        /* loaded, or saved */
-    QN_WEIGHTS_LEFT_OUT,     /* `include` or `exclude` say so; or it is one of PyTorch's counters
-                                (num_batches_tracked) beside running averages */
+    QN_WEIGHTS_LEFT_OUT,     /* `include`, `exclude` or `layout` say so; or it is one of PyTorch's
+                                counters (num_batches_tracked) beside running averages */
     QN_WEIGHTS_NOT_IN_FILE,  /* the trainer alone has it */
     QN_WEIGHTS_NOT_IN_MODEL, /* the file alone has it */
     QN_WEIGHTS_OTHER_SHAPE,  /* both have it, in two shapes */
-    QN_WEIGHTS_OTHER_TYPE,   /* both have it, in two types of elements: always refused */
+    QN_WEIGHTS_OTHER_TYPE,   /* both have it, in types of which one is no f32, f16 or bf16: always
+                                refused */
+    QN_WEIGHTS_FIRST_ROWS,   /* loaded: the first rows of the file's, as `layout` says */
 } qn_weights_fate;
 
 typedef struct qn_weights_record {
     const char *name; /* borrowed for the call */
     qn_weights_fate fate;
-    qn_shape model, file; /* its shape there; rank 0 where it is missing */
+    qn_shape model, file; /* its shape there, whatever the layout; rank 0 where it is missing */
 } qn_weights_record;
 
 /* Told of every tensor of the trainer, in the order of qn_trainer_tensor, then of those that the
@@ -299,9 +302,12 @@ typedef struct qn_weights_params {
     bool skip_other_shapes; /* loading: nor is a shape that differs; the trainer's keep theirs */
     qn_weights_fn fn;       /* NULL: nobody is told */
     void *user;
+    const qn_layout *layout; /* how the file's tensors stand in it (qn_model_layout); NULL: as the
+                                trainer has them. Borrowed for the call */
 } qn_weights_params;
 
 /* Parameters and state from a safetensors file, by name; counters and optimizer stay as they are.
+ * Numbers in f32, f16 and bf16 become those of the trainer's type, rounded to nearest even.
  * `params` may be NULL: then every tensor of the trainer must be in the file with its shape, and
  * none that the trainer does not know. QN_ERR_FORMAT: a tensor that was chosen does not fit;
  * QN_ERR_ARGUMENT: a pattern matches no name of either side, or nothing is left to load. `fn` is

@@ -3,6 +3,7 @@
 #include "base/shape.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/layout.h"
 #include "io/path.h"
 #include "io/tensors.h"
 
@@ -333,7 +334,9 @@ qn_status qn_tensors_save(const char *path, const qn_tensors_params *params,
                           qn_tensors_source_fn source, void *user, uint32_t *crc, int64_t *bytes)
 {
     struct qn_tensors_writer *writer = NULL;
-    QN_REQUIRE(params ? &params->log : NULL, source);
+    QN_REQUIRE(params ? &params->log : NULL, params && source);
+    if (params->layout && params->count > 0 && params->items)
+        return qn_layout_save(path, params, source, user, crc, bytes);
     QN_TRY(qn_tensors_create(&writer, path, params));
     qn_status status = copy_items(writer, source, user);
     if (status == QN_OK)

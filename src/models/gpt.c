@@ -200,6 +200,24 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     return NULL;
 }
 
+/* GPT-2's dense weights are (in, out) there. Masks of attention were saved as buffers, of bytes or
+ * booleans; heads of other tasks may lie beside the network. The table of positions is as long as
+ * the longest text, ours as a sample. */
+static const qn_layout_rule rules[] = {
+    {"*.attn.c_attn.weight", QN_LAYOUT_TRANSPOSED, NULL},
+    {"*.attn.c_proj.weight", QN_LAYOUT_TRANSPOSED, NULL},
+    {"*.mlp.c_fc.weight", QN_LAYOUT_TRANSPOSED, NULL},
+    {"*.mlp.c_proj.weight", QN_LAYOUT_TRANSPOSED, NULL},
+    {"transformer.wpe.weight", QN_LAYOUT_FIRST_ROWS, NULL},
+    {"lm_head.weight", QN_LAYOUT_TIED, "transformer.wte.weight"},
+    {"*.attn.bias", QN_LAYOUT_SKIPPED, NULL},
+    {"*.attn.masked_bias", QN_LAYOUT_SKIPPED, NULL},
+    {"score.weight", QN_LAYOUT_SKIPPED, NULL},
+    {"multiple_choice_head.*", QN_LAYOUT_SKIPPED, NULL},
+};
+static const qn_layout huggingface = {"huggingface", "transformer.", rules,
+                                      sizeof rules / sizeof *rules};
+
 const struct qn_model qn_model_gpt = {
     "gpt",
     "layers           blocks of attention and perceptron (12)\n"
@@ -211,4 +229,5 @@ const struct qn_model qn_model_gpt = {
     "logits           0: with fused 1, evaluation gives the loss alone and never holds logits "
     "(1)\n",
     build,
+    .layout = &huggingface,
 };

@@ -30,6 +30,12 @@ const char *qn_model_help(const char *name)
     return model ? model->help : NULL;
 }
 
+const qn_layout *qn_model_layout(const char *name)
+{
+    const struct qn_model *model = find(name);
+    return model ? model->layout : NULL;
+}
+
 static bool usable(const qn_model_data *data)
 {
     return data->channels >= 1 && data->channels <= QN_MODEL_MAX_CHANNELS && data->height >= 1 &&

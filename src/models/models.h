@@ -13,7 +13,8 @@ struct qn_model {
     /* Builds into the graph; gives NULL, or a text about the options in `error`. */
     const char *(*build)(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, char error[200]);
-    bool masks; /* it learns a class for each pixel, not one for each image */
+    bool masks;              /* it learns a class for each pixel, not one for each image */
+    const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */
 };
 
 #define QN_MODEL_LIST(X)                                                                           \

@@ -38,7 +38,10 @@ struct qn_tensor_list {
     struct qn_named *items;
     int64_t *offsets; /* bytes into the value */
     int count;
-    void *room; /* qn_open_tensors: of the largest */
+    /* Of a file: */
+    const qn_layout *layout; /* NULL: as the trainer has them */
+    bool bare;               /* it leaves the layout's prefix out */
+    void *room[2];           /* qn_open_tensors: of the largest, as it is read and as it becomes */
 };
 
 /* Parameters and state; or the optimizer's slots of every trainable parameter. Allocated from
@@ -79,10 +82,15 @@ qn_status qn_checksum_check(const struct qn_log *log, const char *path,
 /* Checks a file, links followed, if a list lies beside it and names it. */
 qn_status qn_checksum_check_listed(const struct qn_log *log, const char *path);
 
-/* Opens a file to restore a list from and leaves in the list what `params` choose; NULL: all of it,
- * and the file has no other tensor. What is missing, of another shape or too many is an error,
- * unless `params` allow it. `arena` gives host memory for one tensor. Then restoring fails no more,
- * save for the file or the device. */
+/* Leaves in the list what is to be loaded from a file, or, of a NULL one, saved; the rest as for
+ * qn_open_tensors. */
+qn_status qn_match_tensors(struct qn_tensor_list *list, const struct qn_weights_params *params,
+                           const qn_tensors *file, const char *path, const struct qn_log *log);
+
+/* Opens a file to restore a list from and leaves in the list what `params` choose; NULL: all of it
+ * in its own types, and the file has no other tensor. What is missing, of another shape or too many
+ * is an error, unless `params` allow it. `arena` gives host memory for one tensor. Then restoring
+ * fails no more, save for the file or the device. */
 qn_status qn_open_tensors(struct qn_tensor_list *list, const char *path,
                           const struct qn_weights_params *params, struct qn_arena *arena,
                           const struct qn_log *log, qn_tensors **file);

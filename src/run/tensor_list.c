@@ -9,9 +9,8 @@
 
 static bool new_list(struct qn_arena *arena, size_t most, struct qn_tensor_list *list)
 {
-    list->count = 0;
-    list->items = qn_arena_new(arena, struct qn_named, most + 1);
-    list->offsets = qn_arena_new(arena, int64_t, most + 1);
+    *list = (struct qn_tensor_list){.items = qn_arena_new(arena, struct qn_named, most + 1),
+                                    .offsets = qn_arena_new(arena, int64_t, most + 1)};
     return list->items && list->offsets;
 }
 

@@ -1,214 +1,53 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files of weights: which tensors of a file and of a trainer belong together, and their way from
- * one to the other.
+ * Weights on their way from files to a trainer and back.
  */
-#include "base/glob.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/shape.h"
-#include "io/tensors.h"
+#include "io/layout.h"
 #include "run/checkpoint.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct qn_weights_params everything;
 
-/* A list of a trainer's tensors beside a file that they are to be loaded from. */
-struct matching {
-    const struct qn_weights_params *params;
-    const struct qn_tensor_list *list;
-    const qn_tensors *file; /* NULL: they are to be saved */
-    const char *path;
-    const struct qn_log *log;
-    struct qn_weights_record
-        refused; /* the first that `params` do not allow; without a name: none */
-    int taken;
-};
-
-/* --- what becomes of a tensor --- */
-
-static bool is_matched(const char *patterns, const char *name)
-{
-    size_t length;
-    for (const char *pattern; (pattern = qn_glob_next(&patterns, &length));)
-        if (qn_glob(pattern, length, name))
-            return true;
-    return false;
-}
-
-static bool is_chosen(const struct qn_weights_params *params, const char *name)
-{
-    const bool all = !params->include || !*params->include;
-    return (all || is_matched(params->include, name)) && !is_matched(params->exclude, name);
-}
-
-static const struct qn_named *find_item(const struct qn_tensor_list *list, const char *name)
-{
-    for (int i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].name, name) == 0)
-            return &list->items[i];
-    return NULL;
-}
-
-/* PyTorch's batch norm counts its batches in NAME.num_batches_tracked, beside NAME.running_mean. No
- * number of ours is made of it. */
-static bool counts_batches(const struct qn_tensor_list *list, const char *name)
-{
-    char state[128];
-    const char *last = strrchr(name, '.');
-    if (!last || strcmp(last, ".num_batches_tracked") != 0)
-        return false;
-    int written = snprintf(state, sizeof state, "%.*s.running_mean", (int)(last - name), name);
-    return written < (int)sizeof state && find_item(list, state);
-}
-
-/* Of a tensor of the trainer. */
-static qn_weights_fate fate_of_item(const struct matching *m, const struct qn_named *item)
-{
-    const qn_tensors_entry *entry = qn_tensors_find(m->file, item->name);
-    if (!is_chosen(m->params, item->name))
-        return QN_WEIGHTS_LEFT_OUT;
-    if (!m->file)
-        return QN_WEIGHTS_TAKEN;
-    if (!entry)
-        return QN_WEIGHTS_NOT_IN_FILE;
-    if (entry->dtype != item->dtype)
-        return QN_WEIGHTS_OTHER_TYPE;
-    return qn_shape_equal(&entry->shape, &item->shape) ? QN_WEIGHTS_TAKEN : QN_WEIGHTS_OTHER_SHAPE;
-}
-
-/* Of a tensor that the file alone has. */
-static qn_weights_fate fate_of_entry(const struct matching *m, const char *name)
-{
-    return is_chosen(m->params, name) && !counts_batches(m->list, name) ? QN_WEIGHTS_NOT_IN_MODEL
-                                                                        : QN_WEIGHTS_LEFT_OUT;
-}
-
-static bool is_allowed(const struct qn_weights_params *params, qn_weights_fate fate)
-{
-    switch (fate) {
-    case QN_WEIGHTS_TAKEN:
-    case QN_WEIGHTS_LEFT_OUT:
-        return true;
-    case QN_WEIGHTS_NOT_IN_FILE:
-    case QN_WEIGHTS_NOT_IN_MODEL:
-        return params->partial;
-    case QN_WEIGHTS_OTHER_SHAPE:
-        return params->skip_other_shapes;
-    case QN_WEIGHTS_OTHER_TYPE:
-        break;
-    }
-    return false;
-}
-
-static qn_status refuse(const struct matching *m)
-{
-    char have[80], want[80];
-    const struct qn_weights_record *r = &m->refused;
-    switch (r->fate) {
-    case QN_WEIGHTS_NOT_IN_FILE:
-        return qn_fail(m->log, QN_ERR_FORMAT, "%s: tensor %s: is missing", m->path, r->name);
-    case QN_WEIGHTS_NOT_IN_MODEL:
-        return qn_fail(m->log, QN_ERR_FORMAT, "%s: tensor %s: the model has none of that name",
-                       m->path, r->name);
-    case QN_WEIGHTS_OTHER_TYPE:
-        return qn_fail(m->log, QN_ERR_FORMAT, "%s: tensor %s: is %s, not %s", m->path, r->name,
-                       qn_tensors_find(m->file, r->name)->type,
-                       qn_tensors_type_of(find_item(m->list, r->name)->dtype)->name);
-    default:
-        return qn_fail(m->log, QN_ERR_FORMAT, "%s: tensor %s: has shape %s, not %s", m->path,
-                       r->name, qn_shape_text(&r->file, have, sizeof have),
-                       qn_shape_text(&r->model, want, sizeof want));
-    }
-}
-
-/* --- all of them --- */
-
-/* A pattern that matches nothing on either side is a slip of the pen. */
-static qn_status check_patterns(const struct matching *m, const char *field, const char *patterns)
-{
-    size_t length;
-    for (const char *pattern; (pattern = qn_glob_next(&patterns, &length));) {
-        bool found = false;
-        for (int i = 0; i < m->list->count && !found; i++)
-            found = qn_glob(pattern, length, m->list->items[i].name);
-        for (int64_t i = 0; i < qn_tensors_count(m->file) && !found; i++)
-            found = qn_glob(pattern, length, qn_tensors_at(m->file, i)->name);
-        if (!found)
-            return qn_fail(m->log, QN_ERR_ARGUMENT, "%s: %s: no tensor is called '%.*s'", m->path,
-                           field, (int)length, pattern);
-    }
-    return QN_OK;
-}
-
-static void tell(struct matching *m, const struct qn_weights_record *record)
-{
-    m->taken += record->fate == QN_WEIGHTS_TAKEN;
-    if (!m->refused.name && !is_allowed(m->params, record->fate))
-        m->refused = *record;
-    if (m->params->fn)
-        m->params->fn(m->params->user, record);
-}
-
-static qn_status match(struct matching *m)
-{
-    QN_TRY(check_patterns(m, "include", m->params->include));
-    QN_TRY(check_patterns(m, "exclude", m->params->exclude));
-    for (int i = 0; i < m->list->count; i++) {
-        const struct qn_named *item = &m->list->items[i];
-        const qn_tensors_entry *entry = qn_tensors_find(m->file, item->name);
-        tell(m, &(struct qn_weights_record){.name = item->name,
-                                            .fate = fate_of_item(m, item),
-                                            .model = item->shape,
-                                            .file = entry ? entry->shape : (qn_shape){0}});
-    }
-    for (int64_t i = 0; i < qn_tensors_count(m->file); i++) {
-        const qn_tensors_entry *entry = qn_tensors_at(m->file, i);
-        if (!find_item(m->list, entry->name))
-            tell(m, &(struct qn_weights_record){.name = entry->name,
-                                                .fate = fate_of_entry(m, entry->name),
-                                                .file = entry->shape});
-    }
-    if (m->refused.name)
-        return refuse(m);
-    if (!m->taken && m->list->count)
-        return qn_fail(m->log, QN_ERR_ARGUMENT, "%s: no tensor at all is to be %s", m->path,
-                       m->file ? "loaded" : "saved");
-    return QN_OK;
-}
-
-/* Leaves in the list what is to be loaded or saved. */
-static qn_status choose(struct qn_tensor_list *list, const struct qn_weights_params *params,
-                        const qn_tensors *file, const char *path, const struct qn_log *log)
-{
-    struct matching m = {params, list, file, path, log, {0}, 0};
-    int kept = 0;
-    QN_TRY(match(&m));
-    for (int i = 0; i < list->count; i++) {
-        if (fate_of_item(&m, &list->items[i]) != QN_WEIGHTS_TAKEN)
-            continue;
-        list->items[kept] = list->items[i];
-        list->offsets[kept++] = list->offsets[i];
-    }
-    list->count = kept;
-    return QN_OK;
-}
+enum { CONVERTED = 1 << 12 }; /* numbers at a time */
 
 /* --- loading --- */
 
-/* Host memory for one tensor at a time. */
-static qn_status make_room(struct qn_tensor_list *list, struct qn_arena *arena, const char *path,
-                           const struct qn_log *log)
+static const qn_tensors_entry *entry_of(const struct qn_tensor_list *list, int i,
+                                        const qn_tensors *file)
+{
+    return qn_layout_find(list->layout, list->bare, file, list->items[i].name);
+}
+
+static bool is_transposed(const struct qn_tensor_list *list, int i)
+{
+    return list->items[i].shape.rank == 2 &&
+           qn_layout_says(list->layout, list->items[i].name, QN_LAYOUT_TRANSPOSED);
+}
+
+/* Host memory for one tensor at a time, and for another of the same where one is changed on its
+ * way. */
+static qn_status make_room(struct qn_tensor_list *list, const qn_tensors *file,
+                           struct qn_arena *arena, const char *path, const struct qn_log *log)
 {
     int64_t most = 1;
+    bool changed = false;
     for (int i = 0; i < list->count; i++) {
-        const int64_t bytes =
-            qn_shape_count(&list->items[i].shape) * qn_dtype_size(list->items[i].dtype);
+        const qn_dtype have = entry_of(list, i, file)->dtype, want = list->items[i].dtype;
+        const int64_t size =
+            qn_dtype_size(have) > qn_dtype_size(want) ? qn_dtype_size(have) : qn_dtype_size(want);
+        const int64_t bytes = qn_shape_count(&list->items[i].shape) * size;
         most = bytes > most ? bytes : most;
+        changed |= have != want || is_transposed(list, i);
     }
-    list->room = qn_arena_alloc(arena, (size_t)most, 1);
-    return list->room ? QN_OK : qn_fail(log, QN_ERR_MEMORY, "%s: out of host memory", path);
+    list->room[0] = qn_arena_alloc(arena, (size_t)most, 1);
+    list->room[1] = changed ? qn_arena_alloc(arena, (size_t)most, 1) : list->room[0];
+    return list->room[0] && list->room[1]
+               ? QN_OK
+               : qn_fail(log, QN_ERR_MEMORY, "%s: out of host memory", path);
 }
 
 qn_status qn_open_tensors(struct qn_tensor_list *list, const char *path,
@@ -216,30 +55,59 @@ qn_status qn_open_tensors(struct qn_tensor_list *list, const char *path,
                           const struct qn_log *log, qn_tensors **file)
 {
     QN_TRY(qn_tensors_open(file, path, log));
-    qn_status status = choose(list, params ? params : &everything, *file, path, log);
+    qn_status status = qn_match_tensors(list, params, *file, path, log);
     if (status == QN_OK)
-        status = make_room(list, arena, path, log);
+        status = make_room(list, *file, arena, path, log);
     if (status != QN_OK)
         qn_tensors_close(file);
     return status;
 }
 
-static qn_status read_item(const struct qn_tensor_list *list, int i, const qn_tensors *file,
-                           int64_t *bytes)
+static void convert(qn_dtype have, const char *from, qn_dtype want, char *to, int64_t count)
 {
-    const qn_tensors_entry *entry = qn_tensors_find(file, list->items[i].name);
-    *bytes = entry->bytes;
-    return qn_tensors_read(file, entry, 0, list->room, entry->bytes);
+    double numbers[CONVERTED];
+    for (int64_t done = 0; done < count; done += CONVERTED) {
+        const int64_t size = count - done < CONVERTED ? count - done : CONVERTED;
+        qn_number_decode(have, from + done * qn_dtype_size(have), size, numbers);
+        qn_number_encode(want, numbers, size, to + done * qn_dtype_size(want));
+    }
+}
+
+/* The tensor as the trainer has it, in one of the list's rooms. */
+static qn_status read_item(const struct qn_tensor_list *list, int i, const qn_tensors *file,
+                           const void **bytes)
+{
+    const struct qn_named *item = &list->items[i];
+    const qn_tensors_entry *entry = entry_of(list, i, file);
+    const int64_t count = qn_shape_count(&item->shape), size = qn_dtype_size(entry->dtype);
+    int in = 0;
+    QN_TRY(qn_tensors_read(file, entry, 0, list->room[0], count * size));
+    if (is_transposed(list, i)) {
+        qn_layout_transpose(list->room[0], list->room[1], item->shape.dim[1], item->shape.dim[0],
+                            size);
+        in = 1;
+    }
+    if (entry->dtype != item->dtype) {
+        convert(entry->dtype, list->room[in], item->dtype, list->room[!in], count);
+        in = !in;
+    }
+    *bytes = list->room[in];
+    return QN_OK;
+}
+
+static int64_t bytes_of(const struct qn_named *item)
+{
+    return qn_shape_count(&item->shape) * qn_dtype_size(item->dtype);
 }
 
 qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,
                              const qn_tensors *file)
 {
-    int64_t bytes;
+    const void *bytes;
     for (int i = 0; i < list->count; i++) {
         QN_TRY(read_item(list, i, file, &bytes));
-        QN_TRY(qn_trainer_write_tensor(trainer, list->items[i].value, list->offsets[i], list->room,
-                                       bytes));
+        QN_TRY(qn_trainer_write_tensor(trainer, list->items[i].value, list->offsets[i], bytes,
+                                       bytes_of(&list->items[i])));
     }
     return QN_OK;
 }
@@ -250,7 +118,7 @@ static qn_status load(struct qn_trainer *trainer, const char *path,
 {
     struct qn_tensor_list list;
     qn_tensors *file;
-    int64_t bytes;
+    const void *bytes;
     QN_TRY(qn_list_weights(trainer, arena, &list));
     const int all = list.count;
     QN_TRY(qn_checksum_check_listed(&trainer->log, path));
@@ -274,7 +142,7 @@ qn_status qn_trainer_load_weights(qn_trainer *trainer, const char *path,
     QN_TRY(qn_trainer_failure(trainer));
     QN_REQUIRE(&trainer->log, path);
     struct qn_arena arena = {0};
-    qn_status status = load(trainer, path, params, &arena);
+    qn_status status = load(trainer, path, params ? params : &everything, &arena);
     qn_arena_free(&arena);
     return status;
 }
@@ -308,7 +176,7 @@ qn_status qn_save_tensors(struct qn_trainer *trainer, const struct qn_tensor_lis
         items[i] =
             (qn_tensors_item){list->items[i].name, list->items[i].dtype, list->items[i].shape};
     const qn_tensors_pair format = {"format", "pt"};
-    const qn_tensors_params params = {trainer->log, items, list->count, &format, 1};
+    const qn_tensors_params params = {trainer->log, items, list->count, &format, 1, list->layout};
     struct source source = {trainer, list};
     return qn_tensors_save(path, &params, give_bytes, &source, crc, bytes);
 }
@@ -319,7 +187,7 @@ static qn_status save(struct qn_trainer *trainer, const char *path,
     struct qn_tensor_list list;
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     QN_TRY(qn_list_weights(trainer, arena, &list));
-    QN_TRY(choose(&list, params, NULL, path, &trainer->log));
+    QN_TRY(qn_match_tensors(&list, params, NULL, path, &trainer->log));
     return qn_save_tensors(trainer, &list, path, arena, NULL, NULL);
 }
 

@@ -64,7 +64,8 @@ WeightsFn = CFUNCTYPE(None, c_void_p, POINTER(WeightsRecord))
 
 class WeightsParams(Structure):
     _fields_ = [("include", c_char_p), ("exclude", c_char_p), ("partial", c_bool),
-                ("skip_other_shapes", c_bool), ("fn", WeightsFn), ("user", c_void_p)]
+                ("skip_other_shapes", c_bool), ("fn", WeightsFn), ("user", c_void_p),
+                ("layout", c_void_p)]
 
 
 class StructInfo(Structure):
@@ -82,7 +83,7 @@ STRUCTS = {
     "qn_metrics": (Metrics, 0xbf3b5863),
     "qn_cycle": (Cycle, 0x0645f9b8),
     "qn_weights_record": (WeightsRecord, 0x970a2de6),
-    "qn_weights_params": (WeightsParams, 0xf558ec15),
+    "qn_weights_params": (WeightsParams, 0xe7fdaeba),
     "qn_struct_info": (StructInfo, 0x72f3495c),
 }
 OBJECT = POINTER(c_void_p)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import quern as qn
 
-FATES = ["taken", "left out", "not in file", "not in model", "other shape", "other type"]
+FATES = ["taken", "left out", "not in file", "not in model", "other shape", "other type",
+         "first rows"]
 SAMPLES = 64
 quern = None
 

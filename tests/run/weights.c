@@ -45,8 +45,8 @@ struct told {
 
 static void hear(void *user, const qn_weights_record *record)
 {
-    static const char *const fates[] = {"TAKEN",        "LEFT_OUT",    "NOT_IN_FILE",
-                                        "NOT_IN_MODEL", "OTHER_SHAPE", "OTHER_TYPE"};
+    static const char *const fates[] = {"TAKEN",       "LEFT_OUT",   "NOT_IN_FILE", "NOT_IN_MODEL",
+                                        "OTHER_SHAPE", "OTHER_TYPE", "FIRST_ROWS"};
     struct told *told = user;
     const size_t length = strlen(told->text);
     snprintf(told->text + length, sizeof told->text - length, "%s %s;", fates[record->fate],
@@ -291,7 +291,7 @@ static void all_is_told_of_what_is_refused(void **state)
     qn_graph *mlp = test_mlp(64, false);
     struct test_run run = open_run(mlp, 1);
     struct told told = {0};
-    const qn_tensors_item items[] = {{"b2", QN_F16, {1, {17}}},
+    const qn_tensors_item items[] = {{"b2", QN_I32, {1, {17}}},
                                      {"b1", QN_F32, {1, {32}}},
                                      {"more", QN_U8, {1, {1}}},
                                      {"w3", QN_F32, {2, {TEST_CLASSES, 17}}}};
@@ -301,7 +301,7 @@ static void all_is_told_of_what_is_refused(void **state)
     assert_string_equal(told.text, "NOT_IN_FILE w1;OTHER_SHAPE b1;NOT_IN_FILE w2;OTHER_TYPE b2;"
                                    "TAKEN w3;NOT_IN_FILE b3;NOT_IN_MODEL more;");
     assert_refused(mlp, (qn_weights_params){.partial = true, .skip_other_shapes = true},
-                   QN_ERR_FORMAT, "tensor b2: is F16, not F32");
+                   QN_ERR_FORMAT, "tensor b2: is I32, not F32");
     test_close(&run);
     qn_graph_destroy(&mlp);
 }
