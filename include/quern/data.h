@@ -65,8 +65,9 @@ QN_API const qn_column *qn_dataset_column(const qn_dataset *dataset, const char 
 QN_API qn_status qn_dataset_fits(const qn_dataset *dataset, const qn_graph *graph,
                                  const qn_log *log);
 /* CRC-32 of all data, column after column; of folders, of the names and sizes of files and the
- * labels; of a function, of the count and the columns' names, types and shapes: tells two datasets
- * apart. */
+ * labels; of tokens, of the file's size, of 64 pages of 4096 bytes spread over it, and of what
+ * becomes samples; of a function, of the count and the columns' names, types and shapes: tells two
+ * datasets apart. */
 QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
 /* Closes and sets to NULL; accepts a pointer to NULL. */
 QN_API void qn_dataset_close(qn_dataset **dataset);
@@ -158,6 +159,44 @@ typedef struct qn_image_params {
  * QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not what it should be, or the images have
  * different sizes in the end. */
 QN_API qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params);
+
+/* What a file of tokens is. Numbers are unsigned and little-endian. */
+typedef enum qn_token_type {
+    QN_TOKEN_LLM_C, /* llm.c's .bin, whose header says the rest: u16 of GPT-2, u32 of Llama 3 */
+    QN_TOKEN_U8,    /* every byte is a token: any file, such as text */
+    QN_TOKEN_U16,   /* without a header */
+    QN_TOKEN_U32,   /* the same */
+} qn_token_type;
+
+/* The label of a token that none is learned for: losses and metrics are told to ignore it. */
+enum { QN_IGNORED_LABEL = -100 };
+
+/* How a file of tokens becomes samples of one length. */
+typedef struct qn_token_params {
+    qn_log log;
+    const char *path;
+    qn_token_type type;
+    int64_t length;  /* tokens of a sample, at least 1 */
+    int64_t stride;  /* tokens from one sample's first to the next one's; 0: length */
+    int64_t classes; /* size of the vocabulary, below 2^31; 0: 256 of U8, of LLM_C 50257 (GPT-2) or
+                        128256 (Llama 3); the others need it */
+    double held_out; /* in [0, 1): this fraction of the tokens, the file's last, is the test split,
+                        what comes before the training split; 0: that is the whole file */
+    qn_split split;
+    bool separate;     /* documents are learned apart: where a token is `separator`, which stands
+                          between two, its label is QN_IGNORED_LABEL. What came before a separator
+                          stays in view of attention */
+    int64_t separator; /* a token */
+} qn_token_params;
+
+/* Opens a file of tokens of any size: a sample is read when it is due. Columns: "tokens" i32
+ * (length) and "labels" i32 (length), the tokens that follow each of them; classes of both are the
+ * vocabulary, labels may be QN_IGNORED_LABEL, too. A sample lies in its split with its last label;
+ * what is left at the end of a split for no whole sample is not used. A token outside the
+ * vocabulary is found when it is read: then the loader gives QN_ERR_FORMAT. QN_ERR_ARGUMENT: the
+ * vocabulary's size is missing, or the separator is not in it; QN_ERR_IO: the file is not readable;
+ * QN_ERR_FORMAT: it is not what it should be, or a split is shorter than a sample. */
+QN_API qn_status qn_dataset_open_tokens(qn_dataset **dataset, const qn_token_params *params);
 
 /* --- batches --- */
 

@@ -129,8 +129,7 @@ qn_status qn_read_at(int fd, const char *path, int64_t offset, void *bytes, size
     return QN_OK;
 }
 
-/* Opens a regular file. */
-static qn_status open_read(const char *path, int *fd, int64_t *bytes, const struct qn_log *log)
+qn_status qn_file_open(const char *path, int *fd, int64_t *bytes, const struct qn_log *log)
 {
     struct stat facts;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -138,12 +137,14 @@ static qn_status open_read(const char *path, int *fd, int64_t *bytes, const stru
         qn_status status = qn_fail_errno(log, path, "read");
         if (*fd >= 0)
             close(*fd);
+        *fd = -1;
         return status;
     }
     *bytes = facts.st_size;
     if (S_ISREG(facts.st_mode))
         return QN_OK;
     close(*fd);
+    *fd = -1;
     return qn_fail(log, QN_ERR_IO, "%s: not a regular file", path);
 }
 
@@ -170,7 +171,7 @@ qn_status qn_file_read(const char *path, int64_t limit, char **bytes, size_t *si
     int64_t length;
     *bytes = NULL;
     *size = 0;
-    QN_TRY(open_read(path, &fd, &length, log));
+    QN_TRY(qn_file_open(path, &fd, &length, log));
     qn_status status = length > limit ? qn_fail(log, QN_ERR_FORMAT, "%s: larger than %lld bytes",
                                                 path, (long long)limit)
                                       : read_whole(fd, path, length, bytes, log);
@@ -197,7 +198,7 @@ qn_status qn_file_crc32(const char *path, uint32_t *crc, int64_t *bytes, const s
 {
     int fd;
     int64_t length;
-    QN_TRY(open_read(path, &fd, &length, log));
+    QN_TRY(qn_file_open(path, &fd, &length, log));
     unsigned char *part = malloc(PART_BYTES);
     qn_status status =
         part ? sum_parts(fd, path, length, part, crc, log) : qn_fail_memory(log, path);

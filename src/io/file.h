@@ -33,6 +33,10 @@ qn_status qn_file_write(const char *path, const void *bytes, size_t size, const 
 qn_status qn_file_read(const char *path, int64_t limit, char **bytes, size_t *size,
                        const struct qn_log *log);
 
+/* Opens a regular file for reading, and its size in bytes. The caller closes `fd`, which is -1 on
+ * failure. */
+qn_status qn_file_open(const char *path, int *fd, int64_t *bytes, const struct qn_log *log);
+
 /* CRC-32 (zlib's) and size of a file. `bytes` may be NULL. */
 qn_status qn_file_crc32(const char *path, uint32_t *crc, int64_t *bytes, const struct qn_log *log);
 

@@ -46,6 +46,7 @@ static void nothing_is_opened(void **state)
     REFUSED(qn_checkpoint_lock(NULL, NULL, NULL));
     REFUSED(qn_dataset_open(NULL, NULL));
     REFUSED(qn_dataset_open_images(NULL, NULL));
+    REFUSED(qn_dataset_open_tokens(NULL, NULL));
     REFUSED(qn_dataset_from_arrays(NULL, NULL));
     REFUSED(qn_dataset_from_function(NULL, NULL));
     REFUSED(qn_loader_open(NULL, NULL, NULL));
