@@ -4,8 +4,8 @@
  * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss. Models of
  * masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and (batch,
  * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
- * many labels, so that outputs are (batch, width, classes) and (batch, width); an option leaves
- * "logits" out.
+ * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width,
+ * classes) and (batch, width); an option leaves "logits" out.
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H

@@ -4,19 +4,22 @@
  * multitask learners", 2019): learned positions, layer norm before attention and before the
  * perceptron, GELU by tanh. Names and layouts are those of nanoGPT: weights are (out, in), where
  * Hugging Face keeps GPT-2's the other way round. A sample is a row of tokens, each with the next
- * one as its label.
+ * one as its label, or QN_IGNORED_LABEL.
  */
 #include "layers.h"
 #include "models.h"
 #include "options.h"
 
 #include <math.h>
+#include <quern/data.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { NAME_BYTES = 48 };
 
 static const double DEVIATION = 0.02; /* of all weights at the start */
+
+static const qn_cross_entropy_params counted = {.ignore = true, .ignore_label = QN_IGNORED_LABEL};
 
 struct settings {
     double layers, heads, width, tied, fused, logits;
@@ -151,22 +154,27 @@ static void learn(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
 {
     const qn_shape shape = qn_shape_of(graph, x);
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, NULL);
+    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, &counted);
     qn_name(graph, losses, "lm_head");
     qn_loss(graph, losses, "objective", NULL);
     if (logits) {
         x = qn_linear(graph, x, words, (qn_tensor){0});
         qn_output(graph, x, "logits");
-        losses = qn_softmax_cross_entropy(graph, x, labels, NULL);
+        losses = qn_softmax_cross_entropy(graph, x, labels, &counted);
     }
     qn_output(graph, losses, "loss");
 }
 
 static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
 {
-    x = qn_linear(graph, x, words, (qn_tensor){0});
-    qn_name(graph, x, "lm_head");
-    qn_layer_classify(graph, x, 0);
+    const qn_shape shape = qn_shape_of(graph, x);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
+    qn_tensor logits = qn_linear(graph, x, words, (qn_tensor){0});
+    qn_name(graph, logits, "lm_head");
+    qn_tensor losses = qn_softmax_cross_entropy(graph, logits, labels, &counted);
+    qn_output(graph, logits, "logits");
+    qn_output(graph, losses, "loss");
+    qn_loss(graph, losses, "objective", NULL);
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
