@@ -353,6 +353,69 @@ static void the_status_of_the_source_is_passed_on(void **state)
     assert_int_equal(mkdir(scratch->folder, 0777), 0);
 }
 
+/* --- layouts --- */
+
+static const qn_tensors_item turned[] = {
+    {"a.weight", QN_F16, {2, {600, 1000}}}, /* more than one part */
+    {"b.weight", QN_F32, {2, {2, 3}}},
+    {"b.bias", QN_F32, {1, {5}}},
+    {"c", QN_F32, {2, {2, 3}}},
+    {"d.weight", QN_U8, {3, {2, 3, 4}}},
+};
+enum { TURNED = sizeof turned / sizeof *turned };
+static const qn_layout_rule turn[] = {{"*.weight", QN_LAYOUT_TRANSPOSED, NULL}};
+static const qn_layout transposing = {"transposing", NULL, turn, 1};
+
+static void check_turned(const qn_tensors *tensors, int i)
+{
+    const qn_tensors_item *item = &turned[i];
+    const qn_tensors_entry *entry = qn_tensors_find(tensors, item->name);
+    const bool swapped = i < 2;
+    const int64_t size = qn_dtype_size(item->dtype), rows = item->shape.dim[0];
+    const int64_t columns = swapped ? item->shape.dim[1] : 1;
+    assert_non_null(entry);
+    assert_int_equal(entry->shape.dim[0], swapped ? columns : rows);
+    unsigned char *bytes = malloc((size_t)entry->bytes);
+    assert_non_null(bytes);
+    assert_int_equal(qn_tensors_read(tensors, entry, 0, bytes, entry->bytes), QN_OK);
+    for (int64_t at = 0; at < entry->bytes; at++) {
+        const int64_t element = at / size;
+        const int64_t there = swapped ? element % rows * columns + element / rows : element;
+        if (bytes[at] != value_of(i, there * size + at % size))
+            fail_msg("%s: byte %d", item->name, (int)at);
+    }
+    free(bytes);
+}
+
+static void a_layout_transposes_what_it_names(void **state)
+{
+    struct scratch *scratch = *state;
+    const char *path = scratch_path(scratch, "t.safetensors");
+    qn_tensors_params params = {
+        .log = scratch->log, .items = turned, .count = TURNED, .layout = &transposing};
+    qn_tensors *tensors = NULL;
+    assert_int_equal(qn_tensors_save(path, &params, give, NULL, NULL, NULL), QN_OK);
+    assert_int_equal(qn_tensors_open(&tensors, path, &scratch->log), QN_OK);
+    assert_int_equal(qn_tensors_count(tensors), TURNED);
+    for (int i = 0; i < TURNED; i++)
+        check_turned(tensors, i);
+    qn_tensors_close(&tensors);
+    assert_int_equal(unlink(path), 0);
+    params.items = items;
+    params.count = ITEMS;
+    assert_int_equal(qn_tensors_save(path, &params, refuse, NULL, NULL, NULL), QN_ERR_DEVICE);
+    const qn_tensors_item nameless[] = {{NULL, QN_F32, {2, {2, 2}}}};
+    params.items = nameless;
+    params.count = 1;
+    assert_int_equal(qn_tensors_save(path, &params, give, NULL, NULL, NULL), QN_ERR_ARGUMENT);
+    scratch_said(scratch, path, "without a name");
+    const qn_tensors_item endless[] = {{"e.weight", QN_F32, {2, {INT64_MAX / 2, 8}}}};
+    params.items = endless;
+    assert_int_equal(qn_tensors_save(path, &params, give, NULL, NULL, NULL), QN_ERR_ARGUMENT);
+    scratch_said(scratch, path, "too large");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +430,7 @@ int main(void)
         WITH_SCRATCH(flipped_bits_do_no_harm),
         WITH_SCRATCH(a_monstrous_header_is_refused),
         WITH_SCRATCH(the_status_of_the_source_is_passed_on),
+        WITH_SCRATCH(a_layout_transposes_what_it_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
     X(train)                                                                                       \
     X(resume)                                                                                      \
     X(eval)                                                                                        \
+    X(export)                                                                                      \
     X(plan)                                                                                        \
     X(check)                                                                                       \
     X(bench)                                                                                       \

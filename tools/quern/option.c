@@ -57,6 +57,7 @@ static const struct {
     [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL, VALUE_SIZE_FORM "; else what lives at once"},
     [OPTION_KEYS] = {"--keys", NULL, NULL, "all keys of a recipe, with their defaults"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
+    [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
 };
 
 /* --- reading --- */

@@ -42,6 +42,7 @@ enum option {
     OPTION_ALL,
     OPTION_CAPACITY,
     OPTION_TABLE,
+    OPTION_EXPORT,
     OPTION_KEYS,
     OPTION_COUNT,
 };

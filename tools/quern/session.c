@@ -31,13 +31,16 @@ static int complete_paths(struct session *s)
         if (entry)
             TRY(complete_path(s, entry));
     }
-    return CODE_DONE;
+    const struct recipe_entry *weights = recipe_find(&s->recipe, "train", "weights");
+    return weights ? complete_path(s, weights) : CODE_DONE;
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
     TRY(complete_paths(s));
+    if (!s->recipe.resumed)
+        TRY(pretrained_open(&s->pretrained, &s->recipe, s->failure));
     TRY(settings_read(&s->settings, &s->recipe, s->failure));
     const char *path = arguments->value[OPTION_BUDGET_FILE];
     return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
@@ -79,6 +82,7 @@ int session_graph(struct session *s)
     const qn_graph_params params = {.log = failure_log(s->failure),
                                     .storage = s->settings.memory.storage,
                                     .parameter_storage = s->settings.memory.parameter_storage};
+    TRY(pretrained_fits(&s->pretrained, &s->data.model, s->failure));
     TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(&s->graph, &params));
     qn_status status = qn_model_build(s->graph, s->settings.model, &s->data.model,
                                       s->settings.options, s->settings.n_options);
@@ -130,6 +134,11 @@ int session_trainer(struct session *s)
                                       .clip = s->settings.train.clip};
     TRY_LIBRARY(s->failure, NULL, qn_trainer_open(&s->trainer, s->device, s->plan, &params));
     return CODE_DONE;
+}
+
+int session_weights(struct session *s)
+{
+    return pretrained_load(&s->pretrained, s->trainer, s->settings.model, s->quiet, s->failure);
 }
 
 const qn_plan *session_running(const struct session *s)

@@ -9,6 +9,7 @@
 #include "budget_file.h"
 #include "data.h"
 #include "option.h"
+#include "pretrained.h"
 #include "settings.h"
 
 #include <quern/quern.h>
@@ -17,6 +18,7 @@ struct session {
     struct failure *failure;
     struct recipe recipe;
     struct settings settings;
+    struct pretrained pretrained;
     struct data data;
     qn_graph *graph;
     qn_device *device;
@@ -42,6 +44,8 @@ int session_plan(struct session *session, const qn_facts *facts, const qn_plan_p
 /* Says once that a budget is more than the device has. */
 void session_warn_budget(struct session *session, int64_t budget, const qn_facts *facts);
 int session_trainer(struct session *session);
+/* Loads the weights that the recipe names, if it names any. */
+int session_weights(struct session *session);
 /* The plan that runs; before there is a trainer, the one that was made. */
 const qn_plan *session_running(const struct session *session);
 void session_close(struct session *session);

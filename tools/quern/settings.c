@@ -389,6 +389,8 @@ static const struct key keys[] = {
      .help = "of the schedule step (0.1)"},
     {"train", "lr_end", read_end, AT(train.schedule.end), 0, 1e6,
      .help = "last learning rate of cosine, linear (0), one-cycle (lr / 250000)"},
+    {"train", "weights", read_text, AT(train.weights),
+     .help = "to begin with: a safetensors file, or a folder with config.json beside it"},
     {"train", "save_every", read_count, AT(train.save_every), 0, 0x1p40,
      .help = "updates, besides the ends of epochs; 0: these alone (0)"},
     {"train", "eval_every", read_interval, AT(train.eval_every), 0, 0x1p40,

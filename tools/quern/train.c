@@ -6,24 +6,25 @@
 
 #include <stdlib.h>
 
+/* Where no plan fits, the figures say so. */
 static int make_plan(struct session *s, struct metrics *metrics, const char *path)
 {
     const qn_plan_params params = settings_plan(&s->settings);
     int code = tuning_plan(s, &params, s->settings.memory.tune);
     if (!code)
         code = tuning_probe(s, &params, s->settings.memory.tune);
-    if (code && code != CODE_NO_PLAN)
+    if (code != CODE_NO_PLAN)
         return code;
     TRY(metrics_open(metrics, path, false, s->failure));
-    if (code == CODE_NO_PLAN)
-        metrics_refusal(metrics, s);
-    return code ? code : metrics_plan(metrics, s);
+    metrics_refusal(metrics, s);
+    return code;
 }
 
 static int train(struct session *s, struct training *training, const struct arguments *a)
 {
     TRY(training_check_out(training->out, s->failure));
     TRY(session_recipe(s, a->operand, a));
+    TRY(pretrained_check(&s->pretrained, s->failure));
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(session_fits(s));
@@ -32,6 +33,9 @@ static int train(struct session *s, struct training *training, const struct argu
     if (!s->quiet)
         training_announce(s);
     TRY(session_trainer(s));
+    TRY(session_weights(s));
+    TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], false, s->failure));
+    TRY(metrics_plan(&training->metrics, s));
     return training_run(training);
 }
 

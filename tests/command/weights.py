@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""weights.py PROGRAM GOLDEN: a training that begins with weights (train.weights), what config.json
+says about a recipe, and what is wrong with either: one line with file and field, status 1, and nothing
+written. GOLDEN is a small GPT-2 of transformers."""
+import json
+import pathlib
+import re
+import shutil
+import struct
+import sys
+
+from support import Bench
+
+GPT = """[model]
+{model}[data]
+path = .
+shape = 1,1,{length}
+{data}[train]
+weights = {weights}
+steps = 1
+batch = 2
+optimizer = adamw
+[memory]
+budget = 16MiB
+tune = off
+"""
+# (fields that are changed, None: removed; what the line matches)
+CONFIG = [
+    ({'model_type': 'llama4'}, r"model_type: 'llama4' is no model that ships"),
+    ({'model_type': None}, r'model_type: is missing or no text'),
+    ({'model_type': 2}, r'model_type: is missing or no text'),
+    ({'n_layer': None}, r'n_layer: is missing'),
+    ({'n_layer': 2.5}, r'n_layer: is no whole number'),
+    ({'n_head': '3'}, r'n_head: is no whole number'),
+    ({'n_head': 5}, r'n_embd: is not a multiple of n_head'),
+    ({'n_embd': 0}, r'n_embd: is no whole number from 1'),
+    ({'n_inner': 95}, r'n_inner: is not 4 n_embd'),
+    ({'n_ctx': 17}, r'n_ctx: is not n_positions'),
+    ({'n_positions': 15}, r'n_positions: is 15, but a sample has 16 tokens'),
+    ({'vocab_size': 1 << 40}, r'vocab_size: is no whole number'),
+    ({'tie_word_embeddings': 1}, r'tie_word_embeddings: is neither true nor false'),
+    ({'activation_function': 'relu'}, r'activation_function: is "relu"; the model has "gelu_new"'),
+    ({'layer_norm_epsilon': 1e-6}, r'layer_norm_epsilon: is 1e-06; the model has 1e-05'),
+    ({'scale_attn_weights': False}, r'scale_attn_weights: is false; the model has true'),
+    ({'scale_attn_by_inverse_layer_idx': True}, r'inverse_layer_idx: is true; the model has false'),
+    ({'add_cross_attention': True}, r'add_cross_attention: is true'),
+    ({'resid_pdrop': 1}, r'resid_pdrop: is no fraction'),
+    ({'rope\n\x1b[2Jtheta': 1}, r'rope\\n\\x1b\[2Jtheta: is not known'),
+]
+# (keys of [model], of [data], what the line matches)
+RECIPES = [
+    ('layers = 3\n', '', r'n_layer: is 2, but model\.layers of g\.ini is 3'),
+    ('width = 24.5\n', '', r'n_embd: is 24, but model\.width of g\.ini is 24\.5'),
+    ('tied = 0\n', '', r'tie_word_embeddings: is 1, but model\.tied of g\.ini is 0'),
+    ('name = mlp\n', '', r'model_type: is gpt2, the model gpt, but model\.name of g\.ini is mlp'),
+    ('', 'classes = 65\n', r'vocab_size: is 64, but data\.classes of g\.ini is 65'),
+]
+
+
+def fails(bench, args, code, pattern, path=''):
+    """One line that names the path and has the pattern; no folder `out`, no file `m.json`."""
+    status, _, error = bench.run(*args.split())
+    lines = error.strip().splitlines()
+    fits = len(lines) == 1 and re.search(pattern, lines[0]) and path in lines[0]
+    left = [name for name in ('out', 'm.json') if (bench.folder / name).exists()]
+    bench.expect(status == code and fits and not left,
+                 f'{args}: {status}, {left}: {error.strip()}: not {pattern}')
+
+
+def read_tensors(path):
+    whole = pathlib.Path(path).read_bytes()
+    length = struct.unpack('<Q', whole[:8])[0]
+    header = json.loads(whole[8:8 + length])
+    header.pop('__metadata__', None)
+    return {name: (entry['dtype'], entry['shape'],
+                   whole[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]])
+            for name, entry in header.items()}
+
+
+def write_tensors(path, tensors):
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {'dtype': dtype, 'shape': shape, 'data_offsets': [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack('<Q', len(text)) + text +
+                     b''.join(data for _, _, data in tensors.values()))
+
+
+def gpt(bench, model='', data='', weights='gpt2', length=16):
+    (bench.folder / 'g.ini').write_text(
+        GPT.format(model=model, data=data, weights=weights, length=length))
+
+
+def check_config(bench, golden):
+    path = bench.folder / 'gpt2/config.json'
+    config = json.loads(path.read_text())
+    gpt(bench)
+    given = bench.good('plan', 'g.ini')
+    gpt(bench, 'name = gpt\nlayers = 2\nheads = 3\nwidth = 24.0\ntied = 1\n', 'classes = 64\n')
+    bench.expect(bench.good('plan', 'g.ini') == given, 'a recipe that says what config.json does')
+    gpt(bench, weights='gpt2/model.safetensors')
+    bench.expect(bench.good('plan', 'g.ini') == given, 'a file beside config.json')
+    gpt(bench, length=8)
+    bench.good('plan', 'g.ini')
+    for model, data, pattern in RECIPES:
+        gpt(bench, model, data)
+        fails(bench, 'plan g.ini', 1, pattern, 'gpt2/config.json: ')
+    gpt(bench)
+    for changes, pattern in CONFIG:
+        changed = {name: value for name, value in {**config, **changes}.items() if value is not None}
+        path.write_text(json.dumps(changed))
+        fails(bench, 'train g.ini --out out --metrics m.json'
+              if 'n_positions' not in changes else 'plan g.ini', 1, pattern, 'gpt2/config.json: ')
+    for text, pattern in ((json.dumps(config)[:-9], 'is no well-formed JSON'), ('[]', 'no JSON object'),
+                          ('{"n_layer": 2, ' + json.dumps(config)[1:], 'n_layer: is there twice'),
+                          ('', 'is no well-formed JSON'), ('{} {}', 'is no well-formed JSON')):
+        path.write_text(text)
+        fails(bench, 'plan g.ini', 1, pattern, 'gpt2/config.json: ')
+    path.unlink()
+    fails(bench, 'plan g.ini', 1, 'No such file', 'gpt2/config.json: ')
+    shutil.copy(golden / 'config.json', path)
+
+
+def train(bench, weights, *more):
+    return bench.run('train', 'r.ini', '--set', f'train.weights={weights}', '--steps', '1', '--set',
+                     'train.lr=1e-30', '--set', 'train.save_every=0', '--out', 'out', *more)
+
+
+def check_training(bench):
+    """At no learning rate the weights of the file are those of the training."""
+    bench.good('train', 'r.ini', '--quiet', '--out', 'run')
+    shutil.copy(bench.folder / 'run/last/weights.safetensors', bench.folder / 'w.safetensors')
+    first = read_tensors(bench.folder / 'w.safetensors')
+    code, out, error = train(bench, 'w.safetensors')
+    bench.expect(code == 0 and not error, error)
+    bench.expect(f'weights: {bench.folder}/w.safetensors: {len(first)} tensors' in out, out)
+    now = read_tensors(bench.folder / 'out/last/weights.safetensors')
+    bench.expect(now == first, 'weights that a training began with')
+    (bench.folder / 'w.safetensors').unlink()
+    bench.good('resume', 'out', '--steps', '2', '--quiet')
+    bench.good('eval', 'out')
+    shutil.rmtree(bench.folder / 'out')
+    return first
+
+
+def check_files(bench, first):
+    path = bench.folder / 'w.safetensors'
+    name = next(name for name, (_, shape, _) in first.items() if len(shape) == 2)
+    dtype, shape, data = first[name]
+    cases = [
+        ({k: v for k, v in first.items() if k != name}, f'tensor {name}: is missing'),
+        ({**first, 'extra': ('I64', [], bytes(8))}, 'tensor extra: the model has none of that name'),
+        ({**first, name: (dtype, [2 * shape[0], shape[1] // 2], data)},
+         rf'tensor {name}: has shape \('),
+        ({**first, name: ('I32', shape, data)}, f'tensor {name}: is I32, not F32'),
+    ]
+    for tensors, pattern in cases:
+        write_tensors(path, tensors)
+        fails(bench, 'train r.ini --set train.weights=w.safetensors --out out --metrics m.json', 1,
+              pattern, 'w.safetensors: ')
+    whole = path.read_bytes()
+    for text, pattern in ((whole[:-1], 'data_offsets end outside the file'),
+                          (whole + b'1', 'bytes behind the data'), (b'', 'file ends before it')):
+        path.write_bytes(text)
+        fails(bench, 'train r.ini --set train.weights=w.safetensors --out out --metrics m.json', 1,
+              pattern, 'w.safetensors: ')
+    path.unlink()
+    fails(bench, 'train r.ini --set train.weights=w.safetensors --out out --metrics m.json', 1,
+          'No such file', 'w.safetensors: ')
+    half = bytes(b for i in range(0, len(data), 4) for b in data[i + 2:i + 4])
+    write_tensors(path, {**first, name: ('BF16', shape, half)})
+    code, _, error = train(bench, 'w.safetensors', '--quiet')
+    bench.expect(code == 0 and not error, error)
+    shutil.rmtree(bench.folder / 'out')
+
+
+def check_export(bench):
+    fails(bench, 'export run', 2, r'export: --out: needs the name of a folder')
+    fails(bench, 'export run --out=', 2, r'--out: needs the name of a folder')
+    fails(bench, 'export data --out out', 1, r'holds no checkpoint')
+    fails(bench, 'export none --out out', 1, r'none: no such folder')
+    fails(bench, 'export run --out out', 1,
+          r'model\.name: of mlp Hugging Face has no layout that is known')
+
+
+def main():
+    golden = pathlib.Path(sys.argv[2])
+    with Bench(sys.argv[1]) as bench:
+        shutil.copytree(golden, bench.folder / 'gpt2')
+        check_config(bench, golden)
+        check_files(bench, check_training(bench))
+        check_export(bench)
+        bench.end()
+
+
+if __name__ == '__main__':
+    main()

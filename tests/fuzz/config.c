@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * config.json of Hugging Face: what is read can be put into a recipe, and written and read again.
+ */
+#include "config.h"
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check_text(const struct config *config)
+{
+    struct failure failure = FAILURE_NONE;
+    struct config again;
+    char *text = config_text(config);
+    if (!text || config_read(&again, text, "fuzz", &failure) != CODE_DONE ||
+        again.layers != config->layers || again.heads != config->heads ||
+        again.width != config->width || again.tied != config->tied ||
+        again.vocabulary != config->vocabulary || again.positions != config->positions)
+        abort();
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static struct recipe recipe;
+    struct failure failure = FAILURE_NONE;
+    struct config config;
+    char *text = malloc(size + 1);
+    if (!text)
+        return 0;
+    memcpy(text, bytes, size);
+    text[size] = 0;
+    if (config_read(&config, text, "fuzz", &failure) == CODE_DONE) {
+        check_text(&config);
+        recipe.count = 0;
+        if (config_give(&config, &recipe, "fuzz", &failure) != CODE_DONE)
+            abort();
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "pretrained.h"
+#include "file.h"
+#include "line.h"
+
+#include <quern/io.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- finding --- */
+
+static void put_beside(char path[PRETRAINED_PATH_BYTES], const char *folder, int length,
+                       const char *name)
+{
+    snprintf(path, PRETRAINED_PATH_BYTES, "%.*s%s", length, folder, name);
+}
+
+static void find_files(struct pretrained *p, const char *named)
+{
+    const char *slash = strrchr(named, '/');
+    const int length = slash ? (int)(slash + 1 - named) : 0;
+    if (file_is_folder(named)) {
+        snprintf(p->weights, sizeof p->weights, "%s/model.safetensors", named);
+        snprintf(p->description, sizeof p->description, "%s/config.json", named);
+        return;
+    }
+    snprintf(p->weights, sizeof p->weights, "%s", named);
+    put_beside(p->description, named, length, "config.json");
+    if (access(p->description, F_OK) != 0)
+        *p->description = 0;
+}
+
+int pretrained_open(struct pretrained *p, struct recipe *recipe, struct failure *failure)
+{
+    const struct recipe_entry *entry = recipe_find(recipe, "train", "weights");
+    char *text;
+    *p->weights = *p->description = 0;
+    if (!entry)
+        return CODE_DONE;
+    find_files(p, entry->value);
+    if (!*p->description)
+        return CODE_DONE;
+    TRY(file_read(&text, p->description, failure));
+    int code = config_read(&p->config, text, p->description, failure);
+    free(text);
+    return code ? code : config_give(&p->config, recipe, p->description, failure);
+}
+
+int pretrained_check(const struct pretrained *p, struct failure *failure)
+{
+    const qn_log log = failure_log(failure);
+    qn_tensors *file = NULL;
+    if (!*p->weights)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, p->weights, &log));
+    qn_tensors_close(&file);
+    return CODE_DONE;
+}
+
+int pretrained_fits(const struct pretrained *p, const qn_model_data *data, struct failure *failure)
+{
+    return *p->description ? config_fits(&p->config, data, p->description, failure) : CODE_DONE;
+}
+
+/* --- loading --- */
+
+/* What becomes of the tensors. */
+struct told {
+    int taken, left_out;
+    char names[200]; /* of some that were left out */
+    qn_weights_record shortened;
+    char name[96]; /* of `shortened` */
+};
+
+static void hear(void *user, const qn_weights_record *record)
+{
+    struct told *told = user;
+    const size_t length = strlen(told->names);
+    if (record->fate == QN_WEIGHTS_LEFT_OUT && ++told->left_out <= 2)
+        snprintf(told->names + length, sizeof told->names - length, "%s%.90s", length ? ", " : "",
+                 record->name);
+    told->taken += record->fate == QN_WEIGHTS_TAKEN || record->fate == QN_WEIGHTS_FIRST_ROWS;
+    if (record->fate != QN_WEIGHTS_FIRST_ROWS)
+        return;
+    told->shortened = *record;
+    snprintf(told->name, sizeof told->name, "%s", record->name);
+}
+
+static void say_all(const struct pretrained *p, const struct told *told)
+{
+    line_print(stdout, "weights: %s: %d tensors", p->weights, told->taken);
+    if (told->left_out)
+        line_print(stdout, "weights: skipped by rule: %s%s (%d)", told->names,
+                   told->left_out > 2 ? ", ..." : "", told->left_out);
+    if (*told->name)
+        line_print(stdout, "weights: %s: the first %" PRId64 " of %" PRId64 " rows", told->name,
+                   told->shortened.model.dim[0], told->shortened.file.dim[0]);
+    if (*p->description && p->config.dropout > 0)
+        line_print(stdout, "weights: dropout of %g, which %s names, is left out", p->config.dropout,
+                   p->description);
+}
+
+int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char *model, bool quiet,
+                    struct failure *failure)
+{
+    struct told told = {0};
+    const qn_weights_params params = {
+        .layout = *p->description ? qn_model_layout(model) : NULL, .fn = hear, .user = &told};
+    if (!*p->weights)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_trainer_load_weights(trainer, p->weights, &params));
+    if (!quiet)
+        say_all(p, &told);
+    return CODE_DONE;
+}
