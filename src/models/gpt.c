@@ -106,7 +106,7 @@ static qn_tensor attention_in_steps(struct block *block, qn_tensor x)
 
 static qn_tensor attend(struct block *block, qn_tensor stream)
 {
-    qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_1"));
+    qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_1"), 0);
     x = widen(block, x, "attn.c_attn", 3);
     x = block->mask.id ? attention_in_steps(block, x) : attention(block, x);
     qn_name(block->graph, x, name_of(block, "attn"));
@@ -115,26 +115,17 @@ static qn_tensor attend(struct block *block, qn_tensor stream)
 
 static qn_tensor think(struct block *block, qn_tensor stream)
 {
-    qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_2"));
+    qn_tensor x = qn_layer_row_norm(block->graph, stream, name_of(block, "ln_2"), 0);
     x = qn_gelu(block->graph, widen(block, x, "mlp.c_fc", 4), QN_GELU_TANH);
     qn_name(block->graph, x, name_of(block, "mlp.gelu"));
     return add_to(block, stream, x, "mlp.c_proj");
 }
 
-static qn_tensor table(qn_graph *graph, const char *name, int64_t rows, int64_t width)
-{
-    const qn_init init = {QN_INIT_NORMAL, 0, DEVIATION};
-    return qn_parameter(graph, name, 2, (int64_t[]){rows, width}, &init);
-}
-
-/* Every sample begins at position 0: the table of positions is one bias for all samples. */
 static qn_tensor embed(qn_graph *graph, qn_tensor tokens, qn_tensor words, int64_t length,
                        int64_t width)
 {
-    qn_tensor positions = table(graph, "transformer.wpe.weight", length, width);
-    qn_tensor x = qn_flatten(graph, qn_embedding(graph, tokens, words));
-    x = qn_bias(graph, x, qn_reshape(graph, positions, 1, (int64_t[]){length * width}));
-    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
+    qn_tensor positions = qn_layer_table(graph, "transformer.wpe.weight", length, width, DEVIATION);
+    return qn_layer_positions(graph, qn_embedding(graph, tokens, words), positions);
 }
 
 /* Added to scores, (t, t): of later tokens nothing is left. The number is one that f16 holds. */
@@ -167,14 +158,9 @@ static void learn(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
 
 static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
 {
-    const qn_shape shape = qn_shape_of(graph, x);
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    qn_tensor logits = qn_linear(graph, x, words, (qn_tensor){0});
-    qn_name(graph, logits, "lm_head");
-    qn_tensor losses = qn_softmax_cross_entropy(graph, logits, labels, &counted);
-    qn_output(graph, logits, "logits");
-    qn_output(graph, losses, "loss");
-    qn_loss(graph, losses, "objective", NULL);
+    x = qn_linear(graph, x, words, (qn_tensor){0});
+    qn_name(graph, x, "lm_head");
+    qn_layer_classify_tokens(graph, x);
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
@@ -192,15 +178,16 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     struct block block = {
         .graph = graph, .heads = (int)s.heads, .last = DEVIATION / sqrt(2 * s.layers)};
     qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
-    qn_tensor words = table(graph, "transformer.wte.weight", data->classes, width);
+    qn_tensor words =
+        qn_layer_table(graph, "transformer.wte.weight", data->classes, width, DEVIATION);
     qn_tensor x = embed(graph, tokens, words, length, width);
     if (s.fused == 0)
         block.mask = causal_mask(graph, length);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
-    x = qn_layer_row_norm(graph, x, "transformer.ln_f");
+    x = qn_layer_row_norm(graph, x, "transformer.ln_f", 0);
     if (s.tied == 0)
-        words = table(graph, "lm_head.weight", data->classes, width);
+        words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
     if (s.fused == 0)
         learn_in_steps(graph, x, words);
     else

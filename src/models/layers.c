@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "layers.h"
 
+#include <quern/data.h>
 #include <stdio.h>
 
 enum { NAME_BYTES = 96 };
@@ -78,15 +79,31 @@ qn_tensor qn_layer_group_norm(qn_graph *graph, qn_tensor x, const char *name)
     return y;
 }
 
-qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name)
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name, double eps)
 {
     qn_shape shape = qn_shape_of(graph, x);
     const int64_t features = shape.rank ? shape.dim[shape.rank - 1] : 1;
     qn_tensor scale = parameter(graph, name, "weight", 1, &features, qn_init_constant(1));
     qn_tensor shift = parameter(graph, name, "bias", 1, &features, qn_init_constant(0));
-    qn_tensor y = qn_layer_norm(graph, x, scale, shift, NULL);
+    qn_tensor y = qn_layer_norm(graph, x, scale, shift, &(qn_layer_norm_params){.eps = eps});
     qn_name(graph, y, name);
     return y;
+}
+
+qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
+                         double deviation)
+{
+    const qn_init init = {QN_INIT_NORMAL, 0, deviation};
+    return qn_parameter(graph, name, 2, (int64_t[]){rows, width}, &init);
+}
+
+qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions)
+{
+    const qn_shape shape = qn_shape_of(graph, positions);
+    const int64_t length = shape.dim[0], width = shape.dim[1];
+    x = qn_flatten(graph, x);
+    x = qn_bias(graph, x, qn_reshape(graph, positions, 1, (int64_t[]){length * width}));
+    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
 }
 
 static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
@@ -144,6 +161,14 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing
     qn_shape shape = qn_shape_of(graph, logits);
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     learn(graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
+}
+
+void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits)
+{
+    const qn_shape shape = qn_shape_of(graph, logits);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
+    learn(graph, logits, labels,
+          &(qn_cross_entropy_params){.ignore = true, .ignore_label = QN_IGNORED_LABEL});
 }
 
 void qn_layer_segment(qn_graph *graph, qn_tensor logits)

@@ -39,8 +39,16 @@ qn_tensor qn_layer_batch_norm(qn_graph *graph, qn_tensor x, const char *name, in
 /* NAME.weight and NAME.bias: group norm of up to 8 groups of at least 2 channels each. */
 qn_tensor qn_layer_group_norm(qn_graph *graph, qn_tensor x, const char *name);
 
-/* NAME.weight and NAME.bias: layer norm over the last dimension. */
-qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name);
+/* NAME.weight and NAME.bias: layer norm over the last dimension. `eps` as in
+ * qn_layer_norm_params. */
+qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name, double eps);
+
+/* A parameter (rows, width), normal around 0. */
+qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
+                         double deviation);
+/* x (b, t, c) + positions (t, c): every sample begins at position 0, so that the table is one bias
+ * for all of them. */
+qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions);
 
 /* NAME.weight and NAME.bias. */
 struct qn_layer_dense {
@@ -59,6 +67,9 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
  * loss. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
+/* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
+ * counts nothing. */
+void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits);
 /* The same for logits (b, classes, h, w) and a mask for each image. */
 void qn_layer_segment(qn_graph *graph, qn_tensor logits);
 

@@ -18,6 +18,7 @@ struct qn_model {
 };
 
 #define QN_MODEL_LIST(X)                                                                           \
+    X(bert)                                                                                        \
     X(cnn)                                                                                         \
     X(gpt)                                                                                         \
     X(mlp)                                                                                         \

@@ -48,7 +48,7 @@ COMMAND_LINE = [
     ('train r.ini --set trains.lr=1', 2, r'--set: trains\.lr: unknown section; did you mean train\?'),
     ('train r.ini --set train.lr=fast', 2, r'train\.lr: .fast. is not a number'),
     ('train r.ini --set model.name=gpt9', 2, r'--set: model\.name: .gpt9. is no model that ships '
-     r'\(cnn, .*, vgg\); did you mean gpt\?'),
+     r'\(bert, .*, vgg\); did you mean gpt\?'),
     ('train r.ini --set model.depth=1', 2, r'--set: model\.depth: no such key; its keys: '
      r'hidden1, hidden2, dropout, label_smoothing'),
     ('train r.ini --set model.hidden=1', 2, r'no such key; did you mean hidden1 or hidden2\?'),

@@ -84,8 +84,7 @@ static void residual_networks_refuse_what_they_are_not(void **state)
         const char *error;
     } cases[] = {{{"depth", "20"}, "model.depth: is 18, 34, 50, 101 or 152"},
                  {{"stem", "5"}, "model.stem: is 3 or 7"},
-                 {{"width", "5"},
-                  "model.width: no such key; its keys: depth, group, stem"},
+                 {{"width", "5"}, "model.width: no such key; its keys: depth, group, stem"},
                  {{"dpeth", "18"}, "model.dpeth: no such key; did you mean depth?"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_graph *graph = build("resnet", 32, 10, &cases[i].option, 1);
@@ -173,6 +172,34 @@ static void decoders_have_their_parameters(void **state)
     }
 }
 
+/* BERT's numbers: base as a masked language model, large with a head for two classes, as
+ * transformers counts them. */
+static void encoders_have_their_parameters(void **state)
+{
+    (void)state;
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 512, .classes = 30522};
+    static const struct {
+        int n_options;
+        qn_model_option options[4];
+        int64_t parameters;
+        const char *head;
+    } cases[] = {
+        {0, {{0}}, 109514298, "cls.predictions.bias"},
+        {4,
+         {{"layers", "24"}, {"heads", "16"}, {"width", "1024"}, {"labels", "2"}},
+         335143938,
+         "classifier.weight"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = build_for(&data, "bert", cases[i].options, cases[i].n_options);
+        assert_string_equal(qn_graph_error(graph), "");
+        assert_int_equal(parameters_of(graph), cases[i].parameters);
+        assert_true(has_parameter(graph, "bert.encoder.layer.11.attention.self.key.bias"));
+        assert_true(has_parameter(graph, cases[i].head));
+        qn_graph_destroy(&graph);
+    }
+}
+
 /* Whether a tensor with a number for each token that there is belongs to the used nodes. */
 static bool holds_logits(const qn_graph *graph, void (*mark)(const qn_graph *, bool *))
 {
@@ -207,18 +234,21 @@ static void decoders_hold_logits_for_an_output_alone(void **state)
     }
 }
 
-static void decoders_refuse_what_they_are_not(void **state)
+static void networks_of_tokens_refuse_what_they_are_not(void **state)
 {
     (void)state;
+    static const char *const names[] = {"bert", "gpt"};
     const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .classes = 9};
     const qn_model_option uneven = {"width", "760"};
-    qn_graph *graph = build("gpt", 32, 10, NULL, 0);
-    assert_string_equal(qn_graph_error(graph), "model gpt: a sample is a row of tokens: data of "
-                                               "one channel and height 1");
-    qn_graph_destroy(&graph);
-    graph = build_for(&tokens, "gpt", &uneven, 1);
-    assert_string_equal(qn_graph_error(graph), "model.width: is not a multiple of heads");
-    qn_graph_destroy(&graph);
+    for (int i = 0; i < 2; i++) {
+        qn_graph *graph = build(names[i], 32, 10, NULL, 0);
+        assert_non_null(strstr(qn_graph_error(graph),
+                               ": a sample is a row of tokens: data of one channel and height 1"));
+        qn_graph_destroy(&graph);
+        graph = build_for(&tokens, names[i], &uneven, 1);
+        assert_string_equal(qn_graph_error(graph), "model.width: is not a multiple of heads");
+        qn_graph_destroy(&graph);
+    }
 }
 
 /* The numbers are those of the widely used PyTorch network of this design (milesial/Pytorch-UNet),
@@ -266,7 +296,8 @@ int main(void)
         cmocka_unit_test(plain_networks_refuse_what_they_are_not),
         cmocka_unit_test(decoders_have_their_parameters),
         cmocka_unit_test(decoders_hold_logits_for_an_output_alone),
-        cmocka_unit_test(decoders_refuse_what_they_are_not),
+        cmocka_unit_test(networks_of_tokens_refuse_what_they_are_not),
+        cmocka_unit_test(encoders_have_their_parameters),
         cmocka_unit_test(pixel_networks_have_their_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An encoder of tokens, BERT (Devlin et al., "BERT: pre-training of deep bidirectional
+ * transformers", 2019): every token sees all others, layer norm stands behind attention and behind
+ * the perceptron, GELU is exact. Two heads: the masked language model, whose last layer has the
+ * table of tokens as its weight and whose labels are -100 where no token is asked for; and
+ * classification of sequences, from the state of the first token. Names and layouts are those of
+ * Hugging Face's BertForMaskedLM and BertForSequenceClassification. The row of the padding token
+ * learns like any other; where `lengths` says which tokens are padding no other one sees it.
+ */
+#include "layers.h"
+#include "models.h"
+#include "options.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { NAME_BYTES = 64, TYPES = 2 };
+
+static const double DEVIATION = 0.02; /* of all weights at the start */
+static const double EPS = 1e-12;      /* of layer norms */
+
+struct settings {
+    double layers, heads, width, inner, dropout, labels, lengths, types;
+};
+
+static const struct qn_model_key keys[] = {
+    {"layers", offsetof(struct settings, layers), 1, 1024, true},
+    {"heads", offsetof(struct settings, heads), 1, 1024, true},
+    {"width", offsetof(struct settings, width), 8, 65536, true},
+    {"inner", offsetof(struct settings, inner), 0, 1 << 20, true},
+    {"dropout", offsetof(struct settings, dropout), 0, 0.99, false},
+    {"labels", offsetof(struct settings, labels), 0, 1 << 20, true},
+    {"lengths", offsetof(struct settings, lengths), 0, 1, true},
+    {"types", offsetof(struct settings, types), 0, 1, true},
+    {0},
+};
+
+/* One of the layers of the encoder; its parts are named "bert.encoder.layer.2.output.dense". */
+struct block {
+    qn_graph *graph;
+    int number, heads;
+    int64_t width, inner;
+    double dropout;
+    qn_tensor lengths; /* none: every token is seen */
+    char name[NAME_BYTES];
+};
+
+static const char *name_of(struct block *block, const char *part, const char *layer)
+{
+    snprintf(block->name, NAME_BYTES, "bert.encoder.layer.%d.%s.%s", block->number, part, layer);
+    return block->name;
+}
+
+static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+{
+    const struct qn_layer_dense how = {.features = features, .deviation = DEVIATION};
+    return qn_layer_dense(graph, x, name, &how);
+}
+
+static qn_tensor drop(qn_graph *graph, qn_tensor x, double rate)
+{
+    return rate > 0 ? qn_dropout(graph, x, rate) : x;
+}
+
+/* norm(stream + dropout(dense(x))); without dropout the sum is in the pass of the product. */
+static qn_tensor add_to(struct block *block, qn_tensor stream, qn_tensor x, const char *part)
+{
+    struct qn_layer_dense how = {.features = block->width, .deviation = DEVIATION};
+    if (block->dropout == 0)
+        how.residual = stream;
+    x = qn_layer_dense(block->graph, x, name_of(block, part, "dense"), &how);
+    if (block->dropout > 0)
+        x = qn_add(block->graph, stream, qn_dropout(block->graph, x, block->dropout));
+    return qn_layer_row_norm(block->graph, x, name_of(block, part, "LayerNorm"), EPS);
+}
+
+static qn_tensor attend(struct block *block, qn_tensor stream)
+{
+    static const char *const layers[] = {"query", "key", "value"};
+    const qn_attention_params params = {.heads = block->heads, .dropout = block->dropout};
+    qn_tensor in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] =
+            dense(block->graph, stream, name_of(block, "attention.self", layers[i]), block->width);
+    qn_tensor x = qn_attention(block->graph, in[0], in[1], in[2], block->lengths, &params);
+    return add_to(block, stream, x, "attention.output");
+}
+
+static qn_tensor think(struct block *block, qn_tensor stream)
+{
+    const char *name = name_of(block, "intermediate", "dense");
+    qn_tensor x = dense(block->graph, stream, name, block->inner);
+    return add_to(block, stream, qn_gelu(block->graph, x, QN_GELU_EXACT), "output");
+}
+
+/* Adds the row of each token's type (which of two sentences it belongs to); without the input
+ * "types" that of type 0. */
+static qn_tensor add_types(qn_graph *graph, qn_tensor x, bool given)
+{
+    const qn_shape shape = qn_shape_of(graph, x);
+    const int64_t length = shape.dim[1], width = shape.dim[2];
+    qn_tensor table = qn_layer_table(graph, "bert.embeddings.token_type_embeddings.weight", TYPES,
+                                     width, DEVIATION);
+    if (given) {
+        qn_tensor types = qn_input(graph, "types", QN_I32, 2, shape.dim);
+        return qn_add(graph, x, qn_embedding(graph, types, table));
+    }
+    qn_tensor first = qn_reshape(graph, table, 2, (int64_t[]){1, TYPES * width});
+    first = qn_reshape(graph, qn_slice(graph, first, 1, 0, width), 1, &width);
+    x = qn_reshape(graph, x, 2, (int64_t[]){length * QN_BATCH, width});
+    x = qn_bias(graph, x, first);
+    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
+}
+
+static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length, qn_tensor words)
+{
+    qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
+    qn_tensor positions = qn_layer_table(graph, "bert.embeddings.position_embeddings.weight",
+                                         length, (int64_t)s->width, DEVIATION);
+    qn_tensor x = qn_layer_positions(graph, qn_embedding(graph, tokens, words), positions);
+    x = add_types(graph, x, s->types != 0);
+    x = qn_layer_row_norm(graph, x, "bert.embeddings.LayerNorm", EPS);
+    return drop(graph, x, s->dropout);
+}
+
+/* Asks for tokens: labels (b, t). */
+static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, int64_t width)
+{
+    const int64_t tokens = qn_shape_of(graph, words).dim[0];
+    const qn_init zero = qn_init_constant(0);
+    x = dense(graph, x, "cls.predictions.transform.dense", width);
+    x = qn_gelu(graph, x, QN_GELU_EXACT);
+    x = qn_layer_row_norm(graph, x, "cls.predictions.transform.LayerNorm", EPS);
+    x = qn_linear(graph, x, words, qn_parameter(graph, "cls.predictions.bias", 1, &tokens, &zero));
+    qn_name(graph, x, "cls.predictions.decoder");
+    qn_layer_classify_tokens(graph, x);
+}
+
+/* Asks for the class of a sequence: labels (b). */
+static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s)
+{
+    x = qn_slice(graph, x, 1, 0, 1);
+    x = qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, (int64_t)s->width});
+    x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width));
+    x = dense(graph, drop(graph, x, s->dropout), "classifier", (int64_t)s->labels);
+    qn_layer_classify(graph, x, 0);
+}
+
+static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
+                         int n_options, char error[200])
+{
+    struct settings s = {.layers = 12, .heads = 12, .width = 768, .dropout = 0.1};
+    if (qn_model_read(keys, options, n_options, &s, error))
+        return error;
+    if (data->channels != 1 || data->height != 1)
+        return "model bert: a sample is a row of tokens: data of one channel and height 1";
+    if (fmod(s.width, s.heads) != 0)
+        return "model.width: is not a multiple of heads";
+    struct block block = {.graph = graph,
+                          .heads = (int)s.heads,
+                          .width = (int64_t)s.width,
+                          .inner = (int64_t)(s.inner > 0 ? s.inner : 4 * s.width),
+                          .dropout = s.dropout};
+    qn_tensor words = qn_layer_table(graph, "bert.embeddings.word_embeddings.weight", data->classes,
+                                     block.width, DEVIATION);
+    if (s.lengths != 0)
+        block.lengths = qn_input(graph, "lengths", QN_I32, 1, (int64_t[]){QN_BATCH});
+    qn_tensor x = embed(graph, &s, data->width, words);
+    for (block.number = 0; block.number < (int)s.layers; block.number++)
+        x = think(&block, attend(&block, x));
+    if (s.labels > 0)
+        learn_sequences(graph, x, &s);
+    else
+        learn_tokens(graph, x, words, block.width);
+    return NULL;
+}
+
+/* The decoder's weight and bias stand there under two names each. Heads of the other kind, and that
+ * of next sentences, may lie beside the network, and the numbers of positions as a buffer. */
+static const qn_layout_rule rules[] = {
+    {"bert.embeddings.position_embeddings.weight", QN_LAYOUT_FIRST_ROWS, NULL},
+    {"cls.predictions.decoder.weight", QN_LAYOUT_TIED, "bert.embeddings.word_embeddings.weight"},
+    {"cls.predictions.decoder.bias", QN_LAYOUT_TIED, "cls.predictions.bias"},
+    {"*embeddings.position_ids", QN_LAYOUT_SKIPPED, NULL},
+    {"*pooler.dense.*", QN_LAYOUT_SKIPPED, NULL},
+    {"cls.*", QN_LAYOUT_SKIPPED, NULL},
+    {"classifier.*", QN_LAYOUT_SKIPPED, NULL},
+};
+static const qn_layout huggingface = {"huggingface", "bert.", rules, sizeof rules / sizeof *rules};
+
+const struct qn_model qn_model_bert = {
+    "bert",
+    "layers           of attention and perceptron (12)\n"
+    "heads            of attention; divides width (12)\n"
+    "width            features of a token (768)\n"
+    "inner            features inside the perceptron; 0: four times width (0)\n"
+    "dropout          in [0, 1): of embeddings, probabilities and what each layer adds (0.1)\n"
+    "labels           classes of sequences; 0: a masked language model (0)\n"
+    "lengths          1: the input \"lengths\" says how many tokens of a sample are no padding "
+    "(0)\n"
+    "types            1: the input \"types\" says which of two sentences a token is of (0)\n",
+    build,
+    .layout = &huggingface,
+};

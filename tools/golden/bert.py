@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Two tiny random BERTs of transformers, a masked language model and a classifier of sequences, and
+what comes out of them: bert.py FOLDER writes masked.safetensors, classify.safetensors (the files of
+the networks) and masked-golden.safetensors, classify-golden.safetensors.
+
+Needs PyTorch, transformers and safetensors; seen with the versions that the golden files name.
+
+A golden file has a batch ("tokens", "types", "lengths", "labels"), what the network makes of it
+("logits", "loss"), the gradient of every parameter ("gradient.NAME") and the losses of ten updates of
+AdamW at the rate 1e-3, where weights of two dimensions decay by 0.01 ("losses"). No token is 0: its
+row of the table has no gradient in PyTorch. Without "lengths" every token is seen. tests/run/bert.c
+compares.
+"""
+import sys
+from pathlib import Path
+
+import safetensors.torch
+import torch
+import transformers
+
+SAMPLES, LENGTH, TOKENS, CLASSES, UPDATES = 3, 12, 40, 5, 10
+SIZES = dict(vocab_size=TOKENS, max_position_embeddings=LENGTH, hidden_size=16,
+             num_attention_heads=2, intermediate_size=24, hidden_dropout_prob=0.0,
+             attention_probs_dropout_prob=0.0)
+
+
+def randomise(net, seed):
+    """Every number is random, so that no bias and no norm can be mistaken."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            parameter.normal_(0, 0.2, generator=generator)
+            if "LayerNorm.weight" in name:
+                parameter += 1
+    return net
+
+
+def numbers(seed, least, most, *shape):
+    return torch.randint(least, most, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def masked():
+    """Labels at two tokens of three; whole samples, all of type 0."""
+    net = transformers.BertForMaskedLM(transformers.BertConfig(num_hidden_layers=2, **SIZES))
+    labels = numbers(3, 0, TOKENS, SAMPLES, LENGTH)
+    labels[numbers(4, 0, 3, SAMPLES, LENGTH) == 0] = -100
+    return randomise(net, 1), {"tokens": numbers(2, 1, TOKENS, SAMPLES, LENGTH), "labels": labels}
+
+
+def classify():
+    """Samples with padding behind them, of two sentences."""
+    config = transformers.BertConfig(num_hidden_layers=1, num_labels=CLASSES, **SIZES)
+    net = transformers.BertForSequenceClassification(config)
+    batch = {"tokens": numbers(6, 1, TOKENS, SAMPLES, LENGTH),
+             "types": (torch.arange(LENGTH) > 4).long().repeat(SAMPLES, 1),
+             "lengths": torch.tensor([LENGTH, 7, 9]), "labels": numbers(7, 0, CLASSES, SAMPLES)}
+    return randomise(net, 5), batch
+
+
+def run(net, batch):
+    inputs = {"input_ids": batch["tokens"]}
+    if "types" in batch:
+        inputs["token_type_ids"] = batch["types"]
+    if "lengths" in batch:
+        inputs["attention_mask"] = (torch.arange(LENGTH) < batch["lengths"][:, None]).long()
+    logits = net(**inputs).logits
+    labels = batch["labels"].flatten()
+    return logits, torch.nn.functional.cross_entropy(logits.reshape(len(labels), -1), labels)
+
+
+def updates(net, batch):
+    many = [p for p in net.parameters() if p.dim() > 1]
+    few = [p for p in net.parameters() if p.dim() < 2]
+    optimizer = torch.optim.AdamW([{"params": many, "weight_decay": 0.01},
+                                   {"params": few, "weight_decay": 0.0}], lr=1e-3)
+    losses = []
+    for _ in range(UPDATES):
+        optimizer.zero_grad()
+        loss = run(net, batch)[1]
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+
+
+def write(folder, name, net, batch):
+    safetensors.torch.save_model(net, str(folder / f"{name}.safetensors"))
+    logits, loss = run(net, batch)
+    loss.backward()
+    tensors = {key: value.int() for key, value in batch.items()}
+    tensors |= {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
+    tensors |= {f"gradient.{key}": p.grad.clone() for key, p in net.named_parameters()}
+    tensors["losses"] = updates(net, batch)
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    safetensors.torch.save_file(tensors, folder / f"{name}-golden.safetensors", versions)
+
+
+def main():
+    torch.set_num_threads(1)
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder, "masked", *masked())
+    write(folder, "classify", *classify())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
