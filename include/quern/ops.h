@@ -151,6 +151,10 @@ QN_API qn_tensor qn_scale(qn_graph *graph, qn_tensor x, double factor);
 /* Two tensors of one shape. */
 QN_API qn_tensor qn_add(qn_graph *graph, qn_tensor a, qn_tensor b);
 QN_API qn_tensor qn_multiply(qn_graph *graph, qn_tensor a, qn_tensor b);
+/* f(gate) * x, two tensors of one shape (Shazeer 2020, "GLU variants improve Transformer"): SwiGLU
+ * with f = silu, GEGLU with f = gelu, exact or by tanh. */
+typedef enum qn_gate_form { QN_GATE_SILU, QN_GATE_GELU, QN_GATE_GELU_TANH } qn_gate_form;
+QN_API qn_tensor qn_gated(qn_graph *graph, qn_tensor gate, qn_tensor x, qn_gate_form form);
 /* Adds bias (c) along dimension 1 of x (b, c, ...). */
 QN_API qn_tensor qn_bias(qn_graph *graph, qn_tensor x, qn_tensor bias);
 /* A chain of such operators as one: a kernel forward and one backward, with all values between them

@@ -16,6 +16,10 @@ struct qn_gelu_attr {
     int form; /* enum qn_gelu_form */
 };
 
+struct qn_gated_attr {
+    int form; /* enum qn_gate_form */
+};
+
 struct qn_scale_attr {
     float factor;
 };

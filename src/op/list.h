@@ -29,6 +29,7 @@
     X(scale)                                                                                       \
     X(add)                                                                                         \
     X(multiply)                                                                                    \
+    X(gated)                                                                                       \
     X(bias)                                                                                        \
     X(chain)                                                                                       \
     X(dropout)                                                                                     \

@@ -309,13 +309,15 @@ static qn_tensor unary(struct drawing *d)
 
 static qn_tensor binary(struct drawing *d)
 {
-    switch (draw(d, 4)) {
+    switch (draw(d, 5)) {
     case 0:
         return qn_add(d->graph, any(d), any(d));
     case 1:
         return qn_squared_error(d->graph, any(d), any(d));
     case 2:
         return qn_bias(d->graph, any(d), any(d));
+    case 3:
+        return qn_gated(d->graph, any(d), any(d), QN_GATE_SILU);
     default:
         return qn_multiply(d->graph, any(d), any(d));
     }

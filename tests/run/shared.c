@@ -96,6 +96,12 @@ static qn_tensor multiplied(struct net *net)
     return qn_multiply(net->graph, a, b);
 }
 
+static qn_tensor gated_by_itself(struct net *net)
+{
+    qn_tensor a = OPERAND(image_dim), b = AGAIN(a, image_dim);
+    return qn_gated(net->graph, a, b, QN_GATE_SILU);
+}
+
 static qn_tensor with_its_residual(struct net *net)
 {
     const qn_init init = qn_init_fan_in(WIDTH);
@@ -159,6 +165,7 @@ static const struct {
     {"concat", joined},
     {"chain", chained},
     {"multiply", multiplied},
+    {"gated", gated_by_itself},
     {"linear with its residual", with_its_residual},
     {"conv2d of two images", convolved_twice},
     {"batch_matmul", squared},
