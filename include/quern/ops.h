@@ -220,6 +220,19 @@ QN_API qn_tensor qn_normalize(qn_graph *graph, qn_tensor images, const float *me
 /* Over the last dimension. */
 QN_API qn_tensor qn_softmax(qn_graph *graph, qn_tensor x);
 
+typedef struct qn_rotary_params {
+    int heads;   /* side by side in x; 0: 1 */
+    int still;   /* the last so many of them stay as they are: the values of a packed tensor */
+    double base; /* above 1; 0: 10000 */
+} qn_rotary_params;
+/* Rotary position embedding (Su et al. 2021) of x (b, t, heads * n), n even, as the Llama models of
+ * Hugging Face have it: with r = p / base^(2i / n), elements i and j = i + n / 2 of a head at
+ * position p become x[i] cos r - x[j] sin r and x[j] cos r + x[i] sin r. The position of a token is
+ * its number in its row of x, or that in `positions` (b, t) in i32. Angles are right to 1e-6 for
+ * positions up to 2^24 either side of 0. */
+QN_API qn_tensor qn_rotary(qn_graph *graph, qn_tensor x, qn_tensor positions,
+                           const qn_rotary_params *params);
+
 typedef struct qn_attention_params {
     int heads;      /* of the queries; 0: 1 */
     int kv_heads;   /* of keys and values, a divisor of heads; 0: heads */

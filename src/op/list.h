@@ -45,6 +45,7 @@
     X(linear_activation)                                                                           \
     X(linear_cross_entropy)                                                                        \
     X(batch_matmul)                                                                                \
+    X(rotary)                                                                                      \
     X(attention)                                                                                   \
     X(cast)                                                                                        \
     X(zero)                                                                                        \
