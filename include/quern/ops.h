@@ -274,6 +274,10 @@ QN_API qn_tensor qn_squared_error(qn_graph *graph, qn_tensor a, qn_tensor b);
  * first 2 -> (b, c). Over the batch: qn_loss. */
 QN_API qn_tensor qn_sum(qn_graph *graph, qn_tensor x, int first);
 QN_API qn_tensor qn_mean(qn_graph *graph, qn_tensor x, int first);
+/* (b, t, n) -> (b, n): the mean over the first of the t tokens of a row, as many as `lengths` (b)
+ * in i32 says, or over all with none. The others are padding, which is not read. No token gives 0.
+ */
+QN_API qn_tensor qn_masked_mean(qn_graph *graph, qn_tensor x, qn_tensor lengths);
 
 #ifdef __cplusplus
 }

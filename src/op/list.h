@@ -19,6 +19,7 @@
     X(squared_error)                                                                               \
     X(sum)                                                                                         \
     X(mean)                                                                                        \
+    X(masked_mean)                                                                                 \
     X(loss)                                                                                        \
     X(leaky_relu)                                                                                  \
     X(sigmoid)                                                                                     \

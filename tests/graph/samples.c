@@ -368,7 +368,8 @@ static qn_tensor look_up(struct drawing *d)
 
 static qn_tensor attend(struct drawing *d)
 {
-    return qn_attention(d->graph, any(d), any(d), any(d), any_or_none(d), NULL);
+    return draw(d, 2) ? qn_attention(d->graph, any(d), any(d), any(d), any_or_none(d), NULL)
+                      : qn_masked_mean(d->graph, any(d), any_or_none(d));
 }
 
 static qn_tensor reshape(struct drawing *d)
