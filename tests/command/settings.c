@@ -117,6 +117,44 @@ static void images(void **state)
            "r.ini: data.path: missing");
 }
 
+static void text(void **state)
+{
+    (void)state;
+    accept(
+        "[model]\nname = gpt\n[data]\nkind = text\npath = a\nlength = 128\n[train]\nsteps = 1\n");
+    assert_int_equal(settings.data.kind, DATA_TEXT);
+    assert_true(settings_has_tokens(&settings));
+    assert_true(settings.data.held_out == 0.05 && settings.data.bytes_per_token == 1);
+    assert_int_equal(settings.data.classes, 256);
+    assert_int_equal(settings.data.separator, -1);
+    assert_int_equal(settings.data.shape[0], 1);
+    assert_int_equal(settings.data.shape[2], 128);
+    override("data.test_path", "b");
+    assert_true(settings.data.held_out == 0);
+    override("data.held_out", "0.25");
+    assert_null(settings.data.test_path);
+    assert_true(settings.data.held_out == 0.25);
+    override("data.separator", "10");
+    assert_int_equal(settings.data.separator, 10);
+    override("data.kind", "tokens");
+    override("data.type", "u32");
+    override("data.stride", "7");
+    assert_int_equal(settings.data.type, TOKEN_FILE_U32);
+    assert_int_equal(settings.data.stride, 7);
+    assert_int_equal(settings.data.classes, 0);
+    assert_true(settings.data.bytes_per_token == 0);
+    refuse(HEAD "steps = 1\n[data]\nlength = 8\n",
+           "r.ini:8: data.length: goes with data.kind = text or tokens");
+    refuse(HEAD "steps = 1\n[data]\ntest_path = a\n",
+           "r.ini:8: data.test_path: goes with data.kind = images, text or tokens");
+    refuse("[model]\nname = gpt\n[data]\nkind = text\npath = a\n[train]\nsteps = 1\n",
+           "r.ini: data.length: missing: the tokens of a sample");
+    refuse("[model]\nname = gpt\n[data]\nkind = text\ntest_path = a\nheld_out = 0.1\n",
+           "r.ini:6: data.held_out: and data.test_path exclude each other");
+    refuse("[data]\nkind = text\nheld_out = 1\n",
+           "r.ini:3: data.held_out: '1' is too large; from 0, below 1");
+}
+
 /* All are offered. */
 static void an_unknown_optimizer(void **state)
 {
@@ -191,8 +229,8 @@ static void refusals(void **state)
     refuse(HEAD "seed = 1\n", "r.ini: train.epochs: missing, and train.steps too");
     refuse(HEAD "steps = 1\n[memory]\nbudget = 0\n",
            "r.ini:8: memory.budget: '0' is no size above nothing");
-    refuse(HEAD "steps = 1\n[resume]\nbest_accuracy = 1\n",
-           "r.ini:8: resume.best_accuracy: unknown section");
+    refuse(HEAD "steps = 1\n[resume]\nbest_score = 1\n",
+           "r.ini:8: resume.best_score: unknown section");
     refuse("[train]\nsteps = 1\n", "r.ini: model.name: missing");
     refuse("", "r.ini: model.name: missing");
     refuse("[model]\nname = mlp\n[data]\nimages = a\n[train]\nsteps = 1\n",
@@ -336,17 +374,12 @@ static void bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(images),
-        cmocka_unit_test(adaptive),
-        cmocka_unit_test(an_unknown_optimizer),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(long_line),
-        cmocka_unit_test(overriding),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(any_value),
-        cmocka_unit_test(bad_values),
+        cmocka_unit_test(shipped),    cmocka_unit_test(everything),
+        cmocka_unit_test(images),     cmocka_unit_test(text),
+        cmocka_unit_test(adaptive),   cmocka_unit_test(an_unknown_optimizer),
+        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),
+        cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
         cmocka_unit_test(bad_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "data.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static int open_idx(qn_dataset **dataset, const struct data_settings *s, qn_split split,
                     struct failure *failure)
@@ -39,11 +41,54 @@ static int open_images(qn_dataset **dataset, const struct data_settings *s, qn_s
     return CODE_DONE;
 }
 
+/* Samples of what is measured do not overlap. */
+static int open_tokens(qn_dataset **dataset, const struct data_settings *s, qn_split split,
+                       struct failure *failure)
+{
+    static const qn_token_type types[] = {[TOKEN_FILE_LLM_C] = QN_TOKEN_LLM_C,
+                                          [TOKEN_FILE_U16] = QN_TOKEN_U16,
+                                          [TOKEN_FILE_U32] = QN_TOKEN_U32};
+    const bool training = split == QN_SPLIT_TRAIN;
+    const bool other_file = !training && s->test_path;
+    const qn_token_params params = {.log = failure_log(failure),
+                                    .path = other_file ? s->test_path : s->path,
+                                    .type = s->kind == DATA_TEXT ? QN_TOKEN_U8 : types[s->type],
+                                    .length = s->length,
+                                    .stride = training ? s->stride : 0,
+                                    .classes = s->classes,
+                                    .held_out = s->held_out,
+                                    .split = other_file ? QN_SPLIT_TRAIN : split,
+                                    .separate = s->separator >= 0,
+                                    .separator = s->separator};
+    if (!training && !other_file && s->held_out == 0)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_dataset_open_tokens(dataset, &params));
+    return CODE_DONE;
+}
+
+static const struct kind {
+    int (*open)(qn_dataset **dataset, const struct data_settings *settings, qn_split split,
+                struct failure *failure);
+    const char *column;   /* of what the model looks at */
+    const char *test_key; /* names the test split */
+} kinds[] = {
+    [DATA_IDX] = {open_idx, "images", "test_images"},
+    [DATA_IMAGES] = {open_images, "images", "test_path"},
+    [DATA_TEXT] = {open_tokens, "tokens", "held_out"},
+    [DATA_TOKENS] = {open_tokens, "tokens", "held_out"},
+};
+
+const char *data_test_key(enum data_kind kind)
+{
+    return kinds[kind].test_key;
+}
+
 static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_split split,
                       struct failure *failure)
 {
-    return s->kind == DATA_IMAGES ? open_images(dataset, s, split, failure)
-                                  : open_idx(dataset, s, split, failure);
+    if (s->origin && s->path && access(s->path, F_OK) != 0 && errno == ENOENT)
+        return failure_set(failure, CODE_FAILED, "%s: missing: %s", s->path, s->origin);
+    return kinds[s->kind].open(dataset, s, split, failure);
 }
 
 static int refuse(const struct recipe *recipe, const char *key, struct failure *failure,
@@ -89,9 +134,12 @@ static int describe(struct data *data, const struct settings *s, const struct re
                   failure);
 }
 
-static const qn_column *images_of(const qn_dataset *dataset)
+/* What the model looks at, as channels, height and width: a row of n is 1, 1, n. */
+static void find_sides(const qn_dataset *dataset, const struct data_settings *s, int64_t sides[3])
 {
-    return qn_dataset_column(dataset, "images");
+    const qn_shape *shape = &qn_dataset_column(dataset, kinds[s->kind].column)->shape;
+    for (int i = 0; i < 3; i++)
+        sides[i] = i < 3 - shape->rank ? 1 : shape->dim[shape->rank - 3 + i];
 }
 
 static const qn_column *labels_of(const qn_dataset *dataset)
@@ -115,8 +163,9 @@ static int describe_split(struct data *data, const struct settings *s, const str
                           struct failure *failure)
 {
     char text[96];
-    const int64_t *shape = images_of(data->train)->shape.dim;
+    int64_t shape[3];
     const int64_t classes = labels_of(data->train)->classes;
+    find_sides(data->train, &s->data, shape);
     TRY(check_shape(s, recipe, shape, failure));
     if (s->data.classes && s->data.classes < classes) {
         snprintf(text, sizeof text, "%" PRId64 " classes, but the labels reach %" PRId64,
@@ -139,17 +188,19 @@ static int check_class_names(const struct data *data, const struct recipe *recip
     return CODE_DONE;
 }
 
-static int check_test(const struct data *data, const struct recipe *recipe, struct failure *failure)
+static int check_test(const struct data *data, const struct settings *s,
+                      const struct recipe *recipe, struct failure *failure)
 {
-    const int64_t *shape = images_of(data->test)->shape.dim;
+    int64_t shape[3];
     const int64_t classes = labels_of(data->test)->classes;
     const qn_model_data *model = &data->model;
+    find_sides(data->test, &s->data, shape);
     if (shape[0] != model->channels || shape[1] != model->height || shape[2] != model->width)
         return failure_set(failure, CODE_FAILED,
-                           "%s: data: the test images are %" PRId64 ",%" PRId64 ",%" PRId64
+                           "%s: data: the test %s are %" PRId64 ",%" PRId64 ",%" PRId64
                            ", those of training %d,%d,%d",
-                           recipe->name, shape[0], shape[1], shape[2], model->channels,
-                           model->height, model->width);
+                           recipe->name, kinds[s->data.kind].column, shape[0], shape[1], shape[2],
+                           model->channels, model->height, model->width);
     if (classes > model->classes)
         return failure_set(failure, CODE_FAILED,
                            "%s: data: the test labels reach %" PRId64 ", but there are %d classes",
@@ -163,7 +214,7 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
     TRY(open_split(&data->train, &s->data, QN_SPLIT_TRAIN, failure));
     TRY(open_split(&data->test, &s->data, QN_SPLIT_TEST, failure));
     TRY(describe_split(data, s, recipe, failure));
-    return data->test ? check_test(data, recipe, failure) : CODE_DONE;
+    return data->test ? check_test(data, s, recipe, failure) : CODE_DONE;
 }
 
 int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,

@@ -20,6 +20,8 @@ int data_open(struct data *data, const struct settings *settings, const struct r
 /* Fills data->model alone, from the recipe if it says all, else from the training split. */
 int data_look(struct data *data, const struct settings *settings, const struct recipe *recipe,
               struct failure *failure);
+/* The key of [data] that names a test split of this kind. */
+const char *data_test_key(enum data_kind kind);
 /* "COUNT-CRC32" of the training split. */
 enum { DATA_DIGEST_BYTES = 40 };
 void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES]);

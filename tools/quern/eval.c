@@ -13,7 +13,7 @@ enum { ATTEMPTS = 5 };
 /* What came out, class by class; names are those of folders, NULL of numbered classes. */
 struct result {
     struct evaluation all;
-    struct class_count *counts; /* of `classes` */
+    struct class_count *counts; /* of `classes`; NULL: of tokens, which are too many */
     int classes;
     const char *const *names;
 };
@@ -36,7 +36,8 @@ static cJSON *classes_json(const struct result *result)
 static int print_json(const struct session *s, const struct result *result)
 {
     cJSON *object = summary_json(s, &result->all);
-    cJSON_AddItemToObject(object, "test_classes", classes_json(result));
+    if (result->counts)
+        cJSON_AddItemToObject(object, "test_classes", classes_json(result));
     char *text = object ? cJSON_Print(object) : NULL;
     cJSON_Delete(object);
     if (!text)
@@ -46,11 +47,8 @@ static int print_json(const struct session *s, const struct result *result)
     return CODE_DONE;
 }
 
-static void print_text(const struct result *result)
+static void print_classes(const struct result *result)
 {
-    char text[EVALUATION_TEXT_BYTES];
-    printf("%s  (%lld samples)\n", evaluation_text(&result->all, text),
-           (long long)result->all.samples);
     printf("  accuracy      labels  class\n");
     for (int c = 0; c < result->classes; c++) {
         const struct class_count *count = &result->counts[c];
@@ -63,6 +61,15 @@ static void print_text(const struct result *result)
         else
             printf("%d\n", c);
     }
+}
+
+static void print_text(const struct result *result)
+{
+    char text[EVALUATION_TEXT_BYTES];
+    printf("%s  (%lld samples)\n", evaluation_text(&result->all, text),
+           (long long)result->all.samples);
+    if (result->counts)
+        print_classes(result);
 }
 
 static qn_status open_newest(qn_checkpoint **checkpoint, const char *path, struct failure *failure)
@@ -95,8 +102,10 @@ static int measure(struct session *s, bool json)
     const bool named = labels->classes == s->data.model.classes;
     struct result result = {.classes = s->data.model.classes,
                             .names = named ? labels->class_names : NULL};
-    result.counts = calloc((size_t)result.classes, sizeof *result.counts);
-    if (!result.counts)
+    const bool by_class = !settings_has_tokens(&s->settings);
+    if (by_class)
+        result.counts = calloc((size_t)result.classes, sizeof *result.counts);
+    if (by_class && !result.counts)
         return failure_set(s->failure, CODE_FAILED, "out of memory");
     int code = evaluate(s, &result.all, result.counts);
     if (code == CODE_DONE && json)
@@ -114,7 +123,7 @@ static int measure_weights(struct session *s, const char *weights, const struct 
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     if (!s->data.test)
         return failure_set(s->failure, CODE_USAGE, "%s: data.%s: missing", s->recipe.name,
-                           s->settings.data.kind == DATA_IMAGES ? "test_path" : "test_images");
+                           data_test_key(s->settings.data.kind));
     TRY(session_graph(s));
     TRY(session_fits(s));
     TRY(session_device(s, a));
@@ -176,9 +185,10 @@ const struct command command_eval = {
     "Evaluates weights on the test split: those of --weights with a RECIPE, or those of a\n"
     "checkpoint's folder given in its place, which has its own recipe. A file is checked against\n"
     "the checksums.txt beside it, if that names it. Tells accuracy and loss, and the accuracy of\n"
-    "each class, by its name where folders of images are the classes.",
+    "each class, by its name where folders of images are the classes; of text perplexity, and\n"
+    "bits per byte where it is known how many bytes a token has.",
     true,
     run,
-    {OPTION_WEIGHTS, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_DEVICE, OPTION_STORAGE,
-     OPTION_SET, OPTION_JSON, OPTION_COUNT},
+    {OPTION_WEIGHTS, OPTION_DATA, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_DEVICE,
+     OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_COUNT},
 };

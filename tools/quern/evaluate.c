@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
 
+#include <math.h>
 #include <quern/metric.h>
 #include <string.h>
 
-/* What is measured, of which output of the model. */
-enum { ACCURACY, LOSS, OVERLAP, FIGURES };
-static const struct figure {
-    qn_metric_kind kind;
+/* Between two figures. */
+#define GAP "  "
+
+/* What is measured, of which output of the model and for which data, and how people see it. */
+enum kind { ALL, MASKS, TOKENS, BYTES };
+static const struct {
+    qn_metric_kind metric;
     const char *output, *labels;
-    bool masks; /* of these alone */
+    enum kind data;
+    const char *key, *text;
+    double shown; /* times this */
 } figures[FIGURES] = {
-    [ACCURACY] = {QN_METRIC_ACCURACY, "logits", "labels", false},
-    [LOSS] = {QN_METRIC_MEAN, "loss", NULL, false},
-    [OVERLAP] = {QN_METRIC_MEAN_IOU, "logits", "labels", true},
+    [FIGURE_ACCURACY] = {QN_METRIC_ACCURACY, "logits", "labels", ALL, "test_accuracy",
+                         GAP "test accuracy %.2f %%", 100},
+    [FIGURE_LOSS] = {QN_METRIC_MEAN, "loss", NULL, ALL, "test_loss", GAP "test loss %.4f", 1},
+    [FIGURE_OVERLAP] = {QN_METRIC_MEAN_IOU, "logits", "labels", MASKS, "test_iou",
+                        GAP "mean IoU %.4f", 1},
+    [FIGURE_PERPLEXITY] = {QN_METRIC_PERPLEXITY, "loss", NULL, TOKENS, "test_perplexity",
+                           GAP "perplexity %.5g", 1},
+    [FIGURE_BITS] = {QN_METRIC_MEAN, "loss", NULL, BYTES, "test_bits_per_byte",
+                     GAP "%.4f bits/byte", 1},
 };
 
 struct tally {
@@ -31,24 +43,44 @@ static bool find_output(const qn_graph *graph, const char *wanted, qn_tensor *te
     return false;
 }
 
+static bool has(const struct session *s, enum kind data)
+{
+    switch (data) {
+    case MASKS:
+        return s->data.model.masks;
+    case TOKENS:
+        return settings_has_tokens(&s->settings);
+    case BYTES:
+        return s->settings.data.bytes_per_token > 0;
+    default:
+        return true;
+    }
+}
+
 /* `by_class`: accuracy comes with the confusion matrix. */
+static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
+                       bool by_class)
+{
+    const bool tokens = has(s, TOKENS), confusion = by_class && i == FIGURE_ACCURACY;
+    const qn_metric_params params = {.log = failure_log(s->failure),
+                                     .kind = confusion ? QN_METRIC_CONFUSION : figures[i].metric,
+                                     .output = figures[i].output,
+                                     .dtype = qn_dtype_of(s->graph, output),
+                                     .shape = qn_shape_of(s->graph, output),
+                                     .class_dim = s->data.model.masks ? 1 : 0,
+                                     .labels = tokens ? "labels" : figures[i].labels,
+                                     .ignore = tokens,
+                                     .ignore_label = QN_IGNORED_LABEL};
+    TRY_LIBRARY(s->failure, NULL, qn_metric_create(metric, &params));
+    return CODE_DONE;
+}
+
 static int open_metrics(struct session *s, struct tally *tally, bool by_class)
 {
-    const bool masks = s->data.model.masks;
-    for (int i = 0; i < FIGURES; i++) {
-        qn_tensor output;
-        if ((figures[i].masks && !masks) || !find_output(s->graph, figures[i].output, &output))
-            continue;
-        const qn_metric_params params = {.log = failure_log(s->failure),
-                                         .kind = i == ACCURACY && by_class ? QN_METRIC_CONFUSION
-                                                                           : figures[i].kind,
-                                         .output = figures[i].output,
-                                         .dtype = qn_dtype_of(s->graph, output),
-                                         .shape = qn_shape_of(s->graph, output),
-                                         .class_dim = masks ? 1 : 0,
-                                         .labels = figures[i].labels};
-        TRY_LIBRARY(s->failure, NULL, qn_metric_create(&tally->metrics[i], &params));
-    }
+    qn_tensor output;
+    for (int i = 0; i < FIGURES; i++)
+        if (has(s, figures[i].data) && find_output(s->graph, figures[i].output, &output))
+            TRY(open_metric(s, &tally->metrics[i], (enum figure)i, output, by_class));
     return CODE_DONE;
 }
 
@@ -70,8 +102,9 @@ static qn_status receive(void *user, const char *name, int64_t first, int64_t co
     return status;
 }
 
-static int measure(struct session *s, struct tally *tally, int64_t samples, bool by_class)
+static int measure(struct session *s, struct tally *tally, bool by_class)
 {
+    const int64_t samples = qn_dataset_describe(s->data.test)->count;
     const qn_loader_params params = {.log = failure_log(s->failure),
                                      .max_samples = qn_plan_facts(session_running(s))->micro_batch,
                                      .sequential = true};
@@ -93,31 +126,51 @@ static void count_classes(const qn_metric *metric, struct class_count *counts)
     }
 }
 
+static void take_figures(const struct session *s, const struct tally *tally,
+                         struct evaluation *evaluation)
+{
+    *evaluation = (struct evaluation){.samples = qn_dataset_describe(s->data.test)->count};
+    for (int i = 0; i < FIGURES; i++) {
+        evaluation->figure[i].there = tally->metrics[i] != NULL;
+        evaluation->figure[i].value = qn_metric_result(tally->metrics[i]);
+    }
+    evaluation->figure[FIGURE_BITS].value /= log(2) * s->settings.data.bytes_per_token;
+}
+
 int evaluate(struct session *s, struct evaluation *evaluation, struct class_count *counts)
 {
-    const int64_t samples = qn_dataset_describe(s->data.test)->count;
     struct tally tally = {0};
-    int code = measure(s, &tally, samples, counts != NULL);
+    int code = measure(s, &tally, counts != NULL);
     if (code == CODE_DONE)
-        *evaluation = (struct evaluation){.samples = samples,
-                                          .accuracy = qn_metric_result(tally.metrics[ACCURACY]),
-                                          .loss = qn_metric_result(tally.metrics[LOSS]),
-                                          .masks = s->data.model.masks,
-                                          .overlap = qn_metric_result(tally.metrics[OVERLAP])};
+        take_figures(s, &tally, evaluation);
     if (code == CODE_DONE && counts)
-        count_classes(tally.metrics[ACCURACY], counts);
+        count_classes(tally.metrics[FIGURE_ACCURACY], counts);
     for (int i = 0; i < FIGURES; i++)
         qn_metric_destroy(&tally.metrics[i]);
     qn_loader_close(&tally.loader);
     return code;
 }
 
+const char *evaluation_key(enum figure figure)
+{
+    return figures[figure].key;
+}
+
+double evaluation_score(const struct evaluation *evaluation)
+{
+    return evaluation->figure[FIGURE_PERPLEXITY].there
+               ? 1 / evaluation->figure[FIGURE_PERPLEXITY].value
+               : evaluation->figure[FIGURE_ACCURACY].value;
+}
+
 const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES])
 {
-    int length = snprintf(text, EVALUATION_TEXT_BYTES, "test accuracy %.2f %%  test loss %.4f",
-                          100 * evaluation->accuracy, evaluation->loss);
-    if (evaluation->masks)
-        snprintf(text + length, (size_t)(EVALUATION_TEXT_BYTES - length), "  mean IoU %.4f",
-                 evaluation->overlap);
+    *text = 0;
+    for (int i = 0; i < FIGURES; i++) {
+        const size_t length = strlen(text), gap = length ? 0 : strlen(GAP);
+        if (evaluation->figure[i].there)
+            snprintf(text + length, EVALUATION_TEXT_BYTES - length, figures[i].text + gap,
+                     figures[i].shown * evaluation->figure[i].value);
+    }
     return text;
 }

@@ -117,10 +117,10 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update, doub
 
 static void add_evaluation(cJSON *object, const struct evaluation *evaluation)
 {
-    cJSON_AddNumberToObject(object, "test_accuracy", evaluation->accuracy);
-    cJSON_AddNumberToObject(object, "test_loss", evaluation->loss);
-    if (evaluation->masks)
-        cJSON_AddNumberToObject(object, "test_iou", evaluation->overlap);
+    for (int i = 0; i < FIGURES; i++)
+        if (evaluation->figure[i].there)
+            cJSON_AddNumberToObject(object, evaluation_key((enum figure)i),
+                                    evaluation->figure[i].value);
     cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
 }
 

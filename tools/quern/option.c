@@ -12,6 +12,7 @@ static const struct {
     const char *key;   /* of the recipe; NULL: the option is the subcommand's own */
     const char *help;
 } table[OPTION_COUNT] = {
+    [OPTION_DATA] = {"--data", "PATH", "data.path", "file of text or tokens, or folder of images"},
     [OPTION_BUDGET] = {"--budget", "SIZE", "memory.budget", "device memory: " VALUE_SIZE_FORM},
     [OPTION_BUDGET_FILE] = {"--budget-file", "FILE", NULL,
                             "the budget stands there and may change while the training runs"},

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 enum option {
+    OPTION_DATA,
     OPTION_BUDGET,
     OPTION_BUDGET_FILE,
     OPTION_BATCH,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Column widths: name, budget, length of the training, what it is. */
-static const char row[] = "%-16s  %8s  %9s  %s\n";
+static const char row[] = "%-16s  %8s  %11s  %s\n";
 
 static int list(struct recipe *recipe, struct failure *failure)
 {

@@ -82,7 +82,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     TRY(session_note(s, info, a));
     if (!training->saved)
-        s->settings.best_accuracy = -1; /* its checkpoint stays behind */
+        s->settings.best_score = -1; /* its checkpoint stays behind */
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(check_samples(s, a->operand));
     TRY(session_graph(s));

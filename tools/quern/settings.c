@@ -314,8 +314,9 @@ static const char *read_storage(const struct key *key, const char *text, void *t
 /* --- the table --- */
 
 /* In the order of the enums. */
-static const char *const kinds[] = {"idx", "images", NULL};
+static const char *const kinds[] = {"idx", "images", "text", "tokens", NULL};
 static const char *const channels[] = {"3", "1", NULL};
+static const char *const types[] = {"llm.c", "u16", "u32", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "linear", "one-cycle", NULL};
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
@@ -326,16 +327,18 @@ static const char *const storages[] = {"f32", "f16", "bf16", NULL};
 static const struct key keys[] = {
     {"model", "name", read_text, AT(model), .help = "the model; other keys are the model's own"},
     {"data", "kind", read_word, AT(data.kind), .words = kinds,
-     .help = "idx, or images: folders of PNG and JPEG files (idx)"},
+     .help = "idx; images: folders of PNG and JPEG files; text; tokens: a file of them (idx)"},
     {"data", "name", read_text, AT(data.name), .help = "fashion-mnist, from its package"},
     {"data", "path", read_text, AT(data.path),
-     .help = "folder of IDX files under the usual names, or of images"},
+     .help = "folder of IDX files under the usual names, or of images; file of text or tokens"},
+    {"data", "origin", read_text, AT(data.origin),
+     .help = "where path comes from: told if it is missing"},
     {"data", "images", read_text, AT(data.images), .help = "IDX file, for training"},
     {"data", "labels", read_text, AT(data.labels), .help = "IDX file, for training"},
     {"data", "test_images", read_text, AT(data.test_images), .help = "IDX file, for evaluation"},
     {"data", "test_labels", read_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
     {"data", "test_path", read_text, AT(data.test_path),
-     .help = "folder of images, for evaluation"},
+     .help = "folder of images, file of text or tokens, for evaluation"},
     {"data", "channels", read_word, AT(data.channels), .words = channels,
      .help = "images: 3 colours, or 1 grey (3)"},
     {"data", "size", read_side, AT(data.size), 1, 1 << 16,
@@ -351,9 +354,22 @@ static const struct key keys[] = {
     {"data", "mean", read_channels, AT(data.mean),
      .help = "of pixels in [0, 1]; one, or one a channel (0)"},
     {"data", "deviation", read_deviation, AT(data.deviation), .help = "the same (1)"},
+    {"data", "type", read_word, AT(data.type), .words = types,
+     .help = "tokens: llm.c, whose files have a header, or u16 or u32 without one (llm.c)"},
+    {"data", "length", read_count, AT(data.length), 1, 1 << 24,
+     .help = "text, tokens: tokens of a sample, of text bytes"},
+    {"data", "stride", read_count, AT(data.stride), 1, 1 << 24,
+     .help = "text, tokens: from one sample of the training to the next (length)"},
+    {"data", "held_out", read_real, AT(data.held_out), 0, 1,
+     .help = "text, tokens: this fraction at the end of path is for evaluation (0.05)"},
+    {"data", "separator", read_count, AT(data.separator), 0, 0x7ffffffe,
+     .help = "text, tokens: between documents, 10: ends of lines; nothing is learned across"},
+    {"data", "bytes_per_token", read_positive, AT(data.bytes_per_token), 0, 1e6,
+     .help = "tokens: of the text they were made of; evaluation tells bits per byte then"},
     {"data", "shape", read_shape, AT(data.shape), 1, 1 << 20,
      .help = "channels,height,width: with classes, plans need no data"},
-    {"data", "classes", read_count, AT(data.classes), 1, 1 << 24, .help = "(largest label + 1)"},
+    {"data", "classes", read_count, AT(data.classes), 1, 1 << 24,
+     .help = "(largest label + 1; of text 256; of llm.c's tokens 50257 or 128256)"},
     {"train", "batch", read_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", read_count, AT(train.adaptive.batch.least), 2, 1 << 24,
@@ -421,16 +437,19 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 
 /* What a checkpoint's recipe has besides. */
 static const struct key resumed[] = {
-    {"resume", "best_accuracy", read_real, offsetof(struct settings, best_accuracy), -1, 2},
+    {"resume", "best_score", read_real, offsetof(struct settings, best_score), -1, 2},
     {"resume", "samples", read_text, offsetof(struct settings, samples)},
     {"resume", "adaptive", read_adaptive, offsetof(struct settings, train.adaptive)},
 };
 enum { N_RESUMED = sizeof resumed / sizeof *resumed };
 
 /* Keys of which one takes the place of the other. */
-static const char *const rivals[][2] = {
-    {"train.epochs", "train.steps"},
-    {"train.batch", "train.batch_schedule"},
+static const struct rivals {
+    const char *section, *key[2];
+} rivals[] = {
+    {"train", {"epochs", "steps"}},
+    {"train", {"batch", "batch_schedule"}},
+    {"data", {"test_path", "held_out"}},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 
@@ -513,11 +532,11 @@ static int read_entry(struct settings *s, const struct recipe *recipe,
 
 static int check_rivals(const struct recipe *recipe, struct failure *failure)
 {
-    for (int i = 0; i < N_RIVALS; i++) {
-        const char *first = strchr(rivals[i][0], '.') + 1, *second = strchr(rivals[i][1], '.') + 1;
-        const struct recipe_entry *entry = recipe_find(recipe, "train", second);
-        if (entry && recipe_find(recipe, "train", first))
-            return recipe_refuse(recipe, entry, failure, "and train.%s exclude each other", first);
+    for (const struct rivals *r = rivals; r < rivals + N_RIVALS; r++) {
+        const struct recipe_entry *entry = recipe_find(recipe, r->section, r->key[1]);
+        if (entry && recipe_find(recipe, r->section, r->key[0]))
+            return recipe_refuse(recipe, entry, failure, "and %s.%s exclude each other", r->section,
+                                 r->key[0]);
     }
     return CODE_DONE;
 }
@@ -527,25 +546,63 @@ static int need(const struct recipe *recipe, bool there, const char *what, struc
     return there ? CODE_DONE : failure_set(failure, CODE_USAGE, "%s: %s", recipe->name, what);
 }
 
-/* Keys of [data] that belong to one kind. */
+/* Keys of [data] that belong to some kinds. */
+enum {
+    OF_IDX = 1 << DATA_IDX,
+    OF_IMAGES = 1 << DATA_IMAGES,
+    OF_TEXT = 1 << DATA_TEXT,
+    OF_TOKENS = 1 << DATA_TOKENS,
+};
 static const struct {
     const char *name;
-    enum data_kind kind;
+    unsigned kinds;
 } owned[] = {
-    {"name", DATA_IDX},        {"images", DATA_IDX},      {"labels", DATA_IDX},
-    {"test_images", DATA_IDX}, {"test_labels", DATA_IDX}, {"test_path", DATA_IMAGES},
-    {"channels", DATA_IMAGES}, {"size", DATA_IMAGES},     {"crop", DATA_IMAGES},
-    {"flip", DATA_IMAGES},     {"mask", DATA_IMAGES},     {"random_crop", DATA_IMAGES},
+    {"name", OF_IDX},
+    {"images", OF_IDX},
+    {"labels", OF_IDX},
+    {"test_images", OF_IDX},
+    {"test_labels", OF_IDX},
+    {"test_path", OF_IMAGES | OF_TEXT | OF_TOKENS},
+    {"channels", OF_IMAGES},
+    {"size", OF_IMAGES},
+    {"crop", OF_IMAGES},
+    {"flip", OF_IMAGES},
+    {"mask", OF_IMAGES},
+    {"random_crop", OF_IMAGES},
+    {"mean", OF_IDX | OF_IMAGES},
+    {"deviation", OF_IDX | OF_IMAGES},
+    {"shape", OF_IDX | OF_IMAGES},
+    {"type", OF_TOKENS},
+    {"length", OF_TEXT | OF_TOKENS},
+    {"stride", OF_TEXT | OF_TOKENS},
+    {"held_out", OF_TEXT | OF_TOKENS},
+    {"separator", OF_TEXT | OF_TOKENS},
+    {"bytes_per_token", OF_TOKENS},
 };
+
+/* "images, text or tokens". */
+static void name_kinds(unsigned among, char text[64])
+{
+    *text = 0;
+    for (int i = 0; kinds[i]; i++)
+        if (among >> i & 1)
+            snprintf(text + strlen(text), 64 - strlen(text), "%s%s",
+                     !*text            ? ""
+                     : among >> i >> 1 ? ", "
+                                       : " or ",
+                     kinds[i]);
+}
 
 static int check_kind(const struct data_settings *data, const struct recipe *recipe,
                       struct failure *failure)
 {
+    char names[64];
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         const struct recipe_entry *entry = recipe_find(recipe, "data", owned[i].name);
-        if (entry && owned[i].kind != data->kind)
-            return recipe_refuse(recipe, entry, failure, "goes with data.kind = %s",
-                                 kinds[owned[i].kind]);
+        if (!entry || owned[i].kinds >> data->kind & 1)
+            continue;
+        name_kinds(owned[i].kinds, names);
+        return recipe_refuse(recipe, entry, failure, "goes with data.kind = %s", names);
     }
     return CODE_DONE;
 }
@@ -572,6 +629,28 @@ static int check_idx(const struct data_settings *data, const struct recipe *reci
     return need(recipe, !data->test_images || data->images, "data.images: missing", failure);
 }
 
+static int check_tokens(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure)
+{
+    TRY(need(recipe, data->path, "data.path: missing; --data names the file", failure));
+    return need(recipe, data->length, "data.length: missing: the tokens of a sample", failure);
+}
+
+/* What follows from other keys, or is the default of the kind. */
+static void complete_data(struct data_settings *data)
+{
+    const int64_t row[3] = {1, 1, data->length};
+    const bool text = data->kind == DATA_TEXT;
+    if (data->held_out < 0)
+        data->held_out = data->test_path ? 0 : 0.05;
+    if (text && !data->classes)
+        data->classes = 256;
+    if (text)
+        data->bytes_per_token = 1;
+    if (data->length)
+        memcpy(data->shape, row, sizeof row);
+}
+
 /* Micro-steps are compared with whole cycles. */
 static int check_adaptive(const struct settings *s, const struct recipe *recipe,
                           struct failure *failure)
@@ -594,12 +673,17 @@ static int check_adaptive(const struct settings *s, const struct recipe *recipe,
 static int check_whole(const struct settings *s, const struct recipe *recipe,
                        struct failure *failure)
 {
-    const struct data_settings *data = &s->data;
+    static int (*const checks[])(const struct data_settings *, const struct recipe *,
+                                 struct failure *) = {
+        [DATA_IDX] = check_idx,
+        [DATA_IMAGES] = check_images,
+        [DATA_TEXT] = check_tokens,
+        [DATA_TOKENS] = check_tokens,
+    };
     TRY(check_rivals(recipe, failure));
     TRY(need(recipe, s->model, "model.name: missing", failure));
-    TRY(check_kind(data, recipe, failure));
-    TRY(data->kind == DATA_IMAGES ? check_images(data, recipe, failure)
-                                  : check_idx(data, recipe, failure));
+    TRY(check_kind(&s->data, recipe, failure));
+    TRY(checks[s->data.kind](&s->data, recipe, failure));
     TRY(need(recipe, s->train.epochs || s->train.steps,
              "train.epochs: missing, and train.steps too", failure));
     TRY(check_adaptive(s, recipe, failure));
@@ -616,22 +700,25 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .eval_every = {1, true},
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
+        .data = {.separator = -1, .held_out = -1},
         .memory = {.storage = QN_F32, .parameter_storage = QN_F32},
-        .best_accuracy = -1,
+        .best_score = -1,
     };
     for (int i = 0; i < recipe->count; i++)
         TRY(read_entry(s, recipe, &recipe->entries[i], failure));
-    return check_whole(s, recipe, failure);
+    TRY(check_whole(s, recipe, failure));
+    complete_data(&s->data);
+    return CODE_DONE;
 }
 
 /* --- overriding --- */
 
-static void remove_rival(struct recipe *recipe, const char *name)
+static void remove_rival(struct recipe *recipe, const char *section, const char *key)
 {
-    for (int i = 0; i < N_RIVALS; i++)
+    for (const struct rivals *r = rivals; r < rivals + N_RIVALS; r++)
         for (int side = 0; side < 2; side++)
-            if (strcmp(rivals[i][side], name) == 0)
-                recipe_remove(recipe, "train", strchr(rivals[i][!side], '.') + 1);
+            if (strcmp(r->section, section) == 0 && strcmp(r->key[side], key) == 0)
+                recipe_remove(recipe, section, r->key[!side]);
 }
 
 int settings_override(struct recipe *recipe, const char *name, const char *value,
@@ -642,7 +729,7 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
     if (!dot || dot == name || dot - name >= (int)sizeof section)
         return failure_set(failure, CODE_USAGE, "%s: '%s' is not section.key", option, name);
     memcpy(section, name, (size_t)(dot - name));
-    remove_rival(recipe, name);
+    remove_rival(recipe, section, dot + 1);
     return recipe_put(recipe, section, dot + 1, value, option, failure);
 }
 
@@ -673,6 +760,11 @@ void settings_help(FILE *out)
 }
 
 /* --- what follows from them --- */
+
+bool settings_has_tokens(const struct settings *s)
+{
+    return s->data.kind == DATA_TEXT || s->data.kind == DATA_TOKENS;
+}
 
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch)
 {

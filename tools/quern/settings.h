@@ -24,8 +24,9 @@ struct channel_values {
 };
 
 /* What the files are. */
-enum data_kind { DATA_IDX, DATA_IMAGES };
+enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
+enum token_files { TOKEN_FILE_LLM_C, TOKEN_FILE_U16, TOKEN_FILE_U32 };
 
 struct data_settings {
     enum data_kind kind;
@@ -36,8 +37,15 @@ struct data_settings {
     int size[2], crop[2];
     bool random_crop, flip;
     struct channel_values mean, deviation;
-    int64_t shape[3]; /* channels, height, width; 0: as the data says */
-    int64_t classes;  /* 0: as the data says */
+    /* Of text and tokens, as in qn_token_params. */
+    enum token_files type;
+    int64_t length, stride, separator; /* separator below 0: there is none */
+    double held_out;
+    double bytes_per_token; /* 0: nobody knows */
+    /* Of all. */
+    const char *origin; /* where a `path` that is missing comes from; NULL: nobody says */
+    int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */
+    int64_t classes;    /* 0: as the data says */
 };
 
 /* How often something is done. */
@@ -96,8 +104,8 @@ struct settings {
     struct train_settings train;
     struct memory_settings memory;
     /* What the note of a checkpoint adds. */
-    double best_accuracy; /* of the checkpoints so far; below 0: none */
-    const char *samples;  /* data_digest of the training split; NULL: not known */
+    double best_score;   /* of the checkpoints so far; below 0: none */
+    const char *samples; /* data_digest of the training split; NULL: not known */
 };
 
 /* Reads and checks all of a recipe. */
@@ -110,6 +118,9 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
 
 /* All keys with their meanings, those of the models too, for people. */
 void settings_help(FILE *out);
+
+/* Whether samples are rows of tokens, as of text. */
+bool settings_has_tokens(const struct settings *settings);
 
 /* The number of updates. */
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);

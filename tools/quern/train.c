@@ -71,13 +71,13 @@ const struct command command_train = {
     "--budget-file names a file with a size in it, read again before every update: when it\n"
     "changes, the same training goes on with a new plan. What no plan fits is a warning, and\n"
     "while the file is empty the old plan goes on.\n\n"
-    "--metrics writes first {\"plan\": {...}}, then an object for each update with step, loss,\n"
-    "lr, grad_norm, samples and seconds, {\"evaluation\": {...}} for each evaluation with\n"
-    "updates, epoch and what it found, last {\"summary\": {...}}.",
+    "--metrics writes {\"plan\": {...}}, for each update step, loss, lr, grad_norm, samples, "
+    "seconds,\n"
+    "for each evaluation {\"evaluation\": {...}} with what it found, last {\"summary\": {...}}.",
     true,
     run,
-    {OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
-     OPTION_EFFORT, OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE,
-     OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_SET, OPTION_TUNE, OPTION_QUIET,
-     OPTION_COUNT},
+    {OPTION_DATA, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE,
+     OPTION_STORAGE, OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_SET, OPTION_TUNE,
+     OPTION_QUIET, OPTION_COUNT},
 };

@@ -32,7 +32,7 @@ struct loop {
     double mark;                  /* end of the last step, or of what came after it */
     double spent;                 /* seconds since the last metrics arrived, or training began */
     int64_t saved;                /* update of the newest checkpoint; below 0: none */
-    double best;                  /* accuracy; below 0: none */
+    double best;                  /* score; below 0: none */
     struct evaluation evaluation; /* the newest */
 };
 
@@ -267,7 +267,7 @@ static char *note(struct loop *l)
     struct recipe *recipe = &l->session->recipe;
     char best[32], adaptive[BATCHES_TEXT_BYTES];
     snprintf(best, sizeof best, "%.17g", l->best);
-    if (recipe_put(recipe, "resume", "best_accuracy", best, "", l->session->failure))
+    if (recipe_put(recipe, "resume", "best_score", best, "", l->session->failure))
         return NULL;
     if (batches_adapt(&l->batches) &&
         recipe_put(recipe, "resume", "adaptive", batches_text(&l->batches, adaptive), "",
@@ -301,8 +301,9 @@ static int look_after(struct loop *l)
         TRY(settle(l));
     if (evaluating) {
         TRY(measure(l));
-        better = l->evaluation.accuracy > l->best;
-        l->best = better ? l->evaluation.accuracy : l->best;
+        const double score = evaluation_score(&l->evaluation);
+        better = score > l->best;
+        l->best = better ? score : l->best;
     }
     return saving ? save(l, better) : CODE_DONE;
 }
@@ -376,7 +377,7 @@ int training_run(struct training *training)
         .position = training->position,
         .recorded = training->position,
         .saved = training->saved ? qn_trainer_updates(s->trainer) : -1,
-        .best = s->settings.best_accuracy,
+        .best = s->settings.best_score,
     };
     loop.batches = batches_open(loop.recipe);
     loop.schedule.total = settings_total(&s->settings.train, samples);
