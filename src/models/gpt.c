@@ -11,15 +11,12 @@
 #include "options.h"
 
 #include <math.h>
-#include <quern/data.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { NAME_BYTES = 48 };
 
 static const double DEVIATION = 0.02; /* of all weights at the start */
-
-static const qn_cross_entropy_params counted = {.ignore = true, .ignore_label = QN_IGNORED_LABEL};
 
 struct settings {
     double layers, heads, width, tied, fused, logits;
@@ -139,23 +136,6 @@ static qn_tensor causal_mask(qn_graph *graph, int64_t length)
     return mask;
 }
 
-/* The last layer and its loss in one operator, so that training never holds all logits. Evaluation
- * does where it is to give them, and has the loss from them. */
-static void learn(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
-{
-    const qn_shape shape = qn_shape_of(graph, x);
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, &counted);
-    qn_name(graph, losses, "lm_head");
-    qn_loss(graph, losses, "objective", NULL);
-    if (logits) {
-        x = qn_linear(graph, x, words, (qn_tensor){0});
-        qn_output(graph, x, "logits");
-        losses = qn_softmax_cross_entropy(graph, x, labels, &counted);
-    }
-    qn_output(graph, losses, "loss");
-}
-
 static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
 {
     x = qn_linear(graph, x, words, (qn_tensor){0});
@@ -191,7 +171,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.fused == 0)
         learn_in_steps(graph, x, words);
     else
-        learn(graph, x, words, s.logits != 0);
+        qn_layer_next_tokens(graph, x, words, s.logits != 0);
     return NULL;
 }
 

@@ -90,6 +90,16 @@ qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name, doub
     return y;
 }
 
+qn_tensor qn_layer_rms_norm(qn_graph *graph, qn_tensor x, const char *name, double eps)
+{
+    qn_shape shape = qn_shape_of(graph, x);
+    const int64_t features = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    qn_tensor scale = parameter(graph, name, "weight", 1, &features, qn_init_constant(1));
+    qn_tensor y = qn_rms_norm(graph, x, scale, &(qn_rms_norm_params){.eps = eps});
+    qn_name(graph, y, name);
+    return y;
+}
+
 qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
                          double deviation)
 {
@@ -129,7 +139,9 @@ qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
     }
     qn_tensor weight =
         parameter(graph, name, "weight", 2, (int64_t[]){dense->features, in}, weights);
-    qn_tensor bias = parameter(graph, name, "bias", 1, &dense->features, shifts);
+    qn_tensor bias = {0};
+    if (!dense->no_bias)
+        bias = parameter(graph, name, "bias", 1, &dense->features, shifts);
     qn_tensor y = product(graph, x, weight, bias, dense);
     qn_name(graph, y, name);
     return y;
@@ -146,6 +158,8 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
         graph, x, name,
         &(struct qn_layer_dense){.features = features, .activation = QN_ACTIVATION_RELU});
 }
+
+static const qn_cross_entropy_params counted = {.ignore = true, .ignore_label = QN_IGNORED_LABEL};
 
 static void learn(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                   const qn_cross_entropy_params *params)
@@ -167,8 +181,22 @@ void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits)
 {
     const qn_shape shape = qn_shape_of(graph, logits);
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    learn(graph, logits, labels,
-          &(qn_cross_entropy_params){.ignore = true, .ignore_label = QN_IGNORED_LABEL});
+    learn(graph, logits, labels, &counted);
+}
+
+void qn_layer_next_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
+{
+    const qn_shape shape = qn_shape_of(graph, x);
+    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
+    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, &counted);
+    qn_name(graph, losses, "lm_head");
+    qn_loss(graph, losses, "objective", NULL);
+    if (logits) {
+        x = qn_linear(graph, x, words, (qn_tensor){0});
+        qn_output(graph, x, "logits");
+        losses = qn_softmax_cross_entropy(graph, x, labels, &counted);
+    }
+    qn_output(graph, losses, "loss");
 }
 
 void qn_layer_segment(qn_graph *graph, qn_tensor logits)

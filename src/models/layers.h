@@ -43,6 +43,9 @@ qn_tensor qn_layer_group_norm(qn_graph *graph, qn_tensor x, const char *name);
  * qn_layer_norm_params. */
 qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name, double eps);
 
+/* NAME.weight: RMS norm over the last dimension. `eps` as in qn_rms_norm_params. */
+qn_tensor qn_layer_rms_norm(qn_graph *graph, qn_tensor x, const char *name, double eps);
+
 /* A parameter (rows, width), normal around 0. */
 qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
                          double deviation);
@@ -50,13 +53,14 @@ qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_
  * for all of them. */
 qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions);
 
-/* NAME.weight and NAME.bias. */
+/* NAME.weight and, unless there is none, NAME.bias. */
 struct qn_layer_dense {
     int64_t features;
     qn_activation activation; /* in the same pass; or */
     qn_tensor residual;       /* what is added in it */
     double deviation;         /* of the weight, normal; the bias starts at 0. 0: both start as
                                  PyTorch's linear layers do */
+    bool no_bias;
 };
 qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
                          const struct qn_layer_dense *dense);
@@ -70,6 +74,10 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
  * counts nothing. */
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits);
+/* The same where logits are linear(x, words) of the states x (b, t, c) and a table of tokens: last
+ * layer and loss in one operator, so that training never holds all logits. Evaluation does where it
+ * is to give them, and has the loss from them. */
+void qn_layer_next_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits);
 /* The same for logits (b, classes, h, w) and a mask for each image. */
 void qn_layer_segment(qn_graph *graph, qn_tensor logits);
 

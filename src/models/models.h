@@ -21,6 +21,7 @@ struct qn_model {
     X(bert)                                                                                        \
     X(cnn)                                                                                         \
     X(gpt)                                                                                         \
+    X(llama)                                                                                       \
     X(mlp)                                                                                         \
     X(resnet)                                                                                      \
     X(unet)                                                                                        \

@@ -172,6 +172,30 @@ static void decoders_have_their_parameters(void **state)
     }
 }
 
+/* Those of TinyLlama, and of a tied one of other sizes: per layer 2 w + 2 w^2 + 2 w k + 3 w i with
+ * width w, inner width i and k features of keys. */
+static void grouped_decoders_have_their_parameters(void **state)
+{
+    (void)state;
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 64, .classes = 32000};
+    static const qn_model_option tied[] = {{"tied", "1"},   {"layers", "1"}, {"width", "64"},
+                                           {"inner", "96"}, {"heads", "8"},  {"kv_heads", "2"}};
+    const qn_model_option uneven = {"kv_heads", "5"};
+    qn_graph *graph = build_for(&data, "llama", NULL, 0);
+    assert_string_equal(qn_graph_error(graph), "");
+    assert_int_equal(parameters_of(graph), 1100048384);
+    qn_graph_destroy(&graph);
+    graph = build_for(&data, "llama", tied, 6);
+    assert_string_equal(qn_graph_error(graph), "");
+    assert_int_equal(parameters_of(graph),
+                     32000 * 64 + 2 * 64 + 2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 96 + 64);
+    assert_false(has_parameter(graph, "lm_head.weight"));
+    qn_graph_destroy(&graph);
+    graph = build_for(&data, "llama", &uneven, 1);
+    assert_string_equal(qn_graph_error(graph), "model.heads: is not a multiple of kv_heads");
+    qn_graph_destroy(&graph);
+}
+
 /* BERT's numbers: base as a masked language model, large with a head for two classes, as
  * transformers counts them. */
 static void encoders_have_their_parameters(void **state)
@@ -237,10 +261,10 @@ static void decoders_hold_logits_for_an_output_alone(void **state)
 static void networks_of_tokens_refuse_what_they_are_not(void **state)
 {
     (void)state;
-    static const char *const names[] = {"bert", "gpt"};
+    static const char *const names[] = {"bert", "gpt", "llama"};
     const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .classes = 9};
     const qn_model_option uneven = {"width", "760"};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         qn_graph *graph = build(names[i], 32, 10, NULL, 0);
         assert_non_null(strstr(qn_graph_error(graph),
                                ": a sample is a row of tokens: data of one channel and height 1"));
@@ -298,6 +322,7 @@ int main(void)
         cmocka_unit_test(decoders_hold_logits_for_an_output_alone),
         cmocka_unit_test(networks_of_tokens_refuse_what_they_are_not),
         cmocka_unit_test(encoders_have_their_parameters),
+        cmocka_unit_test(grouped_decoders_have_their_parameters),
         cmocka_unit_test(pixel_networks_have_their_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two tiny random BERTs of transformers, a masked language model and a classifier of sequences, and
-what comes out of them: bert.py FOLDER writes masked.safetensors, classify.safetensors (the files of
-the networks) and masked-golden.safetensors, classify-golden.safetensors.
+"""Tiny random networks of transformers, and what comes out of them: two BERTs, a masked language
+model and a classifier of sequences, and a Llama. language.py FOLDER [NAME...] writes
+NAME.safetensors, the file of a network, and NAME-golden.safetensors, of `masked`, `classify` and
+`llama`.
 
 Needs PyTorch, transformers and safetensors; seen with the versions that the golden files name.
 
 A golden file has a batch ("tokens", "types", "lengths", "labels"), what the network makes of it
 ("logits", "loss"), the gradient of every parameter ("gradient.NAME") and the losses of ten updates of
 AdamW at the rate 1e-3, where weights of two dimensions decay by 0.01 ("losses"). No token is 0: its
-row of the table has no gradient in PyTorch. Without "lengths" every token is seen. tests/run/bert.c
+row of the table has no gradient in PyTorch. Without "lengths" every token is seen. tests/run/language.c
 compares.
 """
 import sys
@@ -31,7 +32,7 @@ def randomise(net, seed):
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             parameter.normal_(0, 0.2, generator=generator)
-            if "LayerNorm.weight" in name:
+            if name.lower().endswith("norm.weight"):
                 parameter += 1
     return net
 
@@ -56,6 +57,19 @@ def classify():
              "types": (torch.arange(LENGTH) > 4).long().repeat(SAMPLES, 1),
              "lengths": torch.tensor([LENGTH, 7, 9]), "labels": numbers(7, 0, CLASSES, SAMPLES)}
     return randomise(net, 5), batch
+
+
+def llama():
+    """Two heads of queries for one of keys and values; labels at two tokens of three."""
+    net = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=TOKENS, max_position_embeddings=LENGTH, hidden_size=32, intermediate_size=24,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5))
+    labels = numbers(10, 0, TOKENS, SAMPLES, LENGTH)
+    labels[numbers(11, 0, 3, SAMPLES, LENGTH) == 0] = -100
+    return randomise(net, 8), {"tokens": numbers(9, 1, TOKENS, SAMPLES, LENGTH), "labels": labels}
+
+
+NETWORKS = {"masked": masked, "classify": classify, "llama": llama}
 
 
 def run(net, batch):
@@ -98,13 +112,13 @@ def write(folder, name, net, batch):
 
 def main():
     torch.set_num_threads(1)
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder, "masked", *masked())
-    write(folder, "classify", *classify())
+    for name in sys.argv[2:] or NETWORKS:
+        write(folder, name, *NETWORKS[name]())
     return 0
 
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two BERTs of transformers (tools/golden/bert.py), a masked language model and a classifier of
- * padded sequences: their files load, give the same logits, loss, gradients and losses of updates,
- * whatever the plan, and are the same bits when they are saved. The first argument is the folder of
- * the files.
+ * Networks of transformers (tools/golden/language.py), two BERTs and a Llama: their files load,
+ * give the same logits, loss, gradients and losses of updates, whatever the plan, and are the same
+ * bits when they are saved. The first argument is the folder of the files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@ enum { SAMPLES = 3, LENGTH = 12, TOKENS = 40, UPDATES = 10, ELEMENTS = SAMPLES *
 static const double NEAR = 1e-4, NEAR_UPDATES = 1e-3, ROUNDING = 1e-6;
 
 struct network {
-    const char *name;
+    const char *name, *model;
     qn_model_option options[8];
     int n_options;
     int tensors;
@@ -38,11 +37,17 @@ struct network {
         "dropout", "0"                                                                             \
     }
 static const struct network networks[] = {
-    {"masked", {SIZES, {"layers", "2"}}, 5, 5 + 2 * 16 + 5},
+    {"masked", "bert", {SIZES, {"layers", "2"}}, 5, 5 + 2 * 16 + 5},
     {"classify",
+     "bert",
      {SIZES, {"layers", "1"}, {"labels", "5"}, {"lengths", "1"}, {"types", "1"}},
      8,
      5 + 16 + 4},
+    {"llama",
+     "llama",
+     {{"layers", "2"}, {"heads", "4"}, {"kv_heads", "2"}, {"width", "32"}, {"inner", "24"}},
+     5,
+     1 + 2 * 9 + 2},
 };
 enum { N_NETWORKS = sizeof networks / sizeof *networks };
 
@@ -119,12 +124,12 @@ static struct test_run open_network(const struct network *network, int64_t micro
                                    .recompute = recompute,
                                    .optimizer = {.name = "adamw"}};
     const qn_trainer_params trainer = {.weight_decay = 0.01};
-    const qn_weights_params weights = {.layout = qn_model_layout("bert")};
+    const qn_weights_params weights = {.layout = qn_model_layout(network->model)};
     char path[512];
     qn_graph *graph;
     snprintf(path, sizeof path, "%s/%s.safetensors", golden_folder, network->name);
     assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
-    if (qn_model_build(graph, "bert", &data, network->options, network->n_options) != QN_OK)
+    if (qn_model_build(graph, network->model, &data, network->options, network->n_options) != QN_OK)
         fail_msg("%s: %s", network->name, qn_graph_error(graph));
     struct test_run run = test_open(device, graph, &params, &trainer);
     qn_graph_destroy(&graph);
@@ -201,12 +206,12 @@ static void saving_gives_the_same_bits(void **state)
 {
     (void)state;
     char folder[FOLDER_BYTES], path[FOLDER_BYTES + 32];
-    const qn_weights_params params = {.layout = qn_model_layout("bert")};
     make_folder(folder);
     snprintf(path, sizeof path, "%s/saved.safetensors", folder);
     for (int n = 0; n < N_NETWORKS; n++) {
         struct test_run run = open_network(&networks[n], SAMPLES, QN_RECOMPUTE_NONE);
         qn_tensors *original = open_golden(&networks[n], ""), *file;
+        const qn_weights_params params = {.layout = qn_model_layout(networks[n].model)};
         assert_int_equal(qn_trainer_save_weights(run.trainer, path, &params), QN_OK);
         assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
         assert_int_equal(qn_tensors_count(file), qn_tensors_count(original));
@@ -233,5 +238,5 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     golden_folder = argv[1];
-    return cmocka_run_group_tests_name("bert", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("language", tests, open_device, close_device);
 }
