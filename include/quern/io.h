@@ -59,8 +59,10 @@ typedef struct qn_tensors qn_tensors;
 
 /* Opens a file and checks its whole header: well-formed, names unique, types known, shapes that
  * equal the bytes, data without gap, overlap or rest. At most QN_MAX_DIMS dimensions and 16 MiB of
- * header. QN_ERR_IO: not readable; QN_ERR_FORMAT: not what it should be. `log` may be NULL and is
- * copied. */
+ * header. A path that ends in ".index.json" is the index of tensors in several files of its folder,
+ * as Hugging Face writes it ("weight_map"): all of them are opened and are one. It must name every
+ * tensor that they have, in one file each. QN_ERR_IO: not readable; QN_ERR_FORMAT: not what it
+ * should be. `log` may be NULL and is copied. */
 QN_API qn_status qn_tensors_open(qn_tensors **tensors, const char *path, const qn_log *log);
 /* Closes and sets to NULL; accepts a pointer to NULL. */
 QN_API void qn_tensors_close(qn_tensors **tensors);
@@ -74,8 +76,8 @@ QN_API const qn_tensors_entry *qn_tensors_find(const qn_tensors *tensors, const 
 /* The value of a key of the file's metadata; NULL when there is none. */
 QN_API const char *qn_tensors_metadata(const qn_tensors *tensors, const char *key);
 
-/* Reads `size` bytes of a tensor of this file, starting `at` bytes into it. Values are
- * little-endian, packed, slowest dimension first. */
+/* Reads `size` bytes of a tensor of this file (an entry that it gave), starting `at` bytes into it.
+ * Values are little-endian, packed, slowest dimension first. */
 QN_API qn_status qn_tensors_read(const qn_tensors *tensors, const qn_tensors_entry *entry,
                                  int64_t at, void *bytes, int64_t size);
 

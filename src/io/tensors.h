@@ -58,6 +58,9 @@ struct qn_tensors_header {
 qn_status qn_tensors_parse(struct qn_tensors_header *header, const char *path, const char *json,
                            size_t length, int64_t data_bytes, const struct qn_log *log);
 
+/* Fills by_name. */
+void qn_tensors_sort_names(struct qn_tensors_header *header);
+
 const struct qn_tensors_entry *qn_tensors_look_up(const struct qn_tensors_header *header,
                                                   const char *name);
 

@@ -201,14 +201,19 @@ static qn_status check_names(const struct parse *parse)
     return QN_OK;
 }
 
+void qn_tensors_sort_names(struct qn_tensors_header *header)
+{
+    for (int64_t i = 0; i < header->count; i++)
+        header->by_name[i] = &header->entries[i];
+    qsort(header->by_name, (size_t)header->count, sizeof *header->by_name, by_name);
+}
+
 static qn_status read_root(struct parse *parse, const cJSON *root)
 {
     struct qn_tensors_header *header = parse->header;
     QN_TRY(read_members(parse, root));
     qsort(header->entries, (size_t)header->count, sizeof *header->entries, by_offset);
-    for (int64_t i = 0; i < header->count; i++)
-        header->by_name[i] = &header->entries[i];
-    qsort(header->by_name, (size_t)header->count, sizeof *header->by_name, by_name);
+    qn_tensors_sort_names(header);
     if (header->pair_count)
         qsort(header->pairs, (size_t)header->pair_count, sizeof *header->pairs, pair_by_key);
     QN_TRY(check_names(parse));

@@ -2,20 +2,13 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "io/path.h"
-#include "io/tensors.h"
+#include "io/tensors_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct qn_tensors {
-    int fd;
-    struct qn_log log;
-    char *path;
-    struct qn_tensors_header header;
-};
 
 static qn_status open_file(struct qn_tensors *tensors, int64_t *bytes)
 {
@@ -85,7 +78,11 @@ qn_status qn_tensors_open(qn_tensors **tensors, const char *path, const qn_log *
     made->fd = -1;
     made->log = log ? *log : (struct qn_log){0};
     made->path = qn_path_join("", path);
-    qn_status status = made->path ? read_header(made) : qn_fail_memory(log, path);
+    qn_status status = QN_OK;
+    if (!made->path)
+        status = qn_fail_memory(log, path);
+    else
+        status = qn_tensors_is_index(path) ? qn_tensors_open_parts(made) : read_header(made);
     if (status == QN_OK)
         *tensors = made;
     else
@@ -99,6 +96,8 @@ void qn_tensors_close(qn_tensors **tensors)
         return;
     if ((*tensors)->fd >= 0)
         close((*tensors)->fd);
+    for (int p = 0; p < (*tensors)->n_parts; p++)
+        qn_tensors_close(&(*tensors)->parts[p]);
     qn_arena_free(&(*tensors)->header.arena);
     free((*tensors)->path);
     free(*tensors);
@@ -131,12 +130,25 @@ const char *qn_tensors_metadata(const qn_tensors *tensors, const char *key)
     return NULL;
 }
 
+/* The file that has an entry: of an index, the part. */
+static const struct qn_tensors *file_of(const struct qn_tensors *tensors,
+                                        const qn_tensors_entry *entry)
+{
+    int64_t index = tensors->n_parts ? entry - tensors->header.entries : 0;
+    for (int p = 0; p < tensors->n_parts; p++) {
+        if (index < tensors->parts[p]->header.count)
+            return tensors->parts[p];
+        index -= tensors->parts[p]->header.count;
+    }
+    return tensors;
+}
+
 qn_status qn_tensors_read(const qn_tensors *tensors, const qn_tensors_entry *entry, int64_t at,
                           void *bytes, int64_t size)
 {
     QN_REQUIRE(NULL, tensors);
     QN_REQUIRE(&tensors->log, entry && (bytes || size == 0));
     QN_REQUIRE(&tensors->log, at >= 0 && size >= 0 && at <= entry->bytes - size);
-    return qn_read_at(tensors->fd, tensors->path, entry->offset + at, bytes, (size_t)size,
-                      &tensors->log);
+    const struct qn_tensors *file = file_of(tensors, entry);
+    return qn_read_at(file->fd, file->path, entry->offset + at, bytes, (size_t)size, &tensors->log);
 }

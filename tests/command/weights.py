@@ -176,6 +176,22 @@ def check_files(bench, first):
     shutil.rmtree(bench.folder / 'out')
 
 
+def check_parts(bench, first):
+    """An index and the files that it names."""
+    names = list(first)
+    for part, some in (('a', names[:1]), ('b', names[1:])):
+        write_tensors(bench.folder / part, {name: first[name] for name in some})
+    places = {name: 'a' if name == names[0] else 'b' for name in names}
+    (bench.folder / 'w.index.json').write_text(json.dumps({'weight_map': places}))
+    code, _, error = train(bench, 'w.index.json', '--quiet')
+    bench.expect(code == 0 and not error, error)
+    now = read_tensors(bench.folder / 'out/last/weights.safetensors')
+    bench.expect(now == first, 'weights of several files')
+    shutil.rmtree(bench.folder / 'out')
+    (bench.folder / 'a').unlink()
+    fails(bench, 'train r.ini --set train.weights=w.index.json --out out', 1, 'No such file', '/a: ')
+
+
 def check_export(bench):
     fails(bench, 'export run', 2, r'export: --out: needs the name of a folder')
     fails(bench, 'export run --out=', 2, r'--out: needs the name of a folder')
@@ -190,7 +206,9 @@ def main():
     with Bench(sys.argv[1]) as bench:
         shutil.copytree(golden, bench.folder / 'gpt2')
         check_config(bench, golden)
-        check_files(bench, check_training(bench))
+        first = check_training(bench)
+        check_parts(bench, first)
+        check_files(bench, first)
         check_export(bench)
         bench.end()
 

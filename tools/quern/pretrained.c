@@ -16,12 +16,24 @@ static void put_beside(char path[PRETRAINED_PATH_BYTES], const char *folder, int
     snprintf(path, PRETRAINED_PATH_BYTES, "%.*s%s", length, folder, name);
 }
 
+/* model.safetensors, unless the index of its parts alone is there. */
+static void find_parts(char path[PRETRAINED_PATH_BYTES], const char *folder)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json",
+                                        "model.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, PRETRAINED_PATH_BYTES, "%s/%s", folder, names[i]);
+        if (access(path, F_OK) == 0)
+            return;
+    }
+}
+
 static void find_files(struct pretrained *p, const char *named)
 {
     const char *slash = strrchr(named, '/');
     const int length = slash ? (int)(slash + 1 - named) : 0;
     if (file_is_folder(named)) {
-        snprintf(p->weights, sizeof p->weights, "%s/model.safetensors", named);
+        find_parts(p->weights, named);
         snprintf(p->description, sizeof p->description, "%s/config.json", named);
         return;
     }
