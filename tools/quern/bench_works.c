@@ -110,6 +110,35 @@ static void layer_norm(qn_graph *graph, const struct work *work)
     minimise(graph, qn_layer_norm(graph, wanted(graph, x, n), weight, bias, NULL));
 }
 
+/* size: rows, columns */
+static void rms_norm(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1];
+    const qn_init ones = qn_init_constant(1);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    qn_tensor weight = qn_parameter(graph, "weight", 1, &n, &ones);
+    minimise(graph, qn_rms_norm(graph, wanted(graph, x, n), weight, NULL));
+}
+
+/* SwiGLU. size: rows, columns */
+static void gated(qn_graph *graph, const struct work *work)
+{
+    const int64_t n = work->size[1], dim[] = {QN_BATCH, n};
+    qn_tensor gate = qn_input(graph, "gate", QN_F32, 2, dim),
+              x = qn_input(graph, "x", QN_F32, 2, dim);
+    gate = qn_bias(graph, gate, qn_parameter(graph, "shift of the gate", 1, &n, NULL));
+    minimise(graph, qn_gated(graph, gate, wanted(graph, x, n), QN_GATE_SILU));
+}
+
+/* size: samples, tokens, heads, head size */
+static void rotary(qn_graph *graph, const struct work *work)
+{
+    const int64_t tokens = work->size[1], width = work->size[2] * work->size[3];
+    qn_tensor x = qn_input(graph, "x", QN_F32, 3, (int64_t[]){QN_BATCH, tokens, width});
+    minimise(graph, qn_rotary(graph, wanted(graph, x, tokens), (qn_tensor){0},
+                              &(qn_rotary_params){.heads = (int)work->size[2]}));
+}
+
 /* GELU of x plus a bias. size: rows, columns */
 static void gelu(qn_graph *graph, const struct work *work)
 {
@@ -262,6 +291,9 @@ const struct work works[] = {
     {"attention", "8 heads of 64, 1024 tokens", {1, 1024, 8, 64}, attention},
     {"attention", "8 heads of 64, 2048 tokens", {1, 2048, 8, 64}, attention},
     {"layer_norm", "64 MiB", {16384, 1024}, layer_norm},
+    {"rms_norm", "64 MiB", {16384, 1024}, rms_norm},
+    {"gated", "SwiGLU, 64 MiB", {16384, 1024}, gated},
+    {"rotary", "16 heads of 64, 64 MiB", {64, 256, 16, 64}, rotary},
     {"chain", "GELU and bias, 64 MiB", {16384, 1024}, gelu},
     {"batch_norm", "64 MiB", {16, 64, 128}, batch_norm},
     {"softmax_cross_entropy", "64 MiB", {16384, 1024}, cross_entropy},
