@@ -18,6 +18,7 @@ LAYERS = {
     "op": ["base"],
     "io": ["base"],
     "graph": ["base", "op"],
+    "text": ["base", "io"],
     "data": ["base", "io"],
     "schedule": [],
     "metric": ["base"],
@@ -53,7 +54,9 @@ LIBRARIES = {
     "png.h": ["io"],
     "jpeglib.h": ["io"],
     "jerror.h": ["io"],
-    "cjson/": ["io", "plan", "run", "tools"],
+    "pcre2.h": ["text"],
+    "utf8proc.h": ["text"],
+    "cjson/": ["io", "text", "plan", "run", "tools"],
     "ini.h": ["tools"],
 }
 OPENCL_OUTSIDE = {"examples/embed.c": "it brings its own OpenCL objects"}

@@ -3,8 +3,8 @@
 # Sourced by demo.sh and test.sh: what they need from the packages of Debian 12, and the build.
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 ocl-icd-opencl-dev libclblast-dev
-    libinih-dev libcjson-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev pocl-opencl-icd
-    dataset-fashion-mnist"
+    libinih-dev libcjson-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libpcre2-dev
+    libutf8proc-dev pocl-opencl-icd dataset-fashion-mnist"
 test_packages="g++ libcmocka-dev clang libclang-rt-14-dev oclgrind"
 full_packages="mesa-opencl-icd python3-venv"
 

@@ -21,6 +21,7 @@
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>
+#include <quern/text.h>
 #include <quern/train.h>
 #include <quern/tune.h>
 
@@ -77,6 +78,7 @@ typedef struct qn_struct_info {
     X(qn_device_info, 0x0d514d15)                                                                  \
     X(qn_device_params, 0x3c1255e9)                                                                \
     X(qn_draw, 0x83430a11)                                                                         \
+    X(qn_encode_params, 0xf483fa60)                                                                \
     X(qn_facts, 0xf3bddb9e)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \
     X(qn_gradient_norms, 0xb707a642)                                                               \
@@ -120,6 +122,7 @@ typedef struct qn_struct_info {
     X(qn_tensors_pair, 0x729617ee)                                                                 \
     X(qn_tensors_params, 0x35af7ab5)                                                               \
     X(qn_token_params, 0xe5aac934)                                                                 \
+    X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \

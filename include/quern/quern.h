@@ -8,6 +8,7 @@
  *   trainer  runs the plan; checkpoints                    (train.h)
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
+ *   text     tokenizers: text as numbers                (text.h)
  *   metric   accuracy and other figures of an evaluation   (metric.h)
  *   check    whether the kernels are right on this device  (check.h)
  *   tune     which kernels are fastest on this device      (tune.h)
@@ -37,6 +38,7 @@
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>
+#include <quern/text.h>
 #include <quern/train.h>
 #include <quern/tune.h>
 
