@@ -19,6 +19,7 @@
     X(check)                                                                                       \
     X(bench)                                                                                       \
     X(tune)                                                                                        \
+    X(tokenize)                                                                                    \
     X(place)                                                                                       \
     X(recipes)                                                                                     \
     X(help)

@@ -2,9 +2,11 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,35 +46,88 @@ int file_read(char **text, const char *path, struct failure *failure)
     return code;
 }
 
-static bool write_whole(int descriptor, const char *text)
+int file_begin(struct file_part *part, const char *path, struct failure *failure)
 {
-    for (size_t left = strlen(text); left;) {
-        ssize_t n = write(descriptor, text, left);
+    part->path = path;
+    if (snprintf(part->name, sizeof part->name, "%s.XXXXXX", path) >= (int)sizeof part->name)
+        return failure_set(failure, CODE_FAILED, "%s: the path is too long", path);
+    part->descriptor = mkstemp(part->name);
+    return part->descriptor < 0 ? fail(path, failure) : CODE_DONE;
+}
+
+int file_add(struct file_part *part, const void *bytes, size_t size, struct failure *failure)
+{
+    for (const char *at = bytes; size;) {
+        const ssize_t n = write(part->descriptor, at, size);
         if (n < 0 && errno != EINTR)
-            return false;
-        text += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
+            return fail(part->path, failure);
+        at += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
     }
-    return fsync(descriptor) == 0;
+    return CODE_DONE;
+}
+
+int file_end(struct file_part *part, struct failure *failure)
+{
+    const mode_t mask = umask(0);
+    umask(mask);
+    bool done = fsync(part->descriptor) == 0 && fchmod(part->descriptor, 0666 & ~mask) == 0;
+    done = close(part->descriptor) == 0 && done && rename(part->name, part->path) == 0;
+    if (done)
+        return CODE_DONE;
+    const int code = fail(part->path, failure);
+    unlink(part->name);
+    return code;
+}
+
+void file_drop(struct file_part *part)
+{
+    close(part->descriptor);
+    unlink(part->name);
 }
 
 int file_replace(const char *path, const char *text, struct failure *failure)
 {
-    char part[4096];
-    mode_t mask = umask(0);
-    umask(mask);
-    if (snprintf(part, sizeof part, "%s.XXXXXX", path) >= (int)sizeof part)
-        return failure_set(failure, CODE_FAILED, "%s: the path is too long", path);
-    int descriptor = mkstemp(part);
+    struct file_part part;
+    TRY(file_begin(&part, path, failure));
+    const int code = file_add(&part, text, strlen(text), failure);
+    if (!code)
+        return file_end(&part, failure);
+    file_drop(&part);
+    return code;
+}
+
+static int map(const void **bytes, size_t *size, int descriptor, const char *path,
+               struct failure *failure)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        return fail(path, failure);
+    if (!S_ISREG(status.st_mode))
+        return failure_set(failure, CODE_FAILED, "%s: not a regular file", path);
+    if (status.st_size == 0)
+        return failure_set(failure, CODE_FAILED, "%s: is empty", path);
+    *size = (size_t)status.st_size;
+    void *memory = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED)
+        return fail(path, failure);
+    *bytes = memory;
+    return CODE_DONE;
+}
+
+int file_map(const void **bytes, size_t *size, const char *path, struct failure *failure)
+{
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return fail(path, failure);
-    bool written = write_whole(descriptor, text) && fchmod(descriptor, 0666 & ~mask) == 0;
-    written = close(descriptor) == 0 && written && rename(part, path) == 0;
-    if (written)
-        return CODE_DONE;
-    int code = fail(path, failure);
-    unlink(part);
+    const int code = map(bytes, size, descriptor, path, failure);
+    close(descriptor);
     return code;
+}
+
+void file_unmap(const void *bytes, size_t size)
+{
+    munmap((void *)bytes, size);
 }
 
 bool file_is_folder(const char *path)

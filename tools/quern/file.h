@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small files, read and written whole.
+ * Small files, read and written whole; large ones mapped into memory and written in parts.
  */
 #ifndef QUERN_TOOL_FILE_H
 #define QUERN_TOOL_FILE_H
@@ -8,6 +8,7 @@
 #include "failure.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { FILE_TEXT_BYTES = 1 << 22 };
 
@@ -15,6 +16,21 @@ enum { FILE_TEXT_BYTES = 1 << 22 };
 int file_read(char **text, const char *path, struct failure *failure);
 /* Replaces a file: the new text stands under its name whole or not at all. */
 int file_replace(const char *path, const char *text, struct failure *failure);
+/* A file under way, beside the one that it will replace. */
+struct file_part {
+    char name[4096];
+    const char *path;
+    int descriptor;
+};
+int file_begin(struct file_part *part, const char *path, struct failure *failure);
+int file_add(struct file_part *part, const void *bytes, size_t size, struct failure *failure);
+/* Gives the file its name; whatever happens, the part is gone. */
+int file_end(struct file_part *part, struct failure *failure);
+void file_drop(struct file_part *part);
+
+/* The bytes of a regular file that is not empty, to be read and given back. */
+int file_map(const void **bytes, size_t *size, const char *path, struct failure *failure);
+void file_unmap(const void *bytes, size_t size);
 bool file_is_folder(const char *path);
 
 #endif

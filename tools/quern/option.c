@@ -57,6 +57,12 @@ static const struct {
                     "every kernel that can run, not those alone that a plan takes"},
     [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL, VALUE_SIZE_FORM "; else what lives at once"},
     [OPTION_KEYS] = {"--keys", NULL, NULL, "all keys of a recipe, with their defaults"},
+    [OPTION_TOKENIZER] = {"--tokenizer", "PATH", NULL,
+                          "tokenizer.json, vocab.json beside merges.txt, or a folder with either"},
+    [OPTION_TOKENS] = {"--out", "FILE", NULL, "write there, not to standard output"},
+    [OPTION_DECODE] = {"--decode", NULL, NULL, "FILE holds tokens: give their text"},
+    [OPTION_TRAIN] = {"--train", "N", NULL,
+                      "make a vocabulary of N tokens from FILE; --out is its tokenizer.json"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
 };

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+#include "file.h"
+#include "line.h"
+#include "value.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <quern/text.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One call of the command. */
+struct tokenizing {
+    const struct arguments *arguments;
+    struct failure *failure;
+    const char *in, *out; /* out NULL: standard output */
+    const void *bytes;    /* of the file `in` */
+    size_t size;
+    qn_tokenizer *tokenizer;
+    int width; /* bytes of a token in a file of tokens */
+    struct file_part part;
+    int64_t tokens;
+};
+
+/* Vocabularies below it have tokens of two bytes. */
+enum { WIDE = 65536 };
+
+static int width_of(const qn_tokenizer *tokenizer)
+{
+    return qn_tokenizer_size(tokenizer) < WIDE ? 2 : 4;
+}
+
+/* --- what was done --- */
+
+static int print_json(const struct tokenizing *t, int64_t vocabulary)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "file", t->in);
+    if (t->out)
+        cJSON_AddStringToObject(root, "out", t->out);
+    cJSON_AddNumberToObject(root, "bytes", (double)t->size);
+    cJSON_AddNumberToObject(root, "vocabulary", (double)vocabulary);
+    if (t->width) {
+        cJSON_AddNumberToObject(root, "tokens", (double)t->tokens);
+        cJSON_AddNumberToObject(root, "token_bytes", t->width);
+    }
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text)
+        return failure_set(t->failure, CODE_FAILED, "out of memory");
+    printf("%s\n", text);
+    free(text);
+    return CODE_DONE;
+}
+
+static int report(const struct tokenizing *t, int64_t vocabulary)
+{
+    if (t->arguments->value[OPTION_JSON])
+        return print_json(t, vocabulary);
+    if (t->out && t->arguments->value[OPTION_DECODE])
+        line_print(stdout, "%s: the text of %" PRId64 " tokens", t->out, t->tokens);
+    else if (t->out && t->width)
+        line_print(stdout, "%s: %" PRId64 " tokens of %d bytes each from %zu bytes of text", t->out,
+                   t->tokens, t->width, t->size);
+    else if (t->out)
+        line_print(stdout, "%s: %" PRId64 " tokens, made from %zu bytes", t->out, vocabulary,
+                   t->size);
+    return CODE_DONE;
+}
+
+/* --- text to tokens --- */
+
+static qn_status print_ids(void *user, const int32_t *ids, int64_t count)
+{
+    struct tokenizing *t = user;
+    for (int64_t i = 0; i < count && !t->arguments->value[OPTION_JSON]; i++)
+        printf("%s%" PRId32, t->tokens + i ? " " : "", ids[i]);
+    t->tokens += count;
+    return QN_OK;
+}
+
+/* Little-endian, whatever the machine. */
+static qn_status write_ids(void *user, const int32_t *ids, int64_t count)
+{
+    struct tokenizing *t = user;
+    unsigned char bytes[4096];
+    const int64_t most = (int64_t)sizeof bytes / t->width;
+    for (int64_t done = 0, n; done < count; done += n) {
+        n = count - done < most ? count - done : most;
+        for (int64_t i = 0; i < n; i++)
+            for (int b = 0; b < t->width; b++)
+                bytes[i * t->width + b] = (unsigned char)((uint32_t)ids[done + i] >> 8 * b);
+        if (file_add(&t->part, bytes, (size_t)(n * t->width), t->failure))
+            return QN_ERR_IO;
+    }
+    t->tokens += count;
+    return QN_OK;
+}
+
+static int encode(struct tokenizing *t, qn_ids_fn fn)
+{
+    const qn_encode_params params = {.fn = fn, .user = t};
+    TRY_LIBRARY(t->failure, NULL, qn_tokenizer_encode(t->tokenizer, t->bytes, t->size, &params));
+    return CODE_DONE;
+}
+
+static int encode_file(struct tokenizing *t)
+{
+    t->width = width_of(t->tokenizer);
+    if (!t->out) {
+        TRY(encode(t, print_ids));
+        if (!t->arguments->value[OPTION_JSON])
+            printf("\n");
+        return CODE_DONE;
+    }
+    TRY(file_begin(&t->part, t->out, t->failure));
+    const int code = encode(t, write_ids);
+    if (!code)
+        return file_end(&t->part, t->failure);
+    file_drop(&t->part);
+    return code;
+}
+
+/* --- tokens to text --- */
+
+/* The ids of a file of tokens, all of which the tokenizer has; the caller frees. */
+static int read_ids(struct tokenizing *t, int32_t **ids)
+{
+    const unsigned char *bytes = t->bytes;
+    if (t->size % (size_t)t->width)
+        return failure_set(t->failure, CODE_FAILED, "%s: %zu bytes are no tokens of %d bytes each",
+                           t->in, t->size, t->width);
+    t->tokens = (int64_t)(t->size / (size_t)t->width);
+    *ids = calloc((size_t)t->tokens, sizeof **ids);
+    if (!*ids)
+        return failure_set(t->failure, CODE_FAILED, "%s: out of memory", t->in);
+    for (int64_t i = 0; i < t->tokens; i++) {
+        uint32_t id = 0;
+        for (int b = t->width; b--;)
+            id = id << 8 | bytes[i * t->width + b];
+        (*ids)[i] = (int32_t)id;
+        if (!qn_tokenizer_text(t->tokenizer, (*ids)[i]))
+            return failure_set(t->failure, CODE_FAILED,
+                               "%s: token %" PRId64 ": %" PRIu32 " is not in the vocabulary of %s",
+                               t->in, i, id, t->arguments->value[OPTION_TOKENIZER]);
+    }
+    return CODE_DONE;
+}
+
+/* A line of a text, or its part before a NUL, with its control characters escaped. */
+static bool show_line(const char *text, size_t length)
+{
+    char *line = strndup(text, length);
+    const size_t room = line ? qn_escape(NULL, 0, line) + 1 : 0;
+    char *shown = line ? malloc(room) : NULL;
+    if (shown) {
+        qn_escape(shown, room, line);
+        fputs(shown, stdout);
+    }
+    free(shown);
+    free(line);
+    return shown != NULL;
+}
+
+/* For a terminal, which would obey control characters. */
+static int show(const struct tokenizing *t, const char *text, size_t size)
+{
+    for (size_t at = 0, length; at < size; at += length + 1) {
+        length = strcspn(text + at, "\n"); /* a NUL stands behind the text */
+        if (!show_line(text + at, length))
+            return failure_set(t->failure, CODE_FAILED, "%s: out of memory", t->in);
+        if (at + length < size)
+            fputs(text[at + length] ? "\n" : "\\x00", stdout);
+    }
+    return CODE_DONE;
+}
+
+static int give_text(struct tokenizing *t, const char *text, size_t size)
+{
+    if (t->arguments->value[OPTION_JSON] && !t->out)
+        return CODE_DONE;
+    if (!t->out && isatty(STDOUT_FILENO))
+        return show(t, text, size);
+    if (!t->out) {
+        fwrite(text, 1, size, stdout);
+        return CODE_DONE;
+    }
+    TRY(file_begin(&t->part, t->out, t->failure));
+    const int code = file_add(&t->part, text, size, t->failure);
+    if (!code)
+        return file_end(&t->part, t->failure);
+    file_drop(&t->part);
+    return code;
+}
+
+static int decode_ids(struct tokenizing *t, const int32_t *ids)
+{
+    char *text;
+    size_t size;
+    TRY_LIBRARY(t->failure, NULL, qn_tokenizer_decode(t->tokenizer, ids, t->tokens, &text, &size));
+    const int code = give_text(t, text, size);
+    qn_free(text);
+    return code;
+}
+
+static int decode_file(struct tokenizing *t)
+{
+    int32_t *ids = NULL;
+    t->width = width_of(t->tokenizer);
+    int code = read_ids(t, &ids);
+    if (!code)
+        code = decode_ids(t, ids);
+    free(ids);
+    return code;
+}
+
+/* --- the command --- */
+
+static int train(struct tokenizing *t)
+{
+    const char *text = t->arguments->value[OPTION_TRAIN];
+    qn_tokenizer_train_params params = {
+        .log = failure_log(t->failure), .path = t->out, .text = t->bytes, .size = t->size};
+    int64_t tokens = 0;
+    const char *reason = value_count(text, 1, INT32_MAX, &params.vocabulary);
+    if (reason)
+        return failure_set(t->failure, CODE_USAGE, "--train: '%s' %s", text, reason);
+    TRY_LIBRARY(t->failure, NULL, qn_tokenizer_train(&params, &tokens));
+    if (tokens < params.vocabulary)
+        say("warning: %s: has only %" PRId64 " tokens for lack of pairs", t->out, tokens);
+    return report(t, tokens);
+}
+
+static int convert(struct tokenizing *t)
+{
+    const qn_log log = failure_log(t->failure);
+    const bool back = t->arguments->value[OPTION_DECODE] != NULL;
+    TRY_LIBRARY(t->failure, NULL,
+                qn_tokenizer_open(&t->tokenizer, t->arguments->value[OPTION_TOKENIZER], &log));
+    TRY(back ? decode_file(t) : encode_file(t));
+    return report(t, qn_tokenizer_size(t->tokenizer));
+}
+
+static int check(const struct arguments *a, struct failure *failure)
+{
+    const bool train = a->value[OPTION_TRAIN], tokenizer = a->value[OPTION_TOKENIZER];
+    if (train && (tokenizer || a->value[OPTION_DECODE]))
+        return failure_set(failure, CODE_USAGE, "tokenize: --train and %s exclude each other",
+                           tokenizer ? "--tokenizer" : "--decode");
+    if (train && !a->value[OPTION_TOKENS])
+        return failure_set(failure, CODE_USAGE, "tokenize: --train needs --out FILE");
+    if (!train && !tokenizer)
+        return failure_set(failure, CODE_USAGE, "tokenize: needs --tokenizer PATH, or --train N");
+    return CODE_DONE;
+}
+
+static int run(const struct arguments *a, struct failure *failure)
+{
+    struct tokenizing t = {
+        .arguments = a, .failure = failure, .in = a->operand, .out = a->value[OPTION_TOKENS]};
+    TRY(check(a, failure));
+    TRY(file_map(&t.bytes, &t.size, t.in, failure));
+    const int code = a->value[OPTION_TRAIN] ? train(&t) : convert(&t);
+    qn_tokenizer_close(&t.tokenizer);
+    file_unmap(t.bytes, t.size);
+    return code;
+}
+
+const struct command command_tokenize = {
+    "tokenize",
+    "FILE",
+    "text to tokens and back, and vocabularies made from text",
+    "Prints the numbers of the tokens of a text, or writes them to --out: little-endian, 2 bytes\n"
+    "each where the vocabulary has fewer than 65536, else 4. Tokenizers are those of GPT-2, Llama "
+    "3\n"
+    "and BERT. Bytes that are not UTF-8 are tokens, too. --decode goes back from such a file.\n"
+    "--train makes a byte-level vocabulary as GPT-2 has it; its first token is <|endoftext|>.",
+    false,
+    run,
+    {OPTION_TOKENIZER, OPTION_TOKENS, OPTION_DECODE, OPTION_TRAIN, OPTION_JSON, OPTION_COUNT},
+};
