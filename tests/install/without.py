@@ -16,6 +16,8 @@ COMMAND = 'build/tools/quern/quern'
 # What an image begins with, and what is said of it.
 IMAGES = {'a.png': (b'\x89PNG\r\n\x1a\n', 'this libquern has no libpng'),
           'a.jpg': (b'\xff\xd8\xff\xe0', 'this libquern has no libjpeg')}
+TOKENIZERS = {'gpt2.json': 'this libquern has no PCRE2', 'gpt2': 'this libquern has no PCRE2',
+              'bert.json': 'this libquern has no utf8proc'}
 RECIPE = """[model]
 name = mlp
 [data]
@@ -48,6 +50,14 @@ def check_images(place):
                      f'{name}: {done.returncode}: {done.stderr}')
 
 
+def check_tokenizers(place, root):
+    for name, words in TOKENIZERS.items():
+        done = place.run(COMMAND, 'tokenize', 'r.ini', '--tokenizer',
+                         f'{root}/tests/golden/text/{name}')
+        place.expect(done.returncode == 1 and done.stderr.count('\n') == 1 and
+                     words in done.stderr, f'{name}: {done.returncode}: {done.stderr}')
+
+
 def check_products(place):
     device, *_ = json.loads(place.good(COMMAND, 'devices', '--json'))['devices']
     place.expect(device['facts']['blas'] is False, f'{device}')
@@ -64,6 +74,7 @@ def main():
     for name in TESTS:
         place.good(f'build/tests/test_{name.replace("/", "_")}')
     check_images(place)
+    check_tokenizers(place, sys.argv[1])
     check_products(place)
     return place.end()
 

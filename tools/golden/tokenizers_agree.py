@@ -114,7 +114,8 @@ def main():
         for name, theirs in [("gpt2", byte_level(text, 2048, False)),
                              ("llama3", byte_level(text, 2048, True)),
                              ("bert", word_piece(text, 2048)),
-                             ("bert-cased", word_piece(text, 2048, False))]:
+                             ("bert-cased", word_piece(text, 2048, False)),
+                             ("bert-accents", word_piece(text, 2048, True, False))]:
             path = pathlib.Path(folder) / f"{name}.json"
             theirs.save(str(path))
             ours = Ours(library, path)
