@@ -67,34 +67,31 @@ int file_add(struct file_part *part, const void *bytes, size_t size, struct fail
     return CODE_DONE;
 }
 
-int file_end(struct file_part *part, struct failure *failure)
+/* On the disk, with the mode that the user's mask leaves. */
+static bool keep_part(const struct file_part *part)
 {
     const mode_t mask = umask(0);
     umask(mask);
-    bool done = fsync(part->descriptor) == 0 && fchmod(part->descriptor, 0666 & ~mask) == 0;
+    return fsync(part->descriptor) == 0 && fchmod(part->descriptor, 0666 & ~mask) == 0;
+}
+
+int file_end(struct file_part *part, int code, struct failure *failure)
+{
+    bool done = !code && keep_part(part);
     done = close(part->descriptor) == 0 && done && rename(part->name, part->path) == 0;
     if (done)
         return CODE_DONE;
-    const int code = fail(part->path, failure);
+    if (!code)
+        code = fail(part->path, failure);
     unlink(part->name);
     return code;
-}
-
-void file_drop(struct file_part *part)
-{
-    close(part->descriptor);
-    unlink(part->name);
 }
 
 int file_replace(const char *path, const char *text, struct failure *failure)
 {
     struct file_part part;
     TRY(file_begin(&part, path, failure));
-    const int code = file_add(&part, text, strlen(text), failure);
-    if (!code)
-        return file_end(&part, failure);
-    file_drop(&part);
-    return code;
+    return file_end(&part, file_add(&part, text, strlen(text), failure), failure);
 }
 
 static int map(const void **bytes, size_t *size, int descriptor, const char *path,

@@ -24,9 +24,9 @@ struct file_part {
 };
 int file_begin(struct file_part *part, const char *path, struct failure *failure);
 int file_add(struct file_part *part, const void *bytes, size_t size, struct failure *failure);
-/* Gives the file its name; whatever happens, the part is gone. */
-int file_end(struct file_part *part, struct failure *failure);
-void file_drop(struct file_part *part);
+/* Gives the file its name if `code`, of what was written, is CODE_DONE; whatever happens, the part
+ * is gone. Gives `code`, or why the file could not have its name. */
+int file_end(struct file_part *part, int code, struct failure *failure);
 
 /* The bytes of a regular file that is not empty, to be read and given back. */
 int file_map(const void **bytes, size_t *size, const char *path, struct failure *failure);

@@ -205,3 +205,8 @@ int recipe_read(struct recipe *recipe, const char *name, struct failure *failure
     free(text);
     return code;
 }
+
+int recipe_need(const struct recipe *recipe, bool there, const char *what, struct failure *failure)
+{
+    return there ? CODE_DONE : failure_set(failure, CODE_USAGE, "%s: %s", recipe->name, what);
+}

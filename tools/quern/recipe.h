@@ -46,6 +46,9 @@ __attribute__((format(printf, 4, 5))) int recipe_refuse(const struct recipe *rec
                                                         struct failure *failure, const char *format,
                                                         ...);
 
+/* CODE_USAGE with the recipe's name before the text, unless what is needed is there. */
+int recipe_need(const struct recipe *recipe, bool there, const char *what, struct failure *failure);
+
 /* Names of the recipes that ship; NULL past the last. */
 const char *recipe_shipped(int index);
 

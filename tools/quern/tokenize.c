@@ -117,11 +117,7 @@ static int encode_file(struct tokenizing *t)
         return CODE_DONE;
     }
     TRY(file_begin(&t->part, t->out, t->failure));
-    const int code = encode(t, write_ids);
-    if (!code)
-        return file_end(&t->part, t->failure);
-    file_drop(&t->part);
-    return code;
+    return file_end(&t->part, encode(t, write_ids), t->failure);
 }
 
 /* --- tokens to text --- */
@@ -189,11 +185,7 @@ static int give_text(struct tokenizing *t, const char *text, size_t size)
         return CODE_DONE;
     }
     TRY(file_begin(&t->part, t->out, t->failure));
-    const int code = file_add(&t->part, text, size, t->failure);
-    if (!code)
-        return file_end(&t->part, t->failure);
-    file_drop(&t->part);
-    return code;
+    return file_end(&t->part, file_add(&t->part, text, size, t->failure), t->failure);
 }
 
 static int decode_ids(struct tokenizing *t, const int32_t *ids)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "data_settings.h"
+
+#include <string.h>
+
+const char *const data_kinds[] = {"idx", "images", "text", "tokens", NULL};
+
+/* Keys of [data] that belong to some kinds. */
+enum {
+    OF_IDX = 1 << DATA_IDX,
+    OF_IMAGES = 1 << DATA_IMAGES,
+    OF_TEXT = 1 << DATA_TEXT,
+    OF_TOKENS = 1 << DATA_TOKENS,
+};
+static const struct {
+    const char *name;
+    unsigned kinds;
+} owned[] = {
+    {"name", OF_IDX},
+    {"images", OF_IDX},
+    {"labels", OF_IDX},
+    {"test_images", OF_IDX},
+    {"test_labels", OF_IDX},
+    {"test_path", OF_IMAGES | OF_TEXT | OF_TOKENS},
+    {"channels", OF_IMAGES},
+    {"size", OF_IMAGES},
+    {"crop", OF_IMAGES},
+    {"flip", OF_IMAGES},
+    {"mask", OF_IMAGES},
+    {"random_crop", OF_IMAGES},
+    {"mean", OF_IDX | OF_IMAGES},
+    {"deviation", OF_IDX | OF_IMAGES},
+    {"shape", OF_IDX | OF_IMAGES},
+    {"type", OF_TOKENS},
+    {"length", OF_TEXT | OF_TOKENS},
+    {"stride", OF_TEXT | OF_TOKENS},
+    {"held_out", OF_TEXT | OF_TOKENS},
+    {"separator", OF_TEXT | OF_TOKENS},
+    {"bytes_per_token", OF_TOKENS},
+};
+
+/* "images, text or tokens". */
+static void name_kinds(unsigned among, char text[64])
+{
+    *text = 0;
+    for (int i = 0; data_kinds[i]; i++)
+        if (among >> i & 1)
+            snprintf(text + strlen(text), 64 - strlen(text), "%s%s",
+                     !*text            ? ""
+                     : among >> i >> 1 ? ", "
+                                       : " or ",
+                     data_kinds[i]);
+}
+
+static int check_kind(const struct data_settings *data, const struct recipe *recipe,
+                      struct failure *failure)
+{
+    char names[64];
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
+        const struct recipe_entry *entry = recipe_find(recipe, "data", owned[i].name);
+        if (!entry || owned[i].kinds >> data->kind & 1)
+            continue;
+        name_kinds(owned[i].kinds, names);
+        return recipe_refuse(recipe, entry, failure, "goes with data.kind = %s", names);
+    }
+    return CODE_DONE;
+}
+
+static int check_images(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure)
+{
+    TRY(recipe_need(recipe, data->path, "data.path: missing", failure));
+    TRY(recipe_need(recipe, !data->random_crop || data->crop[0],
+                    "data.random_crop: needs data.crop", failure));
+    return recipe_need(recipe, !data->mask || (data->classes && data->classes <= 256),
+                       "data.mask: needs data.classes, at most 256", failure);
+}
+
+static int check_idx(const struct data_settings *data, const struct recipe *recipe,
+                     struct failure *failure)
+{
+    TRY(recipe_need(recipe, data->name || data->path || data->images,
+                    "data.name: missing, and neither data.path nor data.images is there", failure));
+    TRY(recipe_need(recipe, !data->images == !data->labels, "data.images: goes with data.labels",
+                    failure));
+    TRY(recipe_need(recipe, !data->test_images == !data->test_labels,
+                    "data.test_images: goes with data.test_labels", failure));
+    return recipe_need(recipe, !data->test_images || data->images, "data.images: missing", failure);
+}
+
+static int check_tokens(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure)
+{
+    TRY(recipe_need(recipe, data->path, "data.path: missing; --data names the file", failure));
+    return recipe_need(recipe, data->length, "data.length: missing: the tokens of a sample",
+                       failure);
+}
+
+int data_settings_check(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure)
+{
+    static int (*const checks[])(const struct data_settings *, const struct recipe *,
+                                 struct failure *) = {
+        [DATA_IDX] = check_idx,
+        [DATA_IMAGES] = check_images,
+        [DATA_TEXT] = check_tokens,
+        [DATA_TOKENS] = check_tokens,
+    };
+    TRY(check_kind(data, recipe, failure));
+    return checks[data->kind](data, recipe, failure);
+}
+
+void data_settings_complete(struct data_settings *data)
+{
+    const int64_t row[3] = {1, 1, data->length};
+    const bool text = data->kind == DATA_TEXT;
+    if (data->held_out < 0)
+        data->held_out = data->test_path ? 0 : 0.05;
+    if (text && !data->classes)
+        data->classes = 256;
+    if (text)
+        data->bytes_per_token = 1;
+    if (data->length)
+        memcpy(data->shape, row, sizeof row);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The keys of [data] among each other: which of them a kind of data has and needs.
+ */
+#ifndef QUERN_TOOL_DATA_SETTINGS_H
+#define QUERN_TOOL_DATA_SETTINGS_H
+
+#include "settings.h"
+
+/* By enum data_kind, ended by NULL. */
+extern const char *const data_kinds[];
+
+/* Refuses keys that do not go with the kind, and kinds that lack a key. */
+int data_settings_check(const struct data_settings *data, const struct recipe *recipe,
+                        struct failure *failure);
+/* Fills in what follows from other keys, or is the default of the kind. */
+void data_settings_complete(struct data_settings *data);
+
+#endif

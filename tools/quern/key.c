@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "key.h"
+#include "settings.h"
+#include "value.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *key_text(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    *(const char **)to = text;
+    return NULL;
+}
+
+const char *key_count(const struct key *key, const char *text, void *to)
+{
+    return value_count(text, (int64_t)key->least, (int64_t)key->most, to);
+}
+
+const char *key_size(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    return value_size(text, to);
+}
+
+const char *key_switch(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    return value_switch(text, to);
+}
+
+const char *key_real(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = value_single(text, &value);
+    if (reason)
+        return reason;
+    if (value < key->least)
+        return "is too small";
+    if ((float)value >= (float)key->most)
+        return "is too large";
+    *(double *)to = value;
+    return NULL;
+}
+
+const char *key_positive(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = key_real(key, text, &value);
+    if (reason)
+        return reason;
+    if (value <= 0)
+        return "is too small";
+    *(double *)to = value;
+    return NULL;
+}
+
+const char *key_end(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = key_real(key, text, &value);
+    if (reason)
+        return reason;
+    *(double *)to = value == 0 ? -1 : value;
+    return NULL;
+}
+
+const char *key_warmup(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = key_end(key, text, &value);
+    if (reason)
+        return reason;
+    if (value > 1 && value != (double)(int64_t)value)
+        return "is neither a fraction below 1 nor a whole number of updates";
+    *(double *)to = value;
+    return NULL;
+}
+
+void key_add_optimizers(char *text, size_t room)
+{
+    for (int i = 0; qn_optimizer_name(i); i++) {
+        const size_t length = strlen(text);
+        snprintf(text + length, room - length, "%s%s", i ? ", " : "", qn_optimizer_name(i));
+    }
+}
+
+const char *key_optimizer(const struct key *key, const char *text, void *to)
+{
+    static char reason[160];
+    (void)key;
+    for (int i = 0; qn_optimizer_name(i); i++)
+        if (strcmp(text, qn_optimizer_name(i)) == 0) {
+            *(const char **)to = qn_optimizer_name(i);
+            return NULL;
+        }
+    snprintf(reason, sizeof reason, "is not one of them: ");
+    key_add_optimizers(reason, sizeof reason);
+    return reason;
+}
+
+const char *key_word(const struct key *key, const char *text, void *to)
+{
+    return value_word(text, key->words, to);
+}
+
+const char *key_channels(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    struct channel_values *values = to;
+    return value_reals(text, values->value, QN_MODEL_MAX_CHANNELS, &values->count);
+}
+
+const char *key_deviation(const struct key *key, const char *text, void *to)
+{
+    struct channel_values values;
+    const char *reason = key_channels(key, text, &values);
+    if (reason)
+        return reason;
+    for (int i = 0; i < values.count; i++)
+        if (values.value[i] <= 0)
+            return "has a number that is not above 0";
+    *(struct channel_values *)to = values;
+    return NULL;
+}
+
+const char *key_shape(const struct key *key, const char *text, void *to)
+{
+    float values[3];
+    int count;
+    if (value_reals(text, values, 3, &count) || count != 3)
+        return "is not channels,height,width";
+    for (int i = 0; i < 3; i++)
+        if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
+            return "is not channels,height,width";
+    for (int i = 0; i < 3; i++)
+        ((int64_t *)to)[i] = (int64_t)values[i];
+    return NULL;
+}
+
+/* Height and width, or one number alone. */
+static const char *read_lengths(const struct key *key, const char *text, int lengths[2])
+{
+    float values[2];
+    int count;
+    if (value_reals(text, values, 2, &count))
+        return "is neither height,width nor one number";
+    for (int i = 0; i < count; i++)
+        if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
+            return "has a number that is not whole or out of range";
+    for (int i = 0; i < count; i++)
+        lengths[i] = (int)values[i];
+    return NULL;
+}
+
+const char *key_side(const struct key *key, const char *text, void *to)
+{
+    int lengths[2] = {0};
+    const char *reason = read_lengths(key, text, lengths);
+    if (!reason)
+        memcpy(to, lengths, sizeof lengths);
+    return reason;
+}
+
+const char *key_square(const struct key *key, const char *text, void *to)
+{
+    int lengths[2] = {0};
+    const char *reason = read_lengths(key, text, lengths);
+    if (reason)
+        return reason;
+    if (!lengths[1])
+        lengths[1] = lengths[0];
+    memcpy(to, lengths, sizeof lengths);
+    return NULL;
+}
+
+const char *key_batch(const struct key *key, const char *text, void *to)
+{
+    qn_batch_schedule read = {.count = 1};
+    const char *reason = NULL;
+    if (strcmp(text, "adaptive") == 0)
+        read.count = 0;
+    else
+        reason = key_count(key, text, &read.step[0].batch);
+    if (!reason)
+        *(qn_batch_schedule *)to = read;
+    return reason;
+}
+
+const char *key_batches(const struct key *key, const char *text, void *to)
+{
+    static const char *const form = "is not update:batch,update:batch, updates rising from 0";
+    qn_batch_schedule read = {0};
+    for (const char *at = text;; at++) {
+        char *end;
+        qn_batch_step step = {.update = strtoll(at, &end, 10)};
+        if (end == at || *end != ':' || step.update >= KEY_MOST_UPDATES)
+            return form;
+        const char *number = end + 1;
+        step.batch = strtoll(number, &end, 10);
+        if (end == number || step.batch < key->least || step.batch > key->most)
+            return form;
+        if (read.count ? step.update <= read.step[read.count - 1].update : step.update != 0)
+            return form;
+        if (read.count == QN_MAX_BATCH_SIZES)
+            return "has more steps than a plan has sizes";
+        read.step[read.count++] = step;
+        at = end;
+        if (!*at)
+            break;
+        if (*at != ',')
+            return form;
+    }
+    *(qn_batch_schedule *)to = read;
+    return NULL;
+}
+
+/* Whether a checkpoint's state can be gone on from: batches and updates as keys may set them. */
+static bool is_state(const struct adaptive *state)
+{
+    const qn_adaptive_batch *batch = &state->batch;
+    const qn_gradient_norms *kept = &state->kept;
+    const double numbers[] = {batch->signal, batch->noise, kept->batch_square, kept->micro_square};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!isfinite(numbers[i]))
+            return false;
+    return batch->batch >= 0 && batch->batch <= KEY_MOST_BATCH && batch->measured >= 0 &&
+           batch->measured <= KEY_MOST_UPDATES && kept->batch >= 0 &&
+           kept->batch <= KEY_MOST_BATCH && kept->micro_batch >= 0 &&
+           kept->micro_batch <= KEY_MOST_BATCH;
+}
+
+const char *key_adaptive(const struct key *key, const char *text, void *to)
+{
+    struct adaptive read = *(struct adaptive *)to;
+    qn_adaptive_batch *batch = &read.batch;
+    qn_gradient_norms *kept = &read.kept;
+    (void)key;
+    if (sscanf(text, ADAPTIVE_SCAN, &batch->batch, &batch->measured, &batch->signal, &batch->noise,
+               &kept->batch, &kept->micro_batch, &kept->batch_square, &kept->micro_square) != 8 ||
+        !is_state(&read))
+        return "is not the state of an adaptive batch";
+    *(struct adaptive *)to = read;
+    return NULL;
+}
+
+const char *key_interval(const struct key *key, const char *text, void *to)
+{
+    static const char *const units[] = {"", "epoch", "epochs", "update", "updates", NULL};
+    int unit;
+    char *end;
+    long long count = strtoll(text, &end, 10);
+    if (end == text || value_word(end + strspn(end, " "), units, &unit))
+        return "is not a number of epochs or updates";
+    if (count < (int64_t)key->least || count > (int64_t)key->most)
+        return "is out of range";
+    *(struct interval *)to = (struct interval){.count = count, .epochs = unit < 3};
+    return NULL;
+}
+
+const char *key_micro_batch(const struct key *key, const char *text, void *to)
+{
+    if (strcmp(text, "auto") != 0)
+        return key_count(key, text, to);
+    *(int64_t *)to = 0;
+    return NULL;
+}
+
+const char *key_recompute(const struct key *key, const char *text, void *to)
+{
+    struct memory_settings *memory = to;
+    int mode;
+    memory->chosen = NULL;
+    memory->recompute = QN_RECOMPUTE_CHOSEN;
+    if (!value_word(text, key->words, &mode))
+        memory->recompute = (qn_recompute_mode)mode;
+    else
+        memory->chosen = text;
+    return NULL;
+}
+
+const char *key_storage(const struct key *key, const char *text, void *to)
+{
+    int word;
+    const char *reason = value_word(text, key->words, &word);
+    if (!reason)
+        *(qn_dtype *)to = (qn_dtype)(QN_F32 + word);
+    return reason;
+}
+
+const char *key_range(const struct key *key, char text[KEY_RANGE_BYTES])
+{
+    *text = 0;
+    for (int i = 0; key->words && key->words[i]; i++)
+        snprintf(text + strlen(text), KEY_RANGE_BYTES - strlen(text), "%s%s", i ? ", " : ": ",
+                 key->words[i]);
+    if (key->most > 0 && key->read != key_batches)
+        snprintf(text, KEY_RANGE_BYTES,
+                 key->read == key_positive                          ? "; above %.15g, below %.15g"
+                 : key->read == key_real || key->read == key_warmup ? "; from %.15g, below %.15g"
+                                                                    : "; from %.15g to %.15g",
+                 key->least, key->most);
+    return text;
+}
