@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../support/folder.h"
+#include "../support/golden.h"
 #include "commands.h"
 #include "file.h"
 #include "note.h"
@@ -23,8 +24,6 @@
 #include <string.h>
 
 enum { SAMPLES = 2, LENGTH = 16, TOKENS = 64, UPDATES = 10, LAYERS = 2, ELEMENTS = 4 * 24 * 24 };
-
-static const double NEAR = 1e-4, NEAR_UPDATES = 1e-3;
 
 /* What the recipe leaves out stands in config.json. */
 static const char recipe_text[] = "[data]\npath = .\nshape = 1,1,16\n"
@@ -40,41 +39,13 @@ static qn_tensors *golden, *original;
 
 /* --- what was computed by others --- */
 
-static int64_t elements(const qn_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++)
-        count *= shape->dim[i];
-    return count;
-}
-
-/* Of f32 or i32. */
-static void read_golden(const char *name, void *values, int64_t count)
-{
-    const qn_tensors_entry *entry = qn_tensors_find(golden, name);
-    assert_non_null(entry);
-    assert_int_equal(elements(&entry->shape), count);
-    assert_int_equal(qn_tensors_read(golden, entry, 0, values, entry->bytes), QN_OK);
-}
-
 static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
     (void)user;
     int32_t all[SAMPLES * LENGTH];
-    read_golden(input, all, SAMPLES * LENGTH);
+    golden_read(golden, input, all, SAMPLES * LENGTH);
     memcpy(rows, all + first * LENGTH, (size_t)(count * LENGTH) * sizeof *all);
     return QN_OK;
-}
-
-static void assert_near(const char *what, const float *got, const float *want, int64_t count)
-{
-    double apart = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        apart += pow((double)got[i] - (double)want[i], 2);
-        size += pow((double)want[i], 2);
-    }
-    if (!(sqrt(apart) <= NEAR * sqrt(size)))
-        fail_msg("%s: %g of its norm away", what, sqrt(apart / size));
 }
 
 /* --- the tests, in this order --- */
@@ -125,52 +96,17 @@ static void logits_are_those_of_transformers(void **state)
 {
     (void)state;
     static float got[SAMPLES * LENGTH * TOKENS], want[SAMPLES * LENGTH * TOKENS];
-    read_golden("logits", want, SAMPLES * LENGTH * TOKENS);
+    golden_read(golden, "logits", want, SAMPLES * LENGTH * TOKENS);
     assert_int_equal(qn_trainer_evaluate(session.trainer, SAMPLES, fetch, take_logits, got), QN_OK);
-    assert_near("logits", got, want, SAMPLES * LENGTH * TOKENS);
+    golden_near("logits", got, want, SAMPLES * LENGTH * TOKENS, 0);
 }
 
 static void gradients_are_those_of_transformers(void **state)
 {
     (void)state;
     const qn_cycle cycle = {.samples = SAMPLES, .fetch = fetch};
-    qn_shape shape;
-    const char *name;
-    int compared = 0;
-    assert_int_equal(qn_trainer_accumulate(session.trainer, &cycle), QN_OK);
-    for (int i = 0; (name = qn_trainer_tensor(session.trainer, i, &shape)); i++) {
-        char in_golden[96];
-        float got[ELEMENTS], want[ELEMENTS];
-        snprintf(in_golden, sizeof in_golden, "gradient.%s", name);
-        read_golden(in_golden, want, elements(&shape));
-        assert_int_equal(qn_trainer_read_gradient(session.trainer, name, got, elements(&shape)),
-                         QN_OK);
-        assert_near(name, got, want, elements(&shape));
-        compared++;
-    }
-    assert_int_equal(compared, 4 + 12 * LAYERS);
-}
-
-/* Every tensor of transformers' file, to the bit, and no other. */
-static void assert_original(const char *path)
-{
-    qn_tensors *file;
-    assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
-    assert_int_equal(qn_tensors_count(file), qn_tensors_count(original));
-    for (int64_t i = 0; i < qn_tensors_count(original); i++) {
-        float got[ELEMENTS], want[ELEMENTS];
-        const qn_tensors_entry *entry = qn_tensors_at(original, i);
-        const qn_tensors_entry *found = qn_tensors_find(file, entry->name);
-        assert_non_null(found);
-        assert_string_equal(found->type, entry->type);
-        assert_int_equal(found->shape.rank, entry->shape.rank);
-        for (int d = 0; d < entry->shape.rank; d++)
-            assert_int_equal(found->shape.dim[d], entry->shape.dim[d]);
-        assert_int_equal(qn_tensors_read(file, found, 0, got, found->bytes), QN_OK);
-        assert_int_equal(qn_tensors_read(original, entry, 0, want, entry->bytes), QN_OK);
-        assert_memory_equal(got, want, (size_t)entry->bytes);
-    }
-    qn_tensors_close(&file);
+    assert_int_equal(golden_gradients(session.trainer, &cycle, golden, ELEMENTS, 0),
+                     4 + 12 * LAYERS);
 }
 
 static void saving_gives_the_same_bits(void **state)
@@ -180,7 +116,7 @@ static void saving_gives_the_same_bits(void **state)
     const qn_weights_params params = {.layout = qn_model_layout("gpt")};
     snprintf(path, sizeof path, "%s/saved.safetensors", folder);
     assert_int_equal(qn_trainer_save_weights(session.trainer, path, &params), QN_OK);
-    assert_original(path);
+    golden_same(path, original);
 }
 
 static void export_to(const char *run, const char *out)
@@ -206,7 +142,7 @@ static void a_checkpoint_is_exported(void **state)
     if (kept)
         export_to(run, kept);
     snprintf(path, sizeof path, "%s/model.safetensors", out);
-    assert_original(path);
+    golden_same(path, original);
     snprintf(path, sizeof path, "%s/config.json", out);
     assert_code(file_read(&text, path, &failure));
     assert_code(config_read(&config, text, path, &failure));
@@ -225,17 +161,9 @@ static void updates_are_those_of_pytorch(void **state)
     (void)state;
     const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = fetch};
     float losses[UPDATES], loss;
-    read_golden("losses", losses, UPDATES);
-    read_golden("loss", &loss, 1);
-    for (int i = 0; i < UPDATES; i++) {
-        qn_metrics metrics;
-        assert_int_equal(qn_trainer_step(session.trainer, &cycle, NULL), QN_OK);
-        assert_int_equal(qn_trainer_finish(session.trainer, &metrics), QN_OK);
-        const double apart = fabs(metrics.loss - (double)losses[i]);
-        if (!(apart <= (i ? NEAR_UPDATES : NEAR) * (double)losses[i]))
-            fail_msg("update %d: loss %.7g, not %.7g", i, metrics.loss, (double)losses[i]);
-        print_message("  update %d: %.2g apart\n", i, apart / (double)losses[i]);
-    }
+    golden_read(golden, "losses", losses, UPDATES);
+    golden_read(golden, "loss", &loss, 1);
+    golden_updates(session.trainer, &cycle, losses, UPDATES);
     assert_true(loss == losses[0]);
 }
 
@@ -271,8 +199,8 @@ static int open_all(void **state)
 {
     (void)state;
     make_folder(folder);
-    assert_int_equal(qn_tensors_open(&golden, GOLDEN "/golden.safetensors", NULL), QN_OK);
-    assert_int_equal(qn_tensors_open(&original, GOLDEN "/model.safetensors", NULL), QN_OK);
+    golden = golden_open(GOLDEN, "golden");
+    original = golden_open(GOLDEN, "model");
     return 0;
 }
 

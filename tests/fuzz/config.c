@@ -6,7 +6,6 @@
 #include "fuzz.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void check_text(const struct config *config)
 {
@@ -26,11 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static struct recipe recipe;
     struct failure failure = FAILURE_NONE;
     struct config config;
-    char *text = malloc(size + 1);
+    char *text = fuzz_text(bytes, size);
     if (!text)
         return 0;
-    memcpy(text, bytes, size);
-    text[size] = 0;
     if (config_read(&config, text, "fuzz", &failure) == CODE_DONE) {
         check_text(&config);
         recipe.count = 0;

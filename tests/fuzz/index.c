@@ -11,11 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct qn_tensors_index index = {0};
-    char *text = malloc(size + 1);
+    char *text = fuzz_text(bytes, size);
     if (!text)
         return 0;
-    memcpy(text, bytes, size);
-    text[size] = 0;
     qn_status status = qn_tensors_index_parse(&index, "fuzz", text, NULL);
     for (int64_t i = 0; status == QN_OK && i < index.count; i++)
         if (!index.names[i] || strchr(index.files[i], '/') || !*index.files[i])

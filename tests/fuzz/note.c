@@ -7,18 +7,15 @@
 #include "settings.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static struct recipe recipe = {.resumed = true};
     struct failure failure = FAILURE_NONE;
     struct settings settings;
-    char *text = malloc(size + 1);
+    char *text = fuzz_text(bytes, size);
     if (!text)
         return 0;
-    memcpy(text, bytes, size);
-    text[size] = 0;
     if (note_read(&recipe, text, "fuzz", &failure) == CODE_DONE &&
         settings_read(&settings, &recipe, &failure) == CODE_DONE) {
         struct adaptive *state = &settings.train.adaptive;

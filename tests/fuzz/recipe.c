@@ -32,11 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static struct recipe recipe;
     struct failure failure = FAILURE_NONE;
     struct settings settings;
-    char *text = malloc(size + 1);
+    char *text = fuzz_text(bytes, size);
     if (!text)
         return 0;
-    memcpy(text, bytes, size);
-    text[size] = 0;
     if (recipe_parse(&recipe, text, "fuzz", &failure) == CODE_DONE) {
         check_note(&recipe);
         settings_read(&settings, &recipe, &failure);

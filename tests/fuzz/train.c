@@ -6,16 +6,13 @@
 #include "run/checkpoint.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct qn_checkpoint checkpoint = {.info = {.path = "fuzz"}};
-    char *text = malloc(size + 1);
+    char *text = fuzz_text(bytes, size);
     if (!text)
         return 0;
-    memcpy(text, bytes, size);
-    text[size] = 0;
     if (qn_train_parse(&checkpoint, "fuzz", text) == QN_OK &&
         !(checkpoint.info.facts.bytes_per_second >= 1 && checkpoint.info.plan.batch[0] >= 1 &&
           checkpoint.counters.loss_scale >= 1 && checkpoint.counters.loss_scale <= 0x1p24f))

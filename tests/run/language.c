@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../support/folder.h"
+#include "../support/golden.h"
 #include "device.h"
 #include "support.h"
 
@@ -20,9 +21,9 @@
 
 enum { SAMPLES = 3, LENGTH = 12, TOKENS = 40, UPDATES = 10, ELEMENTS = SAMPLES * LENGTH * TOKENS };
 
-/* Relative distances: of all numbers of a tensor together; of a loss after updates. A bias of keys
- * moves all scores of a query alike: its gradient is nothing but rounding, of this size. */
-static const double NEAR = 1e-4, NEAR_UPDATES = 1e-3, ROUNDING = 1e-6;
+/* A bias of keys moves all scores of a query alike: its gradient is nothing but rounding, of this
+ * size. */
+static const double ROUNDING = 1e-6;
 
 struct network {
     const char *name, *model;
@@ -57,22 +58,9 @@ static const char *golden_folder;
 
 static qn_tensors *open_golden(const struct network *network, const char *ending)
 {
-    char path[512];
-    qn_tensors *file;
-    snprintf(path, sizeof path, "%s/%s%s.safetensors", golden_folder, network->name, ending);
-    assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
-    return file;
-}
-
-/* Numbers of four bytes each; gives how many. */
-static int64_t read_golden(const qn_tensors *golden, const char *name, void *values)
-{
-    const qn_tensors_entry *entry = qn_tensors_find(golden, name);
-    if (!entry)
-        fail_msg("no %s", name);
-    assert_true(entry->bytes <= ELEMENTS * 4);
-    assert_int_equal(qn_tensors_read(golden, entry, 0, values, entry->bytes), QN_OK);
-    return entry->bytes / 4;
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", network->name, ending);
+    return golden_open(golden_folder, name);
 }
 
 /* What an evaluation reads and where its logits go. */
@@ -86,7 +74,7 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
 {
     const struct batch *batch = user;
     static int32_t all[ELEMENTS];
-    const int64_t row = read_golden(batch->golden, input, all) / SAMPLES;
+    const int64_t row = golden_read(batch->golden, input, all, ELEMENTS) / SAMPLES;
     memcpy(rows, all + first * row, (size_t)(count * row) * sizeof *all);
     return QN_OK;
 }
@@ -99,17 +87,6 @@ static qn_status take_logits(void *user, const char *name, int64_t first, int64_
         memcpy(batch->logits + first * batch->row, rows,
                (size_t)(count * batch->row) * sizeof *batch->logits);
     return QN_OK;
-}
-
-static void assert_near(const char *what, const float *got, const float *want, int64_t count)
-{
-    double apart = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        apart += pow((double)got[i] - (double)want[i], 2);
-        size += pow((double)want[i], 2);
-    }
-    if (!(sqrt(apart) <= NEAR * sqrt(size) + ROUNDING))
-        fail_msg("%s: %g of its norm away", what, sqrt(apart / size));
 }
 
 /* --- a trainer with the weights of transformers --- */
@@ -140,41 +117,10 @@ static struct test_run open_network(const struct network *network, int64_t micro
 static void check_logits(qn_trainer *trainer, struct batch *batch)
 {
     static float want[ELEMENTS];
-    const int64_t count = read_golden(batch->golden, "logits", want);
+    const int64_t count = golden_read(batch->golden, "logits", want, ELEMENTS);
     batch->row = count / SAMPLES;
     assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, fetch, take_logits, batch), QN_OK);
-    assert_near("logits", batch->logits, want, count);
-}
-
-static void check_gradients(qn_trainer *trainer, struct batch *batch, int tensors)
-{
-    const qn_cycle cycle = {.samples = SAMPLES, .fetch = fetch, .user = batch};
-    static float got[ELEMENTS], want[ELEMENTS];
-    const char *name;
-    char there[128];
-    int i;
-    assert_int_equal(qn_trainer_accumulate(trainer, &cycle), QN_OK);
-    for (i = 0; (name = qn_trainer_tensor(trainer, i, NULL)); i++) {
-        snprintf(there, sizeof there, "gradient.%s", name);
-        const int64_t count = read_golden(batch->golden, there, want);
-        assert_int_equal(qn_trainer_read_gradient(trainer, name, got, count), QN_OK);
-        assert_near(name, got, want, count);
-    }
-    assert_int_equal(i, tensors);
-}
-
-static void check_updates(qn_trainer *trainer, struct batch *batch)
-{
-    const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = fetch, .user = batch};
-    float losses[UPDATES];
-    assert_int_equal(read_golden(batch->golden, "losses", losses), UPDATES);
-    for (int i = 0; i < UPDATES; i++) {
-        qn_metrics metrics;
-        assert_int_equal(qn_trainer_step(trainer, &cycle, NULL), QN_OK);
-        assert_int_equal(qn_trainer_finish(trainer, &metrics), QN_OK);
-        if (!(fabs(metrics.loss - (double)losses[i]) <= NEAR_UPDATES * (double)losses[i]))
-            fail_msg("update %d: loss %.7g, not %.7g", i, metrics.loss, (double)losses[i]);
-    }
+    golden_near("logits", batch->logits, want, count, ROUNDING);
 }
 
 /* --- the tests --- */
@@ -187,21 +133,25 @@ static void the_numbers_are_those_of_transformers(void **state)
         qn_recompute_mode recompute;
     } plans[] = {{SAMPLES, QN_RECOMPUTE_NONE}, {2, QN_RECOMPUTE_ALL}, {1, QN_RECOMPUTE_NONE}};
     static struct batch batch;
+    const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = fetch, .user = &batch};
+    float losses[UPDATES];
     for (int n = 0; n < N_NETWORKS; n++) {
         batch.golden = open_golden(&networks[n], "-golden");
+        assert_int_equal(golden_read(batch.golden, "losses", losses, UPDATES), UPDATES);
         for (int p = 0; p < 3; p++) {
             struct test_run run =
                 open_network(&networks[n], plans[p].micro_batch, plans[p].recompute);
             check_logits(run.trainer, &batch);
-            check_gradients(run.trainer, &batch, networks[n].tensors);
-            check_updates(run.trainer, &batch);
+            assert_int_equal(
+                golden_gradients(run.trainer, &cycle, batch.golden, ELEMENTS, ROUNDING),
+                networks[n].tensors);
+            golden_updates(run.trainer, &cycle, losses, UPDATES);
             test_close(&run);
         }
         qn_tensors_close(&batch.golden);
     }
 }
 
-/* Every tensor of transformers' file, to the bit, and no other. */
 static void saving_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -210,19 +160,10 @@ static void saving_gives_the_same_bits(void **state)
     snprintf(path, sizeof path, "%s/saved.safetensors", folder);
     for (int n = 0; n < N_NETWORKS; n++) {
         struct test_run run = open_network(&networks[n], SAMPLES, QN_RECOMPUTE_NONE);
-        qn_tensors *original = open_golden(&networks[n], ""), *file;
+        qn_tensors *original = open_golden(&networks[n], "");
         const qn_weights_params params = {.layout = qn_model_layout(networks[n].model)};
         assert_int_equal(qn_trainer_save_weights(run.trainer, path, &params), QN_OK);
-        assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
-        assert_int_equal(qn_tensors_count(file), qn_tensors_count(original));
-        for (int64_t i = 0; i < qn_tensors_count(original); i++) {
-            static float got[ELEMENTS], want[ELEMENTS];
-            const char *name = qn_tensors_at(original, i)->name;
-            const int64_t count = read_golden(original, name, want);
-            assert_int_equal(read_golden(file, name, got), count);
-            assert_memory_equal(got, want, (size_t)count * sizeof *got);
-        }
-        qn_tensors_close(&file);
+        golden_same(path, original);
         qn_tensors_close(&original);
         test_close(&run);
     }

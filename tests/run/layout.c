@@ -12,6 +12,7 @@
 
 #include "../support/folder.h"
 #include "base/number.h"
+#include "base/shape.h"
 #include "device.h"
 #include "support.h"
 
@@ -54,14 +55,6 @@ static const struct contents whole = {
     -1,
     0};
 enum { WORDS = 0, POSITIONS = 1, PROJECTION = 6, WIDER = 10 }; /* of them */
-
-static int64_t elements(const qn_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++)
-        count *= shape->dim[i];
-    return count;
-}
 
 /* Element `at` of item `index`: bf16 does not hold them all. Heads have the numbers of words. */
 static double number(const struct contents *contents, int64_t index, int64_t at)
@@ -142,7 +135,7 @@ static void assert_loaded(qn_trainer *trainer, const struct contents *contents, 
         const qn_dtype dtype = item->shape.rank > 1 ? matrices : QN_F32;
         const bool dense = strstr(item->name, ".c_") && item->shape.rank == 2;
         const int64_t rows = item->shape.dim[0], columns = item->shape.dim[1];
-        const int64_t count = elements(&item->shape);
+        const int64_t count = qn_shape_count(&item->shape);
         assert_int_equal(qn_trainer_read(trainer, item->name, values, count), QN_OK);
         for (int64_t at = 0; at < count; at++) {
             const int64_t there = dense ? at % rows * columns + at / rows : at;

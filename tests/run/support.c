@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "base/shape.h"
 #include "support.h"
 
 #include <math.h>
@@ -185,14 +186,6 @@ qn_metrics test_train(qn_trainer *trainer, struct test_data *data, int64_t sampl
     return last;
 }
 
-static int64_t elements(const qn_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++)
-        count *= shape->dim[i];
-    return count;
-}
-
 typedef qn_status (*read_fn)(qn_trainer *, const char *, float *, int64_t);
 
 /* `all`: a tensor that cannot be read is a failure; otherwise it is left out. */
@@ -206,7 +199,7 @@ static int64_t read_tensors(qn_trainer *trainer, read_fn read, bool all, float *
         bool state = strstr(name, "running") != NULL;
         if (!all && state)
             continue;
-        int64_t count = elements(&shape);
+        int64_t count = qn_shape_count(&shape);
         *values = realloc(*values, (size_t)(total + count) * sizeof **values);
         assert_int_equal(read(trainer, name, *values + total, count), QN_OK);
         total += count;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../support/folder.h"
+#include "base/shape.h"
 #include "bed.h"
 
 #include <stdio.h>
@@ -25,14 +26,6 @@ static const qn_plan_params plan_params = {
 static struct test_run open_run(const qn_graph *of, uint64_t seed)
 {
     return test_open(device, of, &plan_params, &(qn_trainer_params){.seed = seed});
-}
-
-static int64_t elements(const qn_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++)
-        count *= shape->dim[i];
-    return count;
 }
 
 /* --- what is told --- */
@@ -86,7 +79,7 @@ static void assert_loaded(qn_trainer *now, qn_trainer *saved, qn_trainer *old, c
     qn_shape shape;
     const char *name;
     for (int i = 0; (name = qn_trainer_tensor(now, i, &shape)); i++) {
-        const int64_t count = elements(&shape);
+        const int64_t count = qn_shape_count(&shape);
         float *have = malloc((size_t)count * sizeof *have);
         float *want = malloc((size_t)count * sizeof *want);
         char word[128];

@@ -20,6 +20,8 @@ import torch
 import transformers
 from transformers.pytorch_utils import Conv1D
 
+from adamw import losses_of
+
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "gpt2"
 SAMPLES, LENGTH, TOKENS, UPDATES = 2, 16, 64, 10
 
@@ -55,21 +57,6 @@ def gradients(net):
             for name, p in net.named_parameters()}
 
 
-def updates(net, tokens, labels):
-    many = [p for p in net.parameters() if p.dim() > 1]
-    few = [p for p in net.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW([{"params": many, "weight_decay": 0.01},
-                                   {"params": few, "weight_decay": 0.0}], lr=1e-3)
-    losses = []
-    for _ in range(UPDATES):
-        optimizer.zero_grad()
-        loss = loss_of(net(tokens).logits, labels)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return torch.tensor(losses)
-
-
 def write(folder):
     net, (tokens, labels) = network(), batch()
     net.save_pretrained(folder)
@@ -78,7 +65,7 @@ def write(folder):
     loss.backward()
     tensors = {"tokens": tokens.int(), "labels": labels.int(), "logits": logits.detach(),
                "loss": loss.detach().reshape(1), **gradients(net)}
-    tensors["losses"] = updates(net, tokens, labels)
+    tensors["losses"] = losses_of(net, lambda: loss_of(net(tokens).logits, labels), UPDATES)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     safetensors.torch.save_file(tensors, folder / "golden.safetensors", versions)
     (folder / "generation_config.json").unlink(missing_ok=True)

@@ -20,6 +20,8 @@ import safetensors.torch
 import torch
 import transformers
 
+from adamw import losses_of
+
 SAMPLES, LENGTH, TOKENS, CLASSES, UPDATES = 3, 12, 40, 5, 10
 SIZES = dict(vocab_size=TOKENS, max_position_embeddings=LENGTH, hidden_size=16,
              num_attention_heads=2, intermediate_size=24, hidden_dropout_prob=0.0,
@@ -83,21 +85,6 @@ def run(net, batch):
     return logits, torch.nn.functional.cross_entropy(logits.reshape(len(labels), -1), labels)
 
 
-def updates(net, batch):
-    many = [p for p in net.parameters() if p.dim() > 1]
-    few = [p for p in net.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW([{"params": many, "weight_decay": 0.01},
-                                   {"params": few, "weight_decay": 0.0}], lr=1e-3)
-    losses = []
-    for _ in range(UPDATES):
-        optimizer.zero_grad()
-        loss = run(net, batch)[1]
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return torch.tensor(losses)
-
-
 def write(folder, name, net, batch):
     safetensors.torch.save_model(net, str(folder / f"{name}.safetensors"))
     logits, loss = run(net, batch)
@@ -105,7 +92,7 @@ def write(folder, name, net, batch):
     tensors = {key: value.int() for key, value in batch.items()}
     tensors |= {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
     tensors |= {f"gradient.{key}": p.grad.clone() for key, p in net.named_parameters()}
-    tensors["losses"] = updates(net, batch)
+    tensors["losses"] = losses_of(net, lambda: run(net, batch)[1], UPDATES)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     safetensors.torch.save_file(tensors, folder / f"{name}-golden.safetensors", versions)
 
