@@ -148,12 +148,11 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
 {
     struct settings s = {
         .layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1, .logits = 1};
-    if (qn_model_read(keys, options, n_options, &s, error))
-        return error;
-    if (data->channels != 1 || data->height != 1)
-        return "model gpt: a sample is a row of tokens: data of one channel and height 1";
-    if (fmod(s.width, s.heads) != 0)
-        return "model.width: is not a multiple of heads";
+    const char *wrong = qn_model_read(keys, options, n_options, &s, error);
+    if (!wrong)
+        wrong = qn_model_refuse_tokens("gpt", data, s.width, s.heads, error);
+    if (wrong)
+        return wrong;
     const int64_t length = data->width, width = (int64_t)s.width;
     struct block block = {
         .graph = graph, .heads = (int)s.heads, .last = DEVIATION / sqrt(2 * s.layers)};

@@ -97,12 +97,11 @@ static qn_tensor think(struct block *block, qn_tensor stream)
     return dense(block, made, "mlp.down_proj", s->width, stream);
 }
 
-static const char *refuse(const struct settings *s, const qn_model_data *data)
+static const char *refuse(const struct settings *s, const qn_model_data *data, char error[200])
 {
-    if (data->channels != 1 || data->height != 1)
-        return "model llama: a sample is a row of tokens: data of one channel and height 1";
-    if (fmod(s->width, s->heads) != 0)
-        return "model.width: is not a multiple of heads";
+    const char *wrong = qn_model_refuse_tokens("llama", data, s->width, s->heads, error);
+    if (wrong)
+        return wrong;
     if (fmod(s->heads, s->kv_heads) != 0)
         return "model.heads: is not a multiple of kv_heads";
     return NULL;
@@ -119,9 +118,9 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                          .base = 10000,
                          .eps = 1e-5,
                          .logits = 1};
-    if (qn_model_read(keys, options, n_options, &s, error))
-        return error;
-    const char *wrong = refuse(&s, data);
+    const char *wrong = qn_model_read(keys, options, n_options, &s, error);
+    if (!wrong)
+        wrong = refuse(&s, data, error);
     if (wrong)
         return wrong;
     const int64_t length = data->width, width = (int64_t)s.width;

@@ -22,4 +22,8 @@ struct qn_model_key {
 const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option *options,
                           int n_options, void *settings, char error[200]);
 
+/* NULL if the data are rows of tokens and the width divides into the heads; else what is wrong. */
+const char *qn_model_refuse_tokens(const char *model, const qn_model_data *data, double width,
+                                   double heads, char error[200]);
+
 #endif

@@ -164,9 +164,7 @@ static struct qn_arg *add_numbers(struct qn_arg *arg, const struct qn_call *call
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_chain_attr *attr = call->attr;
-    cost->flops = (double)attr->count * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, (double)attr->count, &call->in[0], cost);
 }
 
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
@@ -185,9 +183,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_chain_attr *attr = call->attr;
-    cost->flops = 3 * (double)attr->count * (double)qn_operand_count(&call->dout[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
+    qn_launch_cost(call, 1, 3 * (double)attr->count, &call->dout[0], cost);
 }
 
 static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
@@ -222,9 +218,7 @@ static qn_status backward(struct qn_emit *emit, const struct qn_call *call)
 
 static void bias_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->temp[0]);
-    cost->bytes = qn_group_bytes(call, 2);
-    cost->launches = 1;
+    qn_launch_cost(call, 2, 1, &call->temp[0], cost);
 }
 
 static qn_status bias_gradient(struct qn_emit *emit, const struct qn_call *call)

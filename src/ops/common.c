@@ -68,6 +68,14 @@ double qn_group_bytes(const struct qn_call *call, int group)
     return bytes;
 }
 
+void qn_launch_cost(const struct qn_call *call, int group, double flops,
+                    const struct qn_operand *operand, struct qn_cost *cost)
+{
+    cost->flops = flops * (double)qn_operand_count(operand);
+    cost->bytes = qn_group_bytes(call, group);
+    cost->launches = 1;
+}
+
 int64_t qn_rows_per_sample(const struct qn_operand *x, int64_t batch)
 {
     int64_t rows = x->shape.dim[0];

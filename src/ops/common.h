@@ -47,6 +47,10 @@ int64_t qn_row_range(int64_t rows);
 /* Bytes of all operands that a group of the call's operator reads and writes, each once. */
 double qn_group_bytes(const struct qn_call *call, int group);
 
+/* Of one launch that does all of a group, with `flops` operations an element of the operand. */
+void qn_launch_cost(const struct qn_call *call, int group, double flops,
+                    const struct qn_operand *operand, struct qn_cost *cost);
+
 /* Rows of x that belong to one sample, where dimension 0 is so many times the batch. */
 int64_t qn_rows_per_sample(const struct qn_operand *x, int64_t batch);
 

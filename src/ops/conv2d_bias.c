@@ -6,9 +6,7 @@
 
 void qn_conv2d_bias_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->dout[0]);
-    cost->bytes = qn_group_bytes(call, QN_CONV2D_BIAS);
-    cost->launches = 1;
+    qn_launch_cost(call, QN_CONV2D_BIAS, 1, &call->dout[0], cost);
 }
 
 qn_status qn_conv2d_bias(struct qn_emit *emit, const struct qn_call *call)

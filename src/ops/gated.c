@@ -24,21 +24,14 @@ static qn_status shape(struct qn_shape_call *call)
     return qn_elementwise_shape2(call);
 }
 
-static void cost_of(const struct qn_call *call, int group, double flops, struct qn_cost *cost)
-{
-    cost->flops = flops * (double)qn_operand_count(&call->in[GATE]);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
-}
-
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, FORWARD, 2, cost);
+    qn_launch_cost(call, FORWARD, 2, &call->in[GATE], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, BACKWARD, 6, cost);
+    qn_launch_cost(call, BACKWARD, 6, &call->in[GATE], cost);
 }
 
 static qn_status emit_over(struct qn_emit *emit, const struct qn_call *call,

@@ -33,21 +33,14 @@ static double loss_weight(const struct qn_call *call, const void *const *host)
     return sum;
 }
 
-static void cost_of(const struct qn_call *call, int group, struct qn_cost *cost)
-{
-    cost->flops = 2 * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
-}
-
 static void sum_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, 0, cost);
+    qn_launch_cost(call, 0, 2, &call->in[0], cost);
 }
 
 static void seed_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, 1, cost);
+    qn_launch_cost(call, 1, 2, &call->in[0], cost);
 }
 
 static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call)

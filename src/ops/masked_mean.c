@@ -26,22 +26,14 @@ static qn_status shape(struct qn_shape_call *call)
     return QN_OK;
 }
 
-static void cost_of(const struct qn_call *call, int group, const struct qn_operand *x,
-                    struct qn_cost *cost)
-{
-    cost->flops = (double)qn_operand_count(x);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
-}
-
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, FORWARD, &call->in[X], cost);
+    qn_launch_cost(call, FORWARD, 1, &call->in[X], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, BACKWARD, &call->din[X], cost);
+    qn_launch_cost(call, BACKWARD, 1, &call->din[X], cost);
 }
 
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)

@@ -70,9 +70,7 @@ static void cost_of(const struct qn_call *call, int group, const struct qn_opera
                     struct qn_cost *cost)
 {
     const struct qn_pool_attr *attr = call->attr;
-    cost->flops = (double)attr->size[0] * attr->size[1] * (double)qn_operand_count(small);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
+    qn_launch_cost(call, group, (double)attr->size[0] * attr->size[1], small, cost);
 }
 
 void qn_pool_forward_cost(const struct qn_call *call, struct qn_cost *cost)

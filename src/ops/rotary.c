@@ -61,22 +61,14 @@ static qn_status shape(struct qn_shape_call *call)
 
 /* --- costs and launches --- */
 
-static void cost_of(const struct qn_call *call, int group, const struct qn_operand *x,
-                    struct qn_cost *cost)
-{
-    cost->flops = 4 * (double)qn_operand_count(x);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
-}
-
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, FORWARD, &call->in[X], cost);
+    qn_launch_cost(call, FORWARD, 4, &call->in[X], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, BACKWARD, &call->dout[0], cost);
+    qn_launch_cost(call, BACKWARD, 4, &call->dout[0], cost);
 }
 
 /* y = beta * y + x turned, forwards (way 1) or backwards (-1). */

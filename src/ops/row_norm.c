@@ -50,16 +50,12 @@ static int64_t parts_of(const struct qn_facts *facts, const struct qn_row_norm *
 
 void qn_row_norm_forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 9 * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, FORWARD);
-    cost->launches = 1;
+    qn_launch_cost(call, FORWARD, 9, &call->in[0], cost);
 }
 
 void qn_row_norm_input_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 14 * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, AFFINE_GRADIENT + 1);
-    cost->launches = 1;
+    qn_launch_cost(call, AFFINE_GRADIENT + 1, 14, &call->in[0], cost);
 }
 
 void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_norm *norm,

@@ -16,16 +16,12 @@ qn_status qn_row_sum_shape(struct qn_shape_call *call, int first)
 
 void qn_row_sum_forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, 1, &call->in[0], cost);
 }
 
 void qn_row_sum_backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->din[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
+    qn_launch_cost(call, 1, 1, &call->din[0], cost);
 }
 
 /* A launch over `rows` rows: the first arguments are set, these are the rest. */

@@ -29,16 +29,12 @@ static qn_status shape(struct qn_shape_call *call)
 
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, 1, &call->in[0], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = (double)qn_operand_count(&call->din[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
+    qn_launch_cost(call, 1, 1, &call->din[0], cost);
 }
 
 static qn_status forward(struct qn_emit *emit, const struct qn_call *call)

@@ -18,16 +18,12 @@ static qn_status shape(struct qn_shape_call *call)
 
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 20 * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, 20, &call->in[0], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = 4 * (double)qn_operand_count(&call->out[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
+    qn_launch_cost(call, 1, 4, &call->out[0], cost);
 }
 
 /* How the rows of `x` are launched. */

@@ -72,16 +72,12 @@ static double loss_weight(const struct qn_call *call, const void *const *host)
 
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = QN_CROSS_ENTROPY_FORWARD * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, QN_CROSS_ENTROPY_FORWARD, &call->in[0], cost);
 }
 
 static void backward_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost->flops = QN_CROSS_ENTROPY_BACKWARD * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 1);
-    cost->launches = 1;
+    qn_launch_cost(call, 1, QN_CROSS_ENTROPY_BACKWARD, &call->in[0], cost);
 }
 
 /* The logits where they are rows of classes. */

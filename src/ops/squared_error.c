@@ -20,9 +20,7 @@ static qn_status shape(struct qn_shape_call *call)
 
 static void cost_of(const struct qn_call *call, int group, struct qn_cost *cost)
 {
-    cost->flops = 3 * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, group);
-    cost->launches = 1;
+    qn_launch_cost(call, group, 3, &call->in[0], cost);
 }
 
 static void forward_cost(const struct qn_call *call, struct qn_cost *cost)

@@ -29,9 +29,7 @@ qn_status qn_update_shape(struct qn_shape_call *call, int states)
 
 void qn_update_cost(const struct qn_call *call, double flops_per_element, struct qn_cost *cost)
 {
-    cost->flops = flops_per_element * (double)qn_operand_count(&call->in[0]);
-    cost->bytes = qn_group_bytes(call, 0);
-    cost->launches = 1;
+    qn_launch_cost(call, 0, flops_per_element, &call->in[0], cost);
 }
 
 qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call,

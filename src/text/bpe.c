@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "io/path.h"
 #include "text/alphabet.h"
+#include "text/heap.h"
 #include "text/room.h"
 
 /* A token of a word under way, in a list in both directions. */
@@ -26,28 +27,7 @@ static bool before(const struct qn_candidate *a, const struct qn_candidate *b)
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-static void push(struct qn_candidate *heap, size_t *count, struct qn_candidate candidate)
-{
-    size_t at = (*count)++;
-    for (; at && before(&candidate, &heap[(at - 1) / 2]); at = (at - 1) / 2)
-        heap[at] = heap[(at - 1) / 2];
-    heap[at] = candidate;
-}
-
-static struct qn_candidate pop(struct qn_candidate *heap, size_t *count)
-{
-    const struct qn_candidate top = heap[0], last = heap[--*count];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < *count; at = child) {
-        if (child + 1 < *count && before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!before(&heap[child], &last))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return top;
-}
+QN_HEAP(struct qn_candidate, before)
 
 /* --- one word --- */
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "io/path.h"
 #include "text/bytes.h"
+#include "text/heap.h"
 #include "text/pairs.h"
 #include "text/room.h"
 #include "text/train.h"
@@ -41,32 +42,7 @@ static bool before(const struct waiting *a, const struct waiting *b)
     return a->left != b->left ? a->left < b->left : a->right < b->right;
 }
 
-static bool push(struct learning *l, const struct waiting *waiting)
-{
-    if (!QN_ROOM(l->heap, l->room_heap, l->n_heap + 1))
-        return false;
-    size_t at = l->n_heap++;
-    for (; at && before(waiting, &l->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        l->heap[at] = l->heap[(at - 1) / 2];
-    l->heap[at] = *waiting;
-    return true;
-}
-
-static struct waiting pop(struct learning *l)
-{
-    struct waiting *heap = l->heap;
-    const struct waiting top = heap[0], last = heap[--l->n_heap];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < l->n_heap; at = child) {
-        if (child + 1 < l->n_heap && before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!before(&heap[child], &last))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return top;
-}
+QN_HEAP(struct waiting, before)
 
 /* --- counts of pairs --- */
 
@@ -108,8 +84,10 @@ static bool push_fresh(struct learning *l)
         fresh->count = pair->count;
         if (fresh->count <= 0)
             free(fresh->word);
-        else if (!push(l, fresh))
+        else if (!QN_ROOM(l->heap, l->room_heap, l->n_heap + 1))
             return false;
+        else
+            push(l->heap, &l->n_heap, *fresh);
         fresh->word = NULL;
     }
     l->n_fresh = 0;
@@ -215,17 +193,14 @@ static bool merge(struct learning *l, const struct waiting *top)
 static bool merge_all(struct learning *l, int64_t size)
 {
     while ((int64_t)l->learned->tokens.count < size && l->n_heap) {
-        struct waiting top = pop(l);
+        struct waiting top = pop(l->heap, &l->n_heap);
         const int64_t count = qn_pairs_find(&l->pairs, top.left, top.right)->count;
-        bool done = true;
         if (top.count != count && count > 0) {
             top.count = count;
-            done = push(l, &top);
-            if (done)
-                continue;
-        } else if (count > 0) {
-            done = merge(l, &top);
+            push(l->heap, &l->n_heap, top);
+            continue;
         }
+        const bool done = count <= 0 || merge(l, &top);
         free(top.word);
         if (!done)
             return false;
