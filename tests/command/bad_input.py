@@ -93,7 +93,7 @@ COMMAND_LINE = [
     ('place nowhere.csv', 1, r'nowhere\.csv: No such file'),
     ('place nowhere.csv --capacity many', 2, r'--capacity: .many. is not a size'),
     ('bench --only nonesuch', 2, r'--only: no benchmark is named nonesuch'),
-    ('bench r.ini --only linear', 2, r'bench: --only: goes without a RECIPE'),
+    ('bench r.ini --only linear', 2, r"bench: --only: of a RECIPE only 'update'"),
     ('bench --batch 7', 2, r'--batch: goes with a RECIPE'),
     ('check --op nonesuch', 2, r'--op: .*nonesuch'),
     ('check --device nonesuch', 4, r'--device: .*nonesuch'),

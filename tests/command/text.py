@@ -132,6 +132,14 @@ def check_resumed(bench, text):
     (bench.folder / 'text').write_bytes(text)
 
 
+def check_bench(bench):
+    """Updates on the text itself, and nothing else."""
+    report = json.loads(bench.good('bench', 't.ini', '--only', 'update', '--json'))
+    bench.expect([(r['work'], r['op'], r['samples']) for r in report['results']] ==
+                 [('t.ini', 'update', 8)], f"{report['results']}")
+    check(bench, 'bench t.ini --only update --data nowhere', 1, r'nowhere: cannot read: No such file')
+
+
 def check_bad(bench, text):
     (bench.folder / 'empty').write_bytes(b'')
     (bench.folder / 'short').write_bytes(text[:24])
@@ -181,6 +189,7 @@ def main():
         check_figures(bench)
         check_tokens(bench)
         check_resumed(bench, text)
+        check_bench(bench)
         check_bad(bench, text)
     bench.end()
 

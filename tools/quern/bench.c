@@ -117,7 +117,8 @@ static int measure_update(struct bench *b)
 {
     struct update_times times;
     const double samples = (double)qn_plan_settings(b->session.plan)->batch[0];
-    TRY(update_time(&b->session, b->work && b->work->data->height == 1, &times));
+    TRY(b->work ? update_time_made_up(&b->session, b->work->data->height == 1, &times)
+                : update_time(&b->session, &times));
     b->count++;
     if (b->results)
         add_update(b, &times);
@@ -203,12 +204,13 @@ static int run_recipe(struct bench *b)
 {
     struct session *s = &b->session;
     TRY(session_recipe(s, b->arguments->operand, b->arguments));
-    TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
+    TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(tuning_plan(s, &params, s->settings.memory.tune));
     TRY(tuning_probe(s, &params, s->settings.memory.tune));
-    TRY(measure(b));
+    if (!b->arguments->value[OPTION_ONLY])
+        TRY(measure(b));
     return measure_update(b);
 }
 
@@ -248,8 +250,9 @@ static void announce(const struct bench *b)
 static int bench(struct bench *b)
 {
     struct session *s = &b->session;
-    if (b->arguments->operand && b->arguments->value[OPTION_ONLY])
-        return failure_set(s->failure, CODE_USAGE, "bench: --only: goes without a RECIPE");
+    const char *only = b->arguments->value[OPTION_ONLY];
+    if (b->arguments->operand && only && strcmp(only, "update") != 0)
+        return failure_set(s->failure, CODE_USAGE, "bench: --only: of a RECIPE only 'update'");
     TRY(session_device(s, b->arguments));
     TRY_LIBRARY(s->failure, NULL, qn_measure_ceilings(s->device, &b->ceilings));
     if (b->arguments->value[OPTION_JSON])
@@ -283,8 +286,8 @@ const struct command command_bench = {
     "networks,\n"
     "through the same launches as training, and compares them with what the device reaches at "
     "best:\n"
-    "fused multiply-adds from registers, and a copy of memory. Then whole updates on made-up "
-    "images.",
+    "fused multiply-adds from registers, and a copy of memory. Then whole updates: of a\n"
+    "recipe on its data, else on made-up images and tokens.",
     true,
     run,
     {OPTION_ONLY, OPTION_ALL, OPTION_DATA, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH,

@@ -9,24 +9,38 @@
 enum { WARM = 2, LEAST = 5, MOST = 200 };
 static const double least_seconds = 3;
 
+/* Gives the samples of the next update. */
+struct source {
+    int (*next)(struct source *source, int64_t samples, qn_cycle *cycle);
+    struct failure *failure;
+};
+
+/* --- the data of a recipe --- */
+
+struct loaded {
+    struct source source;
+    qn_loader *loader;
+    qn_batch batch;
+};
+
+static int load(struct source *source, int64_t samples, qn_cycle *cycle)
+{
+    struct loaded *l = (struct loaded *)source;
+    TRY_LIBRARY(source->failure, NULL, qn_loader_next(l->loader, samples, &l->batch));
+    cycle->fetch = qn_batch_fetch;
+    cycle->user = &l->batch;
+    return CODE_DONE;
+}
+
 /* --- made-up data --- */
 
 /* Bytes and labels of a sample. */
-struct source {
+struct made_up {
+    struct source source;
     int64_t bytes, labels;
     int classes;
     bool masks, text; /* labels are u8, one a pixel; samples are tokens, which are labels too */
 };
-
-static struct source source_of(const qn_model_data *data, bool text)
-{
-    const int64_t plane = (int64_t)data->height * data->width;
-    return (struct source){.bytes = data->channels * plane,
-                           .labels = data->masks || text ? plane : 1,
-                           .classes = data->classes,
-                           .masks = data->masks,
-                           .text = text};
-}
 
 static uint32_t some_number(int64_t i)
 {
@@ -35,7 +49,7 @@ static uint32_t some_number(int64_t i)
 
 static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
-    const struct source *source = user;
+    const struct made_up *source = user;
     const bool labels = source->text || strcmp(input, "labels") == 0;
     const int64_t each = labels ? source->labels : source->bytes;
     uint8_t *pixels = rows;
@@ -48,6 +62,25 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
             pixels[i] = (uint8_t)(labels ? number % (uint32_t)source->classes : number);
     }
     return QN_OK;
+}
+
+static int make_up(struct source *source, int64_t samples, qn_cycle *cycle)
+{
+    (void)samples;
+    cycle->fetch = fetch;
+    cycle->user = source;
+    return CODE_DONE;
+}
+
+static struct made_up made_up_of(const qn_model_data *data, bool text)
+{
+    const int64_t plane = (int64_t)data->height * data->width;
+    return (struct made_up){.source = {.next = make_up},
+                            .bytes = data->channels * plane,
+                            .labels = data->masks || text ? plane : 1,
+                            .classes = data->classes,
+                            .masks = data->masks,
+                            .text = text};
 }
 
 /* --- timing --- */
@@ -67,9 +100,9 @@ static int by_size(const void *a, const void *b)
 
 static int one_update(struct session *s, struct source *source)
 {
-    const qn_cycle cycle = {
-        .samples = qn_plan_settings(s->plan)->batch[0], .lr = 1e-4, .fetch = fetch, .user = source};
+    qn_cycle cycle = {.samples = qn_plan_settings(s->plan)->batch[0], .lr = 1e-4};
     qn_metrics metrics;
+    TRY(source->next(source, cycle.samples, &cycle));
     TRY_LIBRARY(s->failure, NULL, qn_trainer_step(s->trainer, &cycle, &metrics));
     TRY_LIBRARY(s->failure, NULL, qn_trainer_finish(s->trainer, &metrics));
     return CODE_DONE;
@@ -93,11 +126,29 @@ static int time_updates(struct session *s, struct source *source, struct update_
     return CODE_DONE;
 }
 
-int update_time(struct session *s, bool text, struct update_times *times)
+static int time_with(struct session *s, struct source *source, struct update_times *times)
 {
-    struct source source = source_of(&s->data.model, text);
+    source->failure = s->failure;
     TRY(session_trainer(s));
-    int code = time_updates(s, &source, times);
+    int code = time_updates(s, source, times);
     qn_trainer_close(&s->trainer);
     return code;
+}
+
+int update_time(struct session *s, struct update_times *times)
+{
+    struct loaded loaded = {.source = {.next = load}};
+    const qn_loader_params params = {.log = failure_log(s->failure),
+                                     .seed = 1,
+                                     .max_samples = qn_plan_settings(s->plan)->batch[0]};
+    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&loaded.loader, s->data.train, &params));
+    const int code = time_with(s, &loaded.source, times);
+    qn_loader_close(&loaded.loader);
+    return code;
+}
+
+int update_time_made_up(struct session *s, bool text, struct update_times *times)
+{
+    struct made_up made_up = made_up_of(&s->data.model, text);
+    return time_with(s, &made_up.source, times);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The time of whole updates, on made-up images or tokens.
+ * The time of whole updates.
  */
 #ifndef QUERN_TOOL_BENCH_UPDATE_H
 #define QUERN_TOOL_BENCH_UPDATE_H
@@ -14,8 +14,9 @@ struct update_times {
     int count;   /* updates that were timed */
 };
 
-/* Trains session->plan for a few seconds; session->graph must still be there. `text`: samples are
- * rows of tokens. */
-int update_time(struct session *session, bool text, struct update_times *times);
+/* Trains session->plan for a few seconds on the recipe's own data. */
+int update_time(struct session *session, struct update_times *times);
+/* The same on made-up images or, if `text`, rows of tokens, as session->data.model says. */
+int update_time_made_up(struct session *session, bool text, struct update_times *times);
 
 #endif

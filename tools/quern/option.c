@@ -52,7 +52,7 @@ static const struct {
                      "quick: time kernels that nobody timed yet; stored: use what is known; off"},
     [OPTION_SECONDS] = {"--seconds", "N", NULL, "stop after about so long; else when all is done"},
     [OPTION_ONLY] = {"--only", "TEXT", NULL,
-                     "without a RECIPE: only works with this in operator and name"},
+                     "only works with this in operator and name; of a RECIPE: update"},
     [OPTION_ALL] = {"--all", NULL, NULL,
                     "every kernel that can run, not those alone that a plan takes"},
     [OPTION_CAPACITY] = {"--capacity", "SIZE", NULL, VALUE_SIZE_FORM "; else what lives at once"},
