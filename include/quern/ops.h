@@ -261,12 +261,13 @@ typedef struct qn_cross_entropy_params {
  * reduction the sum is divided by the sum of the labels' weights. */
 QN_API qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                                           const qn_cross_entropy_params *params);
-/* softmax_cross_entropy(linear(x, weight)) of x (.., k), weight (c, k) and labels (..), for last
- * layers of many classes: logits of some classes at a time, never those of all. They are computed
- * twice, once forward and once backward; the same numbers as the two operators give in f32. There
- * is no class_dim. */
+/* softmax_cross_entropy(linear(x, weight, bias)) of x (.., k), weight (c, k), bias (c) or none and
+ * labels (..), for last layers of many classes: logits of some classes at a time, never those of
+ * all. They are computed twice, once forward and once backward; the same numbers as the two
+ * operators give in f32. There is no class_dim. */
 QN_API qn_tensor qn_linear_cross_entropy(qn_graph *graph, qn_tensor x, qn_tensor weight,
-                                         qn_tensor labels, const qn_cross_entropy_params *params);
+                                         qn_tensor bias, qn_tensor labels,
+                                         const qn_cross_entropy_params *params);
 /* (a - b)^2, element by element, in f32, for qn_loss. */
 QN_API qn_tensor qn_squared_error(qn_graph *graph, qn_tensor a, qn_tensor b);
 

@@ -21,7 +21,7 @@ static const double DEVIATION = 0.02; /* of all weights at the start */
 static const double EPS = 1e-12;      /* of layer norms */
 
 struct settings {
-    double layers, heads, width, inner, dropout, labels, lengths, types;
+    double layers, heads, width, inner, dropout, labels, lengths, types, logits;
 };
 
 static const struct qn_model_key keys[] = {
@@ -33,6 +33,7 @@ static const struct qn_model_key keys[] = {
     {"labels", offsetof(struct settings, labels), 0, 1 << 20, true},
     {"lengths", offsetof(struct settings, lengths), 0, 1, true},
     {"types", offsetof(struct settings, types), 0, 1, true},
+    {"logits", offsetof(struct settings, logits), 0, 1, true},
     {0},
 };
 
@@ -125,16 +126,20 @@ static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length
 }
 
 /* Asks for tokens: labels (b, t). */
-static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, int64_t width)
+static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const struct settings *s)
 {
+    const int64_t width = (int64_t)s->width;
     const int64_t tokens = qn_shape_of(graph, words).dim[0];
     const qn_init zero = qn_init_constant(0);
     x = dense(graph, x, "cls.predictions.transform.dense", width);
     x = qn_gelu(graph, x, QN_GELU_EXACT);
     x = qn_layer_row_norm(graph, x, "cls.predictions.transform.LayerNorm", EPS);
-    x = qn_linear(graph, x, words, qn_parameter(graph, "cls.predictions.bias", 1, &tokens, &zero));
-    qn_name(graph, x, "cls.predictions.decoder");
-    qn_layer_classify_tokens(graph, x);
+    const struct qn_layer_words last = {
+        .name = "cls.predictions.decoder",
+        .words = words,
+        .bias = qn_parameter(graph, "cls.predictions.bias", 1, &tokens, &zero),
+        .logits = s->logits != 0};
+    qn_layer_learn_tokens(graph, x, &last);
 }
 
 /* Asks for the class of a sequence: labels (b). */
@@ -150,7 +155,7 @@ static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, char error[200])
 {
-    struct settings s = {.layers = 12, .heads = 12, .width = 768, .dropout = 0.1};
+    struct settings s = {.layers = 12, .heads = 12, .width = 768, .dropout = 0.1, .logits = 1};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
         wrong = qn_model_refuse_tokens("bert", data, s.width, s.heads, error);
@@ -171,7 +176,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.labels > 0)
         learn_sequences(graph, x, &s);
     else
-        learn_tokens(graph, x, words, block.width);
+        learn_tokens(graph, x, words, &s);
     return NULL;
 }
 
@@ -198,7 +203,9 @@ const struct qn_model qn_model_bert = {
     "labels           classes of sequences; 0: a masked language model (0)\n"
     "lengths          1: the input \"lengths\" says how many tokens of a sample are no padding "
     "(0)\n"
-    "types            1: the input \"types\" says which of two sentences a token is of (0)\n",
+    "types            1: the input \"types\" says which of two sentences a token is of (0)\n"
+    "logits           0: a masked language model's evaluation gives the loss alone and never holds "
+    "logits (1)\n",
     build,
     .layout = &huggingface,
 };

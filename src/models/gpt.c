@@ -170,7 +170,9 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.fused == 0)
         learn_in_steps(graph, x, words);
     else
-        qn_layer_next_tokens(graph, x, words, s.logits != 0);
+        qn_layer_learn_tokens(
+            graph, x,
+            &(struct qn_layer_words){.name = "lm_head", .words = words, .logits = s.logits != 0});
     return NULL;
 }
 

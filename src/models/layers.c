@@ -184,15 +184,15 @@ void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits)
     learn(graph, logits, labels, &counted);
 }
 
-void qn_layer_next_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits)
+void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
 {
     const qn_shape shape = qn_shape_of(graph, x);
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    qn_tensor losses = qn_linear_cross_entropy(graph, x, words, labels, &counted);
-    qn_name(graph, losses, "lm_head");
+    qn_tensor losses = qn_linear_cross_entropy(graph, x, last->words, last->bias, labels, &counted);
+    qn_name(graph, losses, last->name);
     qn_loss(graph, losses, "objective", NULL);
-    if (logits) {
-        x = qn_linear(graph, x, words, (qn_tensor){0});
+    if (last->logits) {
+        x = qn_linear(graph, x, last->words, last->bias);
         qn_output(graph, x, "logits");
         losses = qn_softmax_cross_entropy(graph, x, labels, &counted);
     }

@@ -74,10 +74,15 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
  * counts nothing. */
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits);
-/* The same where logits are linear(x, words) of the states x (b, t, c) and a table of tokens: last
- * layer and loss in one operator, so that training never holds all logits. Evaluation does where it
- * is to give them, and has the loss from them. */
-void qn_layer_next_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, bool logits);
+/* The same where logits are linear(x, words, bias) of the states x (b, t, c), a table of tokens and
+ * a bias or none: last layer and loss in one operator, NAME, so that training never holds all
+ * logits. Evaluation does where it is to give them, and has the loss from them. */
+struct qn_layer_words {
+    const char *name;
+    qn_tensor words, bias;
+    bool logits; /* evaluation gives them */
+};
+void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last);
 /* The same for logits (b, classes, h, w) and a mask for each image. */
 void qn_layer_segment(qn_graph *graph, qn_tensor logits);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cross entropy of the softmax of x * w^T, whose logits never exist whole: they are made for
- * some of the classes at a time, in scratch. The forward pass keeps two numbers a row, from which
- * the backward pass makes the gradient of each part of the logits in their place, and takes the
- * part's share of both gradients from it (as Cut Cross-Entropy does, Wijmans et al., "Cut your
+ * The cross entropy of the softmax of x * w^T + b, whose logits never exist whole: they are made
+ * for some of the classes at a time, in scratch. The forward pass keeps two numbers a row, from
+ * which the backward pass makes the gradient of each part of the logits in their place, and takes
+ * the part's share of both gradients from it (as Cut Cross-Entropy does, Wijmans et al., "Cut your
  * losses in large-vocabulary language models", 2024).
  *
  * Parts are of classes, not of rows: a row of w meets all rows of x at once, so that its gradient
@@ -18,7 +18,7 @@
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 
-enum { X, WEIGHT, LABELS, CLASS_WEIGHTS };
+enum { X, WEIGHT, LABELS, CLASS_WEIGHTS, BIAS };
 enum { FORWARD, GRADIENTS };
 enum { CLASSES_PER_FEATURE = 4, CLASS_STEP = 16, MOST_PRODUCTS = 3 };
 
@@ -51,6 +51,9 @@ static qn_status shape(struct qn_shape_call *call)
     if (attr->class_dim)
         return qn_shape_error(call, "the classes are the rows of the weight, not a dimension");
     QN_TRY(qn_cross_entropy_shape(call, &rows, weight->shape.dim[0], LABELS));
+    if (qn_present(&call->in[BIAS]) && !qn_is_row_of(&call->in[BIAS], weight->shape.dim[0]))
+        return qn_shape_error(call, "the bias must have %lld elements, one a class",
+                              (long long)weight->shape.dim[0]);
     struct qn_shape statistic = rows;
     statistic.dim[statistic.rank++] = 2;
     qn_shape_set(&call->saved[0], QN_F32, statistic.rank, statistic.dim);
@@ -105,16 +108,20 @@ static bool is_apart(const struct work *w)
     return w->group == GRADIENTS && w->sum.dtype != w->product.din[X].dtype;
 }
 
-/* Some classes: their logits, rows of the weight and of its gradient. */
+/* Some classes: their logits, rows of the weight and elements of the bias, and of the gradients of
+ * both. */
 struct part {
     int64_t first, n;
-    struct qn_operand logits, weight, weight_gradient;
+    struct qn_operand logits, weight, weight_gradient, bias, bias_gradient;
 };
 
-static struct qn_operand rows_of(const struct qn_operand *matrix, const struct part *part)
+/* Of a matrix, or of a vector whose rows are elements; as it is where there is none. */
+static struct qn_operand rows_of(const struct qn_operand *all, const struct part *part)
 {
-    struct qn_operand rows = *matrix;
-    rows.offset += part->first * matrix->shape.dim[1];
+    struct qn_operand rows = *all;
+    if (!qn_present(all))
+        return rows;
+    rows.offset += part->first * qn_shape_span(&all->shape, 1, all->shape.rank);
     rows.shape.dim[0] = part->n;
     return rows;
 }
@@ -126,6 +133,8 @@ static struct part part_of(const struct work *w, int64_t first)
     part.logits.shape.dim[1] = part.n;
     part.weight = rows_of(&w->product.in[WEIGHT], &part);
     part.weight_gradient = rows_of(&w->product.din[WEIGHT], &part);
+    part.bias = rows_of(&w->product.in[BIAS], &part);
+    part.bias_gradient = rows_of(&w->product.din[BIAS], &part);
     return part;
 }
 
@@ -137,7 +146,8 @@ static struct qn_matmul logits_of(const struct work *w, const struct part *part)
                               .trans_b = true,
                               .a = &w->product.in[X],
                               .b = &part->weight,
-                              .c = &part->logits};
+                              .c = &part->logits,
+                              .bias = qn_present(&part->bias) ? &part->bias : NULL};
 }
 
 static struct qn_matmul input_gradient(const struct work *w, const struct part *part)
@@ -162,6 +172,20 @@ static struct qn_matmul weight_gradient(const struct work *w, const struct part 
                               .b = &w->product.in[X],
                               .c = &part->weight_gradient,
                               .beta = w->product.beta_in[WEIGHT]};
+}
+
+static struct qn_column_sums bias_gradient(const struct work *w, const struct part *part)
+{
+    return (struct qn_column_sums){.m = w->size.rows,
+                                   .n = part->n,
+                                   .a = &part->logits,
+                                   .c = &part->bias_gradient,
+                                   .beta = w->product.beta_in[BIAS]};
+}
+
+static bool wants_bias(const struct work *w)
+{
+    return w->group == GRADIENTS && qn_present(&w->product.din[BIAS]);
 }
 
 /* The products of a part: its logits, and then what is wanted of their gradient. */
@@ -193,8 +217,15 @@ static bool fits(const struct qn_call *call, int group, const struct qn_matmul_w
     return true;
 }
 
-/* Adds the products of a part and its one pass over the logits; the scratch is the most that a
- * product needs. */
+static void add_cost(const struct qn_cost *one, struct qn_cost *cost)
+{
+    cost->flops += one->flops;
+    cost->launches += one->launches;
+    cost->scratch = one->scratch > cost->scratch ? one->scratch : cost->scratch;
+}
+
+/* Adds the products and sums of a part and its one pass over the logits; the scratch is the most
+ * that one of them needs. */
 static void add_part(const struct work *w, int64_t first, const struct qn_matmul_way *way,
                      struct qn_cost *cost)
 {
@@ -204,9 +235,13 @@ static void add_part(const struct work *w, int64_t first, const struct qn_matmul
     for (int i = 0; i < count; i++) {
         struct qn_cost one = {0};
         way->cost(&w->product, &product[i], &one);
-        cost->flops += one.flops;
-        cost->launches += one.launches;
-        cost->scratch = one.scratch > cost->scratch ? one.scratch : cost->scratch;
+        add_cost(&one, cost);
+    }
+    if (wants_bias(w)) {
+        const struct qn_column_sums sums = bias_gradient(w, &part);
+        struct qn_cost one = {0};
+        qn_column_sums_cost(&w->product, &sums, &one);
+        add_cost(&one, cost);
     }
     cost->launches++;
 }
@@ -245,7 +280,8 @@ static qn_status emit_part(struct qn_emit *emit, const struct work *w, int64_t f
     QN_TRY(qn_cross_entropy_backward(emit, &w->product, &rows, &part.logits, 0));
     for (int i = 1; i < count; i++)
         QN_TRY(way->emit(emit, &w->product, &product[i]));
-    return QN_OK;
+    const struct qn_column_sums sums = bias_gradient(w, &part);
+    return wants_bias(w) ? qn_column_sums_emit(emit, &w->product, &sums) : QN_OK;
 }
 
 static qn_status emit_group(struct qn_emit *emit, const struct qn_call *call, int group,
@@ -281,11 +317,11 @@ VARIANT(gradients_cpu, GRADIENTS, &qn_matmul_cpu)
 VARIANT(gradients_gpu, GRADIENTS, &qn_matmul_gpu)
 VARIANT(gradients_units, GRADIENTS, &qn_matmul_units)
 
-/* One group makes both gradients, so that the logits are made again once. */
+/* One group makes all gradients, so that the logits are made again once. */
 const struct qn_op qn_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .attr_size = sizeof(struct qn_cross_entropy_attr),
-    .n_in = 4,
+    .n_in = 5,
     .n_required = 3,
     .n_out = 1,
     .batch = {[X] = QN_BATCH_MAY, [LABELS] = QN_BATCH_MAY},
@@ -296,7 +332,8 @@ const struct qn_op qn_op_linear_cross_entropy = {
     .groups = {
         {.name = "forward",
          .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-         .read = {{QN_IN(X)}, {QN_IN(WEIGHT)}, {QN_IN(LABELS)}, {QN_IN(CLASS_WEIGHTS)}},
+         .read =
+             {{QN_IN(X)}, {QN_IN(WEIGHT)}, {QN_IN(LABELS)}, {QN_IN(CLASS_WEIGHTS)}, {QN_IN(BIAS)}},
          .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
          .variant = {{"thin", forward_thin_fits, forward_thin_cost, forward_thin_emit, .cpu = true},
                      {"cpu", forward_cpu_fits, forward_cpu_cost, forward_cpu_emit,
@@ -310,9 +347,10 @@ const struct qn_op qn_op_linear_cross_entropy = {
                   {QN_IN(WEIGHT)},
                   {QN_IN(LABELS)},
                   {QN_IN(CLASS_WEIGHTS)},
+                  {QN_IN(BIAS)},
                   {QN_DOUT(0)},
                   {QN_SAVED(0)}},
-         .write = {{QN_DIN(X)}, {QN_DIN(WEIGHT)}},
+         .write = {{QN_DIN(X)}, {QN_DIN(WEIGHT)}, {QN_DIN(BIAS)}},
          .variant = {{"cpu", gradients_cpu_fits, gradients_cpu_cost, gradients_cpu_emit,
                       qn_matmul_settings, .cpu = true},
                      {"gpu", gradients_gpu_fits, gradients_gpu_cost, gradients_gpu_emit},
@@ -325,11 +363,12 @@ static int64_t classes_of(const qn_graph *graph, qn_tensor weight)
     return shape_.rank ? shape_.dim[0] : 0;
 }
 
-qn_tensor qn_linear_cross_entropy(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor labels,
-                                  const qn_cross_entropy_params *params)
+qn_tensor qn_linear_cross_entropy(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
+                                  qn_tensor labels, const qn_cross_entropy_params *params)
 {
     const struct qn_cross_entropy_attr attr = qn_cross_entropy_attr_of(params);
     const qn_tensor in[] = {x, weight, labels,
-                            qn_cross_entropy_weights(graph, params, classes_of(graph, weight))};
+                            qn_cross_entropy_weights(graph, params, classes_of(graph, weight)),
+                            bias};
     return qn_op_apply(graph, &qn_op_linear_cross_entropy, in, &attr);
 }

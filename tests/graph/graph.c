@@ -405,7 +405,7 @@ static void samples_do_not_mix(void **state)
         qn_tensor mixed = i == 0   ? qn_linear(graph, w, x, none)
                           : i == 1 ? qn_conv2d(graph, images, images, none, NULL)
                           : i == 2 ? qn_embedding(graph, ids, x)
-                          : i == 3 ? qn_linear_cross_entropy(graph, x, x, ids, NULL)
+                          : i == 3 ? qn_linear_cross_entropy(graph, x, x, none, ids, NULL)
                           : i == 4 ? qn_chain(graph, chained, &add, 1)
                                    : qn_batch_matmul(graph, x, x, &turned);
         assert_int_equal(mixed.id, 0);

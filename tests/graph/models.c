@@ -237,19 +237,22 @@ static bool holds_logits(const qn_graph *graph, void (*mark)(const qn_graph *, b
     return found;
 }
 
-static void decoders_hold_logits_for_an_output_alone(void **state)
+static void models_of_tokens_hold_logits_for_an_output_alone(void **state)
 {
     (void)state;
     const qn_model_data data = {.channels = 1, .height = 1, .width = 16, .classes = 99};
     static const struct {
+        const char *model;
         qn_model_option option;
         bool training, evaluation;
         int outputs;
-    } cases[] = {{{"fused", "1"}, false, true, 2},
-                 {{"logits", "0"}, false, false, 1},
-                 {{"fused", "0"}, true, true, 2}};
+    } cases[] = {{"gpt", {"fused", "1"}, false, true, 2},
+                 {"gpt", {"logits", "0"}, false, false, 1},
+                 {"gpt", {"fused", "0"}, true, true, 2},
+                 {"bert", {"logits", "1"}, false, true, 2},
+                 {"bert", {"logits", "0"}, false, false, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        qn_graph *graph = build_for(&data, "gpt", &cases[i].option, 1);
+        qn_graph *graph = build_for(&data, cases[i].model, &cases[i].option, 1);
         assert_string_equal(qn_graph_error(graph), "");
         assert_int_equal(holds_logits(graph, qn_graph_mark_training), cases[i].training);
         assert_int_equal(holds_logits(graph, qn_graph_mark_evaluation), cases[i].evaluation);
@@ -319,7 +322,7 @@ int main(void)
         cmocka_unit_test(plain_networks_have_their_parameters),
         cmocka_unit_test(plain_networks_refuse_what_they_are_not),
         cmocka_unit_test(decoders_have_their_parameters),
-        cmocka_unit_test(decoders_hold_logits_for_an_output_alone),
+        cmocka_unit_test(models_of_tokens_hold_logits_for_an_output_alone),
         cmocka_unit_test(networks_of_tokens_refuse_what_they_are_not),
         cmocka_unit_test(encoders_have_their_parameters),
         cmocka_unit_test(grouped_decoders_have_their_parameters),

@@ -362,8 +362,9 @@ static qn_tensor multiply_matrices(struct drawing *d)
 
 static qn_tensor look_up(struct drawing *d)
 {
-    return draw(d, 2) ? qn_embedding(d->graph, any(d), any(d))
-                      : qn_linear_cross_entropy(d->graph, any(d), any(d), any(d), NULL);
+    return draw(d, 2)
+               ? qn_embedding(d->graph, any(d), any(d))
+               : qn_linear_cross_entropy(d->graph, any(d), any(d), any_or_none(d), any(d), NULL);
 }
 
 static qn_tensor attend(struct drawing *d)
