@@ -87,6 +87,10 @@ class Torch:
             t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).backward(dy)
         return both
 
+    def gpt2(self, group, size):
+        import gpt
+        return gpt.updates(*size[:2], bf16=group == 'bf16', compiled=group == 'compiled')
+
     def update(self, group, size):
         t, name = self.torch, group
         if not name.startswith(('demonstration', 'resnet18')):

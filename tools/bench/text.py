@@ -17,49 +17,11 @@ import time
 import torch
 from torch import nn
 
+from gpt import GPT
+
 LAYERS, HEADS, WIDTH, LENGTH, CLASSES = 4, 4, 128, 128, 256
-BATCH, HELD_OUT, DEVIATION = 32, 0.05, 0.02
+BATCH, HELD_OUT = 32, 0.05
 LR, LR_END, WARMUP, BETAS, DECAY, CLIP = 0.002, 0.0002, 50, (0.9, 0.99), 0.1, 1.0
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.c_attn, self.attn_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.c_fc, self.mlp_proj = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        b, t, c = x.shape
-        q, k, v = (part.view(b, t, HEADS, c // HEADS).transpose(1, 2)
-                   for part in self.c_attn(self.ln_1(x)).split(c, dim=2))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.attn_proj(y.transpose(1, 2).reshape(b, t, c))
-        return x + self.mlp_proj(nn.functional.gelu(self.c_fc(self.ln_2(x)), approximate='tanh'))
-
-
-class GPT(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words, self.positions = nn.Embedding(CLASSES, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.ln_f = nn.LayerNorm(WIDTH)
-        for name, parameter in self.named_parameters():
-            if parameter.dim() == 2:
-                last = DEVIATION / math.sqrt(2 * LAYERS) if 'proj' in name else DEVIATION
-                nn.init.normal_(parameter, std=last)
-            elif name.endswith('bias'):
-                nn.init.zeros_(parameter)
-
-    def forward(self, tokens):
-        x = self.words(tokens) + self.positions.weight
-        for block in self.blocks:
-            x = block(x)
-        return self.ln_f(x) @ self.words.weight.T
-
-    def loss(self, rows):
-        logits = self(rows[:, :-1])
-        return nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
 
 
 def samples(text):
@@ -120,7 +82,8 @@ def main():
     text = torch.frombuffer(bytearray(options.file.read_bytes()), dtype=torch.uint8)
     end = len(text) - int(HELD_OUT * len(text))
     print(f'PyTorch {torch.__version__}')
-    train(GPT(), samples(text[:end]), samples(text[end:]), options)
+    net = GPT(LAYERS, HEADS, WIDTH, LENGTH, CLASSES)
+    train(net, samples(text[:end]), samples(text[end:]), options)
 
 
 if __name__ == '__main__':
