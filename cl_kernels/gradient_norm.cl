@@ -46,8 +46,8 @@ GROUP_KERNEL partial(__global const float *gradient, ulong gradient_at, __global
     gradient += gradient_at;
     table += table_at;
     norm += norm_at;
-    const ulong chunk = get_group_id(0);
-    const ulong first = LDI(T, table, chunk * 4), n = LDI(T, table, chunk * 4 + 1);
+    const ulong chunk = get_group_id(0), row = chunk * QN_CHUNK_NUMBERS;
+    const ulong first = LDI(T, table, row), n = LDI(T, table, row + 1);
     const float value = safe_norm(gradient + first, n, part);
     if (get_local_id(0) == 0)
         ST(F, norm, chunk, value);

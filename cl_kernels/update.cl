@@ -2,10 +2,10 @@
  *
  * The optimizers: one launch over all chunks of a block of parameters, a work-group per chunk.
  *
- * Row k of the table is {first element, elements, flags, number} of chunk k; what lies between
- * chunks is padding and is not touched. Bit 0 of the flags: weight decay applies. A skipped update
- * copies the parameters to the result unchanged (the result may lie elsewhere) and leaves the slots
- * alone.
+ * Row k of the table is {first element, elements, number, factor of the learning rate, factor of
+ * weight decay} of chunk k, the factors as bits of f32; what lies between chunks is padding and is
+ * not touched. A skipped update copies the parameters to the result unchanged (the result may lie
+ * elsewhere) and leaves the slots alone.
  *
  * Parameters of 16 bits are rounded stochastically; the counter of their random words is (update,
  * number of the chunk, ALL_NODES, element of the chunk / 4).
@@ -25,20 +25,21 @@
 
 struct chunk {
     ulong first, n;
-    bool decays;
+    float rate, decay;
     struct qn_dice dice;
 };
 
 static inline struct chunk chunk_of(__global const int *table, __global const qn_control *now)
 {
-    const ulong at = get_group_id(0) * 4;
+    const ulong at = get_group_id(0) * QN_CHUNK_NUMBERS;
     struct chunk chunk;
     chunk.first = LDI(T, table, at);
     chunk.n = LDI(T, table, at + 1);
-    chunk.decays = LDI(T, table, at + 2) & 1;
+    chunk.rate = now->lr * as_float((int)LDI(T, table, at + 3));
+    chunk.decay = now->weight_decay * as_float((int)LDI(T, table, at + 4));
     chunk.dice.key = (uint2)(now->seed_lo, now->seed_hi);
     chunk.dice.x = now->update;
-    chunk.dice.y = (uint)LDI(T, table, at + 3);
+    chunk.dice.y = (uint)LDI(T, table, at + 2);
     chunk.dice.z = ALL_NODES;
     return chunk;
 }
@@ -81,8 +82,7 @@ GROUP_KERNEL sgd(__global const TYPE(P) * p, ulong p_at, __global const float *g
         hand_on(p, out, n);
         return;
     }
-    const float rate = now->lr, scale = now->grad_scale;
-    const float decay = chunk.decays ? now->weight_decay : 0.0f;
+    const float rate = chunk.rate, decay = chunk.decay, scale = now->grad_scale;
     const ulong lane = get_local_id(0);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = keeps ? LDV(F, state, i) : (floatv)(0.0f);
@@ -144,16 +144,16 @@ GROUP_KERNEL adam(__global const TYPE(P) * p, ulong p_at, __global const float *
         hand_on(p, out, n);
         return;
     }
-    const float scale = now->grad_scale, decay = chunk.decays ? now->weight_decay : 0.0f;
+    const float scale = now->grad_scale;
     const struct adam a = {beta1,
                            beta2,
                            rest1,
                            rest2,
                            eps,
-                           now->lr / now->bias1,
+                           chunk.rate / now->bias1,
                            sqrt(now->bias2),
-                           decoupled ? 0.0f : decay,
-                           decoupled ? 1.0f - now->lr * decay : 1.0f};
+                           decoupled ? 0.0f : chunk.decay,
+                           decoupled ? 1.0f - chunk.rate * chunk.decay : 1.0f};
     const ulong lane = get_local_id(0);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, first, i), v = LDV(F, second, i);
@@ -207,8 +207,7 @@ GROUP_KERNEL lion(__global const TYPE(P) * p, ulong p_at, __global const float *
         return;
     }
     const float scale = now->grad_scale;
-    const struct lion a = {beta1, beta2,   rest1,
-                           rest2, now->lr, chunk.decays ? now->weight_decay : 0.0f};
+    const struct lion a = {beta1, beta2, rest1, rest2, chunk.rate, chunk.decay};
     const ulong lane = get_local_id(0);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, state, i);

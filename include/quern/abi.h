@@ -102,7 +102,7 @@ typedef struct qn_struct_info {
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0xde45994b)                                                                    \
     X(qn_place_params, 0xe55086fe)                                                                 \
-    X(qn_plan_info, 0x43943c38)                                                                    \
+    X(qn_plan_info, 0xf2a017d4)                                                                    \
     X(qn_plan_params, 0xe2c25fcb)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \

@@ -85,6 +85,21 @@ QN_API qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const
 QN_API void qn_freeze(qn_graph *graph, qn_tensor parameter);
 QN_API void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay);
 
+/* The same for all parameters made so far whose names match one of the patterns: '*' is any
+ * characters, dots included, '?' any one; patterns are separated by commas. A pattern that matches
+ * none is QN_ERR_ARGUMENT with the names nearest to it. The factors, from 0 to 1e6, are of the
+ * learning rate (1 otherwise) and of weight decay (1, or 0 of parameters of fewer than two
+ * dimensions and after qn_no_decay); of several calls that name a parameter the last holds. A
+ * factor of 0 leaves gradient and optimizer state where they are: frozen parameters have none. */
+QN_API void qn_freeze_named(qn_graph *graph, const char *patterns);
+QN_API void qn_scale_rate(qn_graph *graph, const char *patterns, double factor);
+QN_API void qn_scale_decay(qn_graph *graph, const char *patterns, double factor);
+/* Whether it is a parameter that is frozen. */
+QN_API bool qn_frozen(const qn_graph *graph, qn_tensor parameter);
+/* The name of a parameter, in the order in which they were made, and its tensor (may be NULL); NULL
+ * past the last. */
+QN_API const char *qn_graph_parameter(const qn_graph *graph, int index, qn_tensor *tensor);
+
 /* An f32 array of `count` numbers that belong to the model and never change, copied. A number that
  * nobody took is added to the name. */
 QN_API qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, int64_t count);

@@ -38,12 +38,13 @@ typedef struct qn_log {
  * `text` may be NULL. Thread-safety: Safe. */
 QN_API size_t qn_escape(char *to, size_t capacity, const char *text);
 
-enum { QN_NEAREST_NAMES = 3, QN_NEAREST_BYTES = 160 };
+enum { QN_NEAREST_NAMES = 3, QN_NEAREST_BYTES = 224 };
 
 /* The names nearest to a text that is none of those known. Zeroed but for `text`, it is offered the
  * names one after another. Texts are borrowed. Thread-safety: Unsafe. */
 typedef struct qn_nearest {
-    const char *text;                   /* what was written */
+    const char *text;                   /* what was written; as a pattern, '*' is any characters and
+                                           '?' any one */
     const char *name[QN_NEAREST_NAMES]; /* equally near, in the order in which they were offered */
     int count, distance;
 } qn_nearest;

@@ -33,7 +33,10 @@ const char *qn_glob_next(const char **at, size_t *length)
     const char *pattern = *at;
     if (!pattern || !*pattern)
         return NULL;
+    pattern += strspn(pattern, " ");
     *length = strcspn(pattern, ",");
     *at = pattern + *length + (pattern[*length] == ',');
+    while (*length && pattern[*length - 1] == ' ')
+        --*length;
     return pattern;
 }

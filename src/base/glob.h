@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Patterns of names: '*' is any characters, dots included, or none, and '?' is any one; all else
- * stands for itself. Lists of patterns are separated by commas.
+ * stands for itself. Lists of patterns are separated by commas and blanks around them.
  */
 #ifndef QN_BASE_GLOB_H
 #define QN_BASE_GLOB_H

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };
+enum { LONGEST = 100 };
 
 static bool same(char a, char b)
 {
@@ -22,7 +22,7 @@ static int least(int a, int b)
 }
 
 /* Of optimal string alignment: rows[i][j] is the distance of the first i characters of `a` from the
- * first j of `b`; three rows are alive. */
+ * first j of `b`; three rows are alive. A '*' in `a` is any characters, a '?' any one. */
 static int distance(const char *a, int length_a, const char *b, int length_b)
 {
     int rows[3][LONGEST + 1];
@@ -31,9 +31,13 @@ static int distance(const char *a, int length_a, const char *b, int length_b)
     for (int i = 1; i <= length_a; i++) {
         int *row = rows[i % 3];
         const int *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
-        row[0] = i;
+        row[0] = above[0] + (a[i - 1] != '*');
         for (int j = 1; j <= length_b; j++) {
-            row[j] = above[j - 1] + !same(a[i - 1], b[j - 1]);
+            if (a[i - 1] == '*') {
+                row[j] = least(above[j], row[j - 1]);
+                continue;
+            }
+            row[j] = above[j - 1] + (a[i - 1] != '?' && !same(a[i - 1], b[j - 1]));
             row[j] = least(row[j], 1 + least(above[j], row[j - 1]));
             if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
                 row[j] = least(row[j], second[j - 2] + 1);
@@ -66,7 +70,7 @@ const char *qn_nearest_hint(const qn_nearest *nearest, char text[QN_NEAREST_BYTE
     int length = 0;
     *text = 0;
     for (int i = 0; nearest && i < nearest->count; i++)
-        length += snprintf(text + length, (size_t)(QN_NEAREST_BYTES - length), "%s%.40s",
+        length += snprintf(text + length, (size_t)(QN_NEAREST_BYTES - length), "%s%.64s",
                            i == 0                   ? "; did you mean "
                            : i + 1 < nearest->count ? ", "
                                                     : " or ",

@@ -2,10 +2,15 @@
 #include "check/update.h"
 
 #include <math.h>
+#include <string.h>
 
-const double qn_check_one_chunk[4] = {0, 37, 1, 0};
-const double qn_check_neighbours[12] = {0, 304, 0, 0, 304, 4096, 1, 1, 4400, 37, 2, 2};
-const double qn_check_one_element[4] = {0, 1, 1, 0};
+/* Factors in the table: the bits of f32. */
+enum { QUARTER = 0x3e800000, HALF = 0x3f000000, ONE = 0x3f800000, TWO = 0x40000000 };
+
+const double qn_check_one_chunk[] = {0, 37, 0, ONE, ONE};
+const double qn_check_neighbours[] = {0,    304, 0,    ONE, 0, 304, 4096,   1,
+                                      HALF, TWO, 4400, 37,  2, TWO, QUARTER};
+const double qn_check_one_element[] = {0, 1, 0, ONE, ONE};
 
 const struct qn_control qn_check_first_update = {.lr = 0.125f,
                                                  .weight_decay = 0.0625f,
@@ -63,12 +68,21 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
     out[0].dtype = call->in[0].dtype;
 }
 
+static double factor(double bits)
+{
+    const int32_t number = (int32_t)bits;
+    float value;
+    memcpy(&value, &number, sizeof value);
+    return (double)value;
+}
+
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *))
 {
     for (int64_t k = 0; k < r->call->in[2].shape.dim[0]; k++) {
-        const double *row = r->in[2] + k * 4;
-        struct qn_check_element e = {
-            .r = r, .decay = (int)row[2] & 1 ? (double)r->control->weight_decay : 0};
+        const double *row = r->in[2] + k * QN_CHUNK_NUMBERS;
+        struct qn_check_element e = {.r = r,
+                                     .rate = factor(row[3]) * (double)r->control->lr,
+                                     .decay = factor(row[4]) * (double)r->control->weight_decay};
         for (int64_t i = 0; i < (int64_t)row[1]; i++)
             update_element(&e, (int64_t)row[0] + i, step);
     }
@@ -81,5 +95,5 @@ void qn_check_adam_step(struct qn_check_element *e)
     e->state[0] = attr->beta1 * e->state[0] + (1 - attr->beta1) * e->g;
     e->state[1] = attr->beta2 * e->state[1] + (1 - attr->beta2) * e->g * e->g;
     const double root = sqrt(e->state[1]) / sqrt((double)control->bias2) + attr->eps;
-    e->p -= (double)control->lr / (double)control->bias1 * e->state[0] / root;
+    e->p -= e->rate / (double)control->bias1 * e->state[0] / root;
 }

@@ -9,10 +9,10 @@
 #include "op/optimizer.h"
 
 /* One element of a parameter: an update reads p, g (clipped, without the loss scale) and the state,
- * and writes p and the state. `decay` is 0 in chunks without weight decay. */
+ * and writes p and the state. `rate` and `decay` are those of its chunk. */
 struct qn_check_element {
     const struct qn_reference *r;
-    double p, g, decay;
+    double p, g, rate, decay;
     double state[QN_MAX_STATE];
 };
 
@@ -31,7 +31,8 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
 #define QN_CHECK_PARAMETERS(n) QN_CHECK_STORED(QN_F32, n)
 #define QN_CHECK_TABLE(chunks, rows)                                                               \
     {                                                                                              \
-        .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {(chunks), 4}, .values = (rows)  \
+        .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {(chunks), QN_CHUNK_NUMBERS},    \
+        .values = (rows)                                                                           \
     }
 #define QN_CHECK_BLOCK(n, chunks, rows)                                                            \
     {                                                                                              \
@@ -44,11 +45,11 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
         QN_CHECK_STORED(type, n), QN_CHECK_PARAMETERS(n), QN_CHECK_TABLE(chunks, rows)             \
     }
 
-/* {first element, elements, flags, number} by chunk. */
-extern const double qn_check_one_chunk[4]; /* 37 elements */
-extern const double
-    qn_check_neighbours[12]; /* 4437: full chunks side by side, decay in the second */
-extern const double qn_check_one_element[4];
+/* The rows of struct qn_chunk, one chunk after another. */
+extern const double qn_check_one_chunk[];  /* 37 elements */
+extern const double qn_check_neighbours[]; /* 4437 in three chunks side by side, each with a rate
+                                              and a decay of its own, none in the first */
+extern const double qn_check_one_element[];
 
 /* Cases that every optimizer refuses. */
 extern const struct qn_check_case qn_check_update_refused[];

@@ -263,7 +263,7 @@ qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_
     if (graph && init && !usable_init(init))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: starts with no kind of finite numbers",
                              name ? name : "parameter");
-    struct qn_node node = {.kind = QN_NODE_PARAMETER, .no_decay = rank < 2};
+    struct qn_node node = {.kind = QN_NODE_PARAMETER, .rate = 1, .decay = rank >= 2};
     node.leaf.dtype = graph && rank >= 2 ? graph->parameter_storage : QN_F32;
     if (init)
         node.init = *init;
@@ -479,7 +479,7 @@ void qn_no_decay(qn_graph *graph, qn_tensor parameter, bool no_decay)
 {
     struct qn_node *node = editable(graph, parameter, "qn_no_decay");
     if (node && node->kind == QN_NODE_PARAMETER)
-        node->no_decay = no_decay;
+        node->decay = !no_decay;
     else if (node)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_no_decay: %s is no parameter", node->name);
 }

@@ -24,7 +24,8 @@ struct qn_node {
     struct qn_operand leaf; /* dtype and shape, the batch still symbolic */
     struct qn_init init;
     const float *values; /* of a constant */
-    bool frozen, no_decay;
+    bool frozen;
+    float rate, decay; /* of a parameter: factors of learning rate and weight decay */
     bool cell; /* an input that only a cell fills */
 };
 

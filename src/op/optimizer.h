@@ -10,6 +10,15 @@
 
 struct qn_op;
 
+/* A row of the table of a block of parameters: neighbouring elements of one of them, the share of a
+ * work-group. On the device QN_CHUNK_NUMBERS numbers of i32, the last two of them bits of f32. */
+struct qn_chunk {
+    int32_t first, count; /* elements of the block; at most 4096 */
+    int32_t number;       /* among the chunks of all blocks */
+    float rate, decay;    /* factors of the learning rate and of weight decay */
+};
+enum { QN_CHUNK_NUMBERS = sizeof(struct qn_chunk) / sizeof(int32_t) };
+
 struct qn_optimizer_attr {
     int nesterov;
     int dynamic;                        /* the loss scale follows overflows (f16 storage) */

@@ -12,7 +12,7 @@ static qn_status shape(struct qn_shape_call *call)
         gradients->shape.dim[0] > INT32_MAX)
         return qn_shape_error(call, "gradients must be an f32 array");
     if (!qn_is_table(&call->in[1]))
-        return qn_shape_error(call, "the table must be (chunks, 4) of i32");
+        return qn_no_table(call);
     qn_shape_set(&call->out[0], QN_F32, 1, call->in[1].shape.dim);
     return QN_OK;
 }

@@ -9,7 +9,12 @@
 bool qn_is_table(const struct qn_operand *operand)
 {
     return operand->dtype == QN_I32 && operand->shape.rank == 2 && operand->shape.dim[0] > 0 &&
-           operand->shape.dim[1] == 4;
+           operand->shape.dim[1] == QN_CHUNK_NUMBERS;
+}
+
+qn_status qn_no_table(struct qn_shape_call *call)
+{
+    return qn_shape_error(call, "the table must be (chunks, 5) of i32");
 }
 
 qn_status qn_update_shape(struct qn_shape_call *call, int states)
@@ -20,7 +25,7 @@ qn_status qn_update_shape(struct qn_shape_call *call, int states)
         !qn_shape_equal(block, &gradients->shape))
         return qn_shape_error(call, "parameters and f32 gradients must be arrays of one size");
     if (block->dim[0] > INT32_MAX || !qn_is_table(&call->in[2]))
-        return qn_shape_error(call, "the table must be (chunks, 4) of i32");
+        return qn_no_table(call);
     call->out[0] = *parameters;
     for (int i = 0; i < states; i++)
         qn_shape_set(&call->state[i], QN_F32, 1, block->dim);

@@ -3,9 +3,8 @@
  * What the operators of the update share (internal; bound by the planner): gradient_norm_partial,
  * gradient_norm, gradient_finite and the optimizers. No operator.
  *
- * Parameters lie in blocks: arrays of f32, f16 or bf16 with a table (chunks, 4) of i32. Row k is
- * {first element, elements (at most 4096), flags (bit 0: weight decay applies), number among the
- * chunks of all blocks} of chunk k; what lies between chunks is padding and is not touched.
+ * Parameters lie in blocks: arrays of f32, f16 or bf16 with a table of i32, a row for each chunk
+ * (struct qn_chunk); what lies between chunks is padding and is not touched.
  */
 #ifndef QN_OPS_UPDATE_H
 #define QN_OPS_UPDATE_H
@@ -14,7 +13,9 @@
 #include "op/optimizer.h"
 #include "ops/common.h"
 
+/* Whether the operand is such a table; qn_no_table: the reason why not. */
 bool qn_is_table(const struct qn_operand *operand);
+qn_status qn_no_table(struct qn_shape_call *call);
 
 /* The shape rule of an optimizer with inputs parameters, gradients and table: output 0 and so many
  * state arrays are like the parameters. */

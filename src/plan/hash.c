@@ -28,7 +28,8 @@ static void add_leaf(uint64_t *hash, const struct qn_node *node)
     const struct qn_shape *shape = &node->leaf.shape;
     add_number(hash, node->leaf.dtype);
     add_number(hash, node->frozen);
-    add_number(hash, node->no_decay);
+    *hash = qn_hash(*hash, &node->rate, sizeof node->rate);
+    *hash = qn_hash(*hash, &node->decay, sizeof node->decay);
     add_number(hash, shape->rank);
     *hash = qn_hash(*hash, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
     if (node->kind == QN_NODE_CONSTANT)

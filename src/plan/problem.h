@@ -8,6 +8,7 @@
 #define QN_PLAN_PROBLEM_H
 
 #include "graph/graph.h"
+#include "op/optimizer.h"
 #include <quern/plan.h>
 
 enum qn_life {
@@ -96,6 +97,13 @@ struct qn_run_set {
                     the cycle are set to 0 at its start; else the first micro-step writes them */
 };
 
+/* Parameters that qn_freeze left untrained: how many tensors and numbers, and the bytes of
+ * gradients, masters and slots that they would have. */
+struct qn_frozen {
+    int tensors;
+    int64_t parameters, bytes;
+};
+
 /* What stays on the device from update to update, the same for every batch size. */
 struct qn_persist {
     struct qn_bound *graphs;
@@ -111,9 +119,10 @@ struct qn_persist {
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;
     int n_chunks; /* of all blocks */
-    int control;  /* value of the control block */
-    bool early;   /* parameters are updated in the micro-step, as their gradients complete */
-    int norms;    /* value of early updates: the norms of all chunks; -1 */
+    struct qn_frozen frozen;
+    int control; /* value of the control block */
+    bool early;  /* parameters are updated in the micro-step, as their gradients complete */
+    int norms;   /* value of early updates: the norms of all chunks; -1 */
 };
 
 /* A store copies a value to host memory, a fetch brings it back. */
@@ -240,10 +249,10 @@ struct qn_state_part {
 struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
                                       const struct qn_parameter *parameter, int state);
 
-/* The block->chunks rows of a block's chunk table (see ops/update.h). With early updates, elements
+/* The block->chunks rows of a block's chunk table. With early updates, elements
  * are counted from the beginning of their parameter, not of the block. */
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
-                    int32_t (*table)[4]);
+                    struct qn_chunk *table);
 
 /* Lowers one repetition of a run over `batch` samples; the start of a cycle, if runs.zeroed; the
  * update. */

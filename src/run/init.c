@@ -46,8 +46,8 @@ static qn_status init_leaf(struct qn_trainer *trainer, const struct qn_node *nod
 
 static qn_status write_table(struct qn_trainer *trainer, const struct qn_block *block)
 {
-    size_t bytes = (size_t)block->chunks * 4 * sizeof(int32_t);
-    int32_t(*table)[4] = malloc(bytes);
+    const size_t bytes = (size_t)block->chunks * sizeof(struct qn_chunk);
+    struct qn_chunk *table = malloc(bytes);
     if (!table)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "optimizer table: out of host memory");
     qn_block_table(&trainer->plan->persist, block, table);

@@ -154,7 +154,7 @@ static const struct qn_block *block_of(const struct qn_rig *rig, int index)
 static qn_status fill_table(struct qn_rig *rig, int index, const struct qn_block *block)
 {
     const struct qn_value *value = &rig->problem->values[rig->values[index]];
-    int32_t(*table)[4] = malloc((size_t)block->chunks * sizeof *table);
+    struct qn_chunk *table = malloc((size_t)block->chunks * sizeof *table);
     if (!table)
         return out_of_memory(rig);
     qn_block_table(rig->problem->persist, block, table);

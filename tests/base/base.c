@@ -217,6 +217,10 @@ static void nearest_names_are_offered(void **state)
         {"", ""},
         {"beta", "; did you mean beta1, beta2 or beta3?"},
         {"tensor", "; did you mean tensor1?"},
+        {"lx_*", "; did you mean lr_end?"},
+        {"*race", "; did you mean trace?"},
+        {"t*izr", ""},
+        {"tens?r*", "; did you mean tensor1?"},
         {"a name that is longer than all that the distance is computed of, so it is near none", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

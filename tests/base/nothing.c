@@ -183,6 +183,11 @@ static void no_graph_gives_no_tensor(void **state)
     assert_int_equal(qn_softmax_cross_entropy(NULL, none, none, NULL).id, 0);
     qn_freeze(NULL, none);
     qn_no_decay(NULL, none, true);
+    assert_false(qn_frozen(NULL, none));
+    qn_freeze_named(NULL, "*");
+    qn_scale_rate(NULL, "*", 2);
+    qn_scale_decay(NULL, NULL, -1);
+    assert_null(qn_graph_parameter(NULL, 0, NULL));
     qn_name(NULL, none, "x");
     qn_output(NULL, none, "x");
     qn_recompute(NULL, none);

@@ -148,6 +148,72 @@ static void gradients_reach_what_can_learn(void **state)
     qn_graph_destroy(&graph);
 }
 
+static void parameters_are_named_by_patterns(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+    qn_graph *graph = new_graph();
+    qn_tensor made[4], tensor;
+    for (int i = 0; i < 4; i++)
+        made[i] = qn_parameter(graph, names[i], 2 - i % 2, (int64_t[]){4, 4}, NULL);
+    qn_input(graph, "fc3.bias", QN_F32, 1, (int64_t[]){QN_BATCH});
+    qn_freeze_named(graph, "fc1.*");
+    qn_scale_rate(graph, " *.bias , fc2.weight", 0.5);
+    qn_scale_rate(graph, "fc2.*", 3);
+    qn_scale_decay(graph, "*", 1);
+    qn_scale_decay(graph, "fc?.weight", 0.25);
+    qn_freeze_named(graph, NULL);
+    static const double rates[] = {1, 0.5, 3, 3}, decays[] = {0.25, 1, 0.25, 1};
+    for (int i = 0; i < 4; i++) {
+        const struct qn_node *node = &graph->nodes[graph->tensors[made[i].id].node];
+        assert_string_equal(qn_graph_parameter(graph, i, &tensor), names[i]);
+        assert_int_equal(tensor.id, made[i].id);
+        assert_int_equal(node->frozen, i < 2);
+        assert_int_equal(qn_frozen(graph, made[i]), i < 2);
+        assert_true((double)node->rate == rates[i] && (double)node->decay == decays[i]);
+    }
+    assert_null(qn_graph_parameter(graph, 4, NULL));
+    assert_null(qn_graph_parameter(graph, -1, NULL));
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    qn_graph_destroy(&graph);
+}
+
+static void patterns_that_name_nothing_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *patterns;
+        double factor;
+        const char *error;
+    } cases[] = {
+        {"fc1.weigth", 1,
+         "qn_scale_rate: no parameter is called 'fc1.weigth'; did you mean fc1.weight?"},
+        {"*,fc1.wei?th,x", 1,
+         "qn_scale_rate: no parameter is called 'fc1.wei?th'; did you mean fc1.weight?"},
+        {"fd*.weight", 1,
+         "qn_scale_rate: no parameter is called 'fd*.weight'; did you mean fc1.weight or "
+         "fc2.weight?"},
+        {"head.*", 1, "qn_scale_rate: no parameter is called 'head.*'; the first is fc1.weight"},
+        {"fc1.weight,", 1, NULL},
+        {"*", 0, NULL},
+        {"*", -1, "qn_scale_rate: the factor -1 is not from 0 to 1e6"},
+        {"*", 1e7, "qn_scale_rate: the factor 1e+07 is not from 0 to 1e6"},
+        {"*", (double)NAN, "qn_scale_rate: the factor nan is not from 0 to 1e6"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_graph *graph = new_graph();
+        qn_parameter(graph, "fc1.weight", 1, (int64_t[]){4}, NULL);
+        qn_parameter(graph, "fc2.weight", 1, (int64_t[]){4}, NULL);
+        qn_scale_rate(graph, cases[i].patterns, cases[i].factor);
+        assert_string_equal(qn_graph_error(graph), cases[i].error ? cases[i].error : "");
+        qn_graph_destroy(&graph);
+    }
+    qn_graph *graph = new_graph();
+    qn_freeze_named(graph, "*");
+    assert_string_equal(qn_graph_error(graph), "qn_freeze_named: no parameter is called '*'");
+    qn_graph_destroy(&graph);
+}
+
 static void a_clone_shares_nothing(void **state)
 {
     (void)state;
@@ -494,6 +560,8 @@ int main(void)
         cmocka_unit_test(tensors_of_nobody_are_refused),
         cmocka_unit_test(sizes_beyond_63_bits_are_refused),
         cmocka_unit_test(gradients_reach_what_can_learn),
+        cmocka_unit_test(parameters_are_named_by_patterns),
+        cmocka_unit_test(patterns_that_name_nothing_are_refused),
         cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(a_batch_norm_of_few_samples_is_warned_of_once),

@@ -32,6 +32,7 @@ struct model {
     float class_weight;
     qn_reduction reduction;
     bool nesterov, no_decay;
+    double lr_factor;
 };
 
 static const struct model usual = {.rate = 0.25,
@@ -40,7 +41,8 @@ static const struct model usual = {.rate = 0.25,
                                    .beta1 = 0.5,
                                    .momentum = 0.9,
                                    .coefficient = 1,
-                                   .class_weight = 1};
+                                   .class_weight = 1,
+                                   .lr_factor = 1};
 
 static uint64_t hash_of(struct model model, const char *optimizer)
 {
@@ -51,6 +53,7 @@ static uint64_t hash_of(struct model model, const char *optimizer)
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
     qn_tensor w = qn_parameter(graph, "w", 2, (int64_t[]){3, 6}, NULL);
     qn_no_decay(graph, w, model.no_decay);
+    qn_scale_rate(graph, "w", model.lr_factor);
     x = qn_batch_norm(graph, x, (qn_tensor){0}, (qn_tensor){0},
                       &(qn_batch_norm_params){.eps = model.eps});
     x = qn_dropout(graph, qn_leaky_relu(graph, x, model.slope), model.rate);
@@ -76,7 +79,8 @@ static uint64_t hash_of(struct model model, const char *optimizer)
 static void every_number_counts(void **state)
 {
     (void)state;
-    struct model changed[] = {usual, usual, usual, usual, usual, usual, usual, usual, usual, usual};
+    struct model changed[] = {usual, usual, usual, usual, usual, usual,
+                              usual, usual, usual, usual, usual};
     changed[0].rate = 0.5;
     changed[1].slope = 0.2;
     changed[2].eps = 1e-4;
@@ -87,6 +91,7 @@ static void every_number_counts(void **state)
     changed[7].reduction = QN_REDUCE_SUM;
     changed[8].nesterov = true;
     changed[9].no_decay = true;
+    changed[10].lr_factor = 0.5;
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
         print_message("  change %zu\n", i);
         const char *optimizer = i == 3 ? "adam" : "sgd";

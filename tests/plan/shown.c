@@ -11,6 +11,7 @@
 #include "support.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,6 +174,42 @@ static double sum_of(const cJSON *list)
     return sum;
 }
 
+/* Gradients and Adam's two moments are spared. */
+static void says_what_is_frozen(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_plan_params params = {
+        .budget = 16 * MIB, .batch = {64}, .optimizer = {.name = "adam"}};
+    qn_plan *plan = test_plan(graph, &params);
+    char *texts[] = {qn_plan_text(plan), qn_plan_json(plan)};
+    cJSON *json = cJSON_Parse(texts[1]);
+    assert_null(strstr(texts[0], "frozen"));
+    assert_true(number_in(json, "frozen_parameters") == 0);
+    const int64_t before = plan->info.peak_bytes;
+    qn_plan_destroy(&plan);
+    cJSON_Delete(json);
+    qn_freeze_named(graph, "fc1.weight, fc.bias");
+    plan = test_plan(graph, &params);
+    char *frozen = qn_plan_text(plan), *frozen_json = qn_plan_json(plan);
+    json = cJSON_Parse(frozen_json);
+    const double count = number_in(json, "frozen_parameters");
+    const double bytes = number_in(json, "frozen_bytes");
+    assert_true(number_in(json, "frozen_tensors") == 2);
+    assert_true(bytes >= 3 * 4 * count && bytes <= 3 * 4 * count + 6 * 512);
+    assert_true((double)(before - plan->info.peak_bytes) >= bytes);
+    char line[120];
+    snprintf(line, sizeof line, "\nfrozen: %.0f parameters in 2 tensors, saves ", count);
+    assert_non_null(strstr(frozen, line));
+    cJSON_Delete(json);
+    for (int i = 0; i < 2; i++)
+        free(texts[i]);
+    free(frozen);
+    free(frozen_json);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 static int count_recomputed(const cJSON *steps)
 {
     int count = 0;
@@ -224,6 +261,7 @@ int main(void)
         cmocka_unit_test(explains_every_phase),
         cmocka_unit_test(explains_no_tensor_that_is_not_there),
         cmocka_unit_test(prints),
+        cmocka_unit_test(says_what_is_frozen),
         cmocka_unit_test(json_adds_up),
     };
     return cmocka_run_group_tests_name("shown", tests, NULL, NULL);

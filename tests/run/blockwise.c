@@ -371,7 +371,7 @@ static int64_t time_step(const struct qn_problem *problem, const struct qn_task 
     struct qn_rig_run run = {.least = 1e-4};
     struct qn_verdict verdict = {0};
     struct qn_rig rig;
-    int32_t table[8][4];
+    struct qn_chunk table[8];
     const int64_t chunks = task->reads[2].operand.shape.dim[0];
     int64_t elements = 0;
     assert_in_range(chunks, 1, 8);
@@ -382,7 +382,7 @@ static int64_t time_step(const struct qn_problem *problem, const struct qn_task 
     assert_int_equal(qn_slab_read(rig.slab, 2, 0, table, chunks * (int64_t)sizeof *table, NULL),
                      QN_OK);
     for (int64_t i = 0; i < chunks; i++)
-        elements += table[i][1];
+        elements += table[i].count;
     qn_rig_close(&rig);
     return elements;
 }

@@ -52,9 +52,8 @@ blockwise(__global const float *p, ulong p_at, __global const float *gradient, u
 {
     __local float part[QN_WG];
     __global const qn_control *now = QN_CONTROL_READ(control, control_at);
-    const ulong chunk = get_group_id(0), first = LDI(T, table, table_at + chunk * 4);
-    const ulong n = LDI(T, table, table_at + chunk * 4 + 1);
-    const bool decays = LDI(T, table, table_at + chunk * 4 + 2) & 1;
+    const ulong chunk = get_group_id(0), row = table_at + chunk * QN_CHUNK_NUMBERS;
+    const ulong first = LDI(T, table, row), n = LDI(T, table, row + 1);
     p += p_at + first;
     out += out_at + first;
     if (now->skip) {
@@ -69,10 +68,10 @@ blockwise(__global const float *p, ulong p_at, __global const float *gradient, u
                          codes + codes_at + first + begin,
                          out + begin,
                          min(n - begin, (ulong)SHARED),
-                         now->lr,
+                         now->lr * as_float((int)LDI(T, table, row + 3)),
                          momentum,
                          now->grad_scale,
-                         decays ? now->weight_decay : 0.0f};
+                         now->weight_decay * as_float((int)LDI(T, table, row + 4))};
         const float scale = update(&s, *scales, part);
         if (get_local_id(0) == 0)
             *scales = scale;

@@ -34,6 +34,8 @@ static qn_graph *shared_graph(qn_dtype storage)
     qn_tensor bias = qn_parameter(graph, "bias", 1, (int64_t[]){HIDDEN}, &init);
     qn_tensor flat = qn_parameter(graph, "flat", 1, (int64_t[]){TEST_CLASSES * HIDDEN}, &init);
     qn_freeze(graph, still);
+    qn_scale_rate(graph, "tied", 0.3);
+    qn_scale_decay(graph, "bias", 2);
     x = qn_tanh(graph, qn_linear(graph, x, in, still));
     x = qn_tanh(graph, qn_linear(graph, x, tied, bias));
     x = qn_tanh(graph, qn_linear(graph, x, tied, bias));

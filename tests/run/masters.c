@@ -130,7 +130,7 @@ static double follow(const struct test_run *run, const struct test_run *plain,
     assert_int_equal(qn_trainer_step(run->trainer, cycle, NULL), QN_OK);
     for (int p = 0, at = 0; p < 3; p++) {
         const struct qn_parameter *parameter = parameter_at(run, p);
-        const double decay = parameter->node->no_decay ? 0 : trainer_params.weight_decay;
+        const double decay = (double)parameter->node->decay * trainer_params.weight_decay;
         read_parameter(run->trainer, parameter, false, after);
         for (int64_t i = 0; i < count_of(parameter); i++, at++) {
             const double p_ = (double)before[p][i];
@@ -200,7 +200,7 @@ static void update_and_compare(const struct test_run *run, const qn_cycle *cycle
     for (int p = 0, at = 0; p < 3; p++) {
         const struct qn_parameter *parameter = parameter_at(run, p);
         const qn_dtype dtype = parameter->node->leaf.dtype;
-        const double decay = parameter->node->no_decay ? 0 : trainer_params.weight_decay;
+        const double decay = (double)parameter->node->decay * trainer_params.weight_decay;
         read_parameter(run->trainer, parameter, false, after);
         for (int64_t i = 0; i < count_of(parameter); i++, at++) {
             const double p_ = (double)before[p][i];
@@ -260,7 +260,8 @@ static void rounding_is_right_on_average(void **state)
 static void chunks_are_numbered(void **state)
 {
     (void)state;
-    int32_t table[8][4], next = 0;
+    struct qn_chunk table[8];
+    int32_t next = 0;
     qn_graph *graph = network(QN_F32, QN_BF16);
     const qn_plan_params params = without_masters();
     struct test_run run = test_open(device, graph, &params, &trainer_params);
@@ -269,7 +270,7 @@ static void chunks_are_numbered(void **state)
     for (int b = 0; b < persist->n_blocks; b++) {
         qn_block_table(persist, &persist->blocks[b], table);
         for (int k = 0; k < persist->blocks[b].chunks; k++)
-            assert_int_equal(table[k][3], next++);
+            assert_int_equal(table[k].number, next++);
     }
     assert_int_equal(next, 4);
     test_close(&run);
@@ -287,7 +288,8 @@ static void bytes_are_those_of_the_types(void **state)
 {
     (void)state;
     qn_graph *graph = network(QN_F32, QN_BF16);
-    const int64_t tables = stored(16) + stored(3 * 16), bias = stored(HIDDEN * 4);
+    const int64_t tables = stored(sizeof(struct qn_chunk)) + stored(3 * sizeof(struct qn_chunk)),
+                  bias = stored(HIDDEN * 4);
     const int64_t weights = stored(HIDDEN * WIDTH * 2) + stored(TEST_CLASSES * HIDDEN * 2);
     const qn_plan_params params[] = {with_masters, without_masters()};
     for (int i = 0; i < 2; i++) {

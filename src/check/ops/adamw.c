@@ -6,7 +6,7 @@ extern const struct qn_check_op qn_check_adamw;
 
 static void step(struct qn_check_element *e)
 {
-    e->p *= 1 - (double)e->r->control->lr * e->decay;
+    e->p *= 1 - e->rate * e->decay;
     qn_check_adam_step(e);
 }
 

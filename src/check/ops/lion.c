@@ -10,7 +10,7 @@ static void step(struct qn_check_element *e)
     const double mixed = attr->beta1 * e->state[0] + (1 - attr->beta1) * e->g;
     const double sign = (mixed > 0) - (mixed < 0);
     e->state[0] = attr->beta2 * e->state[0] + (1 - attr->beta2) * e->g;
-    e->p -= (double)e->r->control->lr * (sign + e->decay * e->p);
+    e->p -= e->rate * (sign + e->decay * e->p);
 }
 
 static void reference(const struct qn_reference *r)

@@ -11,7 +11,7 @@ static void step(struct qn_check_element *e)
     e->state[0] = attr->momentum * e->state[0] + move;
     if (attr->momentum != 0)
         move = attr->nesterov ? move + attr->momentum * e->state[0] : e->state[0];
-    e->p -= (double)e->r->control->lr * move;
+    e->p -= e->rate * move;
 }
 
 static void reference(const struct qn_reference *r)

@@ -48,18 +48,26 @@ static qn_status add_state(const struct qn_lowering *how, struct qn_persist *per
     return QN_OK;
 }
 
+/* Asks the optimizer for the slots of `count` elements of what it updates, in so many chunks. */
+static qn_status ask_states(const struct qn_persist *persist, qn_dtype dtype, int64_t count,
+                            int chunks, struct qn_shape_call *call)
+{
+    *call = (struct qn_shape_call){.attr = persist->settings, .storage = QN_F32, .batch = 1};
+    qn_shape_set(&call->in[0], dtype, 1, &count);
+    qn_shape_set(&call->in[1], QN_F32, 1, &count);
+    qn_shape_set(&call->in[2], QN_I32, 2, (int64_t[]){chunks, QN_CHUNK_NUMBERS});
+    return persist->optimizer->shape(call);
+}
+
 /* Adds the optimizer's slots for a block, of the shapes that the optimizer's rule gives. */
 static qn_status add_states(const struct qn_lowering *how, struct qn_persist *persist,
                             struct qn_block *block)
 {
-    const struct qn_op *op = persist->optimizer;
     const struct qn_operand *parameters = &persist->values[block->parameters].operand;
-    struct qn_shape_call call = {.attr = persist->settings, .storage = QN_F32, .batch = 1};
-    call.in[0] = call.in[1] = *parameters;
-    call.in[1].dtype = QN_F32;
-    qn_shape_set(&call.in[2], QN_I32, 2, (int64_t[]){block->chunks, 4});
-    if (op->shape(&call) != QN_OK)
-        return qn_fail(how->log, QN_ERR_SHAPE, "%s: %s", op->name, call.reason);
+    struct qn_shape_call call;
+    if (ask_states(persist, parameters->dtype, qn_operand_count(parameters), block->chunks,
+                   &call) != QN_OK)
+        return qn_fail(how->log, QN_ERR_SHAPE, "%s: %s", persist->optimizer->name, call.reason);
     for (int s = 0; s < QN_MAX_STATE; s++) {
         block->state[s] = -1;
         if (qn_present(&call.state[s]))
@@ -68,11 +76,17 @@ static qn_status add_states(const struct qn_lowering *how, struct qn_persist *pe
     return QN_OK;
 }
 
+/* Whether parameters of the type have masters. */
+static bool has_master(const struct qn_lowering *how, qn_dtype dtype)
+{
+    return dtype != QN_F32 && !how->params->optimizer.no_master;
+}
+
 /* The block's parameters, and what operators read of them. */
 static void add_parameters(const struct qn_lowering *how, struct qn_persist *persist,
                            struct qn_block *block, qn_dtype dtype, int64_t count)
 {
-    const bool master = dtype != QN_F32 && !how->params->optimizer.no_master;
+    const bool master = has_master(how, dtype);
     block->working = qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS,
                                           QN_LIFE_TRAINING);
     block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, count,
@@ -92,9 +106,10 @@ static qn_status open_block(const struct qn_lowering *how, struct qn_persist *pe
                                       : qn_persist_add_array(persist, "gradients", QN_F32, count,
                                                              QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
     QN_TRY(add_states(how, persist, block));
-    block->table = qn_persist_add_array(persist, "optimizer table", QN_I32, (int64_t)chunks * 4,
-                                        QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
-    persist->values[block->table].operand.shape = (struct qn_shape){2, {chunks, 4}};
+    block->table =
+        qn_persist_add_array(persist, "optimizer table", QN_I32, (int64_t)chunks * QN_CHUNK_NUMBERS,
+                             QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
+    persist->values[block->table].operand.shape = (struct qn_shape){2, {chunks, QN_CHUNK_NUMBERS}};
     return QN_OK;
 }
 
@@ -203,9 +218,39 @@ static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist 
     return QN_OK;
 }
 
+/* --- frozen ones --- */
+
+/* Bytes of gradient, master and slots that the parameter would have if it were trained. */
+static int64_t spared_bytes(const struct qn_lowering *how, const struct qn_persist *persist,
+                            const struct qn_parameter *parameter)
+{
+    const qn_dtype dtype = parameter->node->leaf.dtype;
+    const bool master = has_master(how, dtype);
+    const int64_t count = aligned_count(how, parameter), numbers = (!persist->early) + master;
+    int64_t bytes = count * numbers * (int64_t)sizeof(float);
+    struct qn_shape_call call;
+    if (ask_states(persist, master ? QN_F32 : dtype, count, chunks_of(parameter), &call) == QN_OK)
+        for (int s = 0; s < QN_MAX_STATE; s++)
+            bytes += qn_present(&call.state[s]) ? qn_operand_bytes(&call.state[s]) : 0;
+    return bytes;
+}
+
+static void count_frozen(const struct qn_lowering *how, struct qn_persist *persist)
+{
+    for (int p = 0; p < persist->n_parameters && qn_runs_train(&persist->runs); p++) {
+        const struct qn_parameter *parameter = &persist->parameters[p];
+        if (!parameter->node->frozen)
+            continue;
+        persist->frozen.tensors++;
+        persist->frozen.parameters += qn_operand_count(&parameter->node->leaf);
+        persist->frozen.bytes += spared_bytes(how, persist, parameter);
+    }
+}
+
 qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
 {
     QN_TRY(check_parameters(how, persist));
+    count_frozen(how, persist);
     QN_TRY(lay_blocks_of(how, persist, QN_F32));
     QN_TRY(lay_blocks_of(how, persist, QN_F16));
     return lay_blocks_of(how, persist, QN_BF16);
@@ -233,22 +278,24 @@ struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
 }
 
 static void add_rows(const struct qn_persist *persist, const struct qn_parameter *parameter,
-                     int32_t (*table)[4])
+                     struct qn_chunk *table)
 {
+    const struct qn_node *node = parameter->node;
     const int64_t first = persist->early ? 0 : first_element(persist, parameter);
     const int64_t count = qn_operand_count(&parameter->node->leaf);
-    int32_t chunk = parameter->first_chunk;
+    int32_t number = parameter->first_chunk;
     for (int64_t done = 0; done < count; done += QN_CHUNK, table++) {
         const int64_t size = count - done < QN_CHUNK ? count - done : QN_CHUNK;
-        (*table)[0] = (int32_t)(first + done);
-        (*table)[1] = (int32_t)size;
-        (*table)[2] = !parameter->node->no_decay;
-        (*table)[3] = chunk++;
+        *table = (struct qn_chunk){.first = (int32_t)(first + done),
+                                   .count = (int32_t)size,
+                                   .number = number++,
+                                   .rate = node->rate,
+                                   .decay = node->decay};
     }
 }
 
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
-                    int32_t (*table)[4])
+                    struct qn_chunk *table)
 {
     for (int p = 0; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];

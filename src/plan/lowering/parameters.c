@@ -20,7 +20,7 @@ static qn_status check_same(const struct qn_lowering *how, const struct qn_node 
                             const struct qn_node *b)
 {
     if (a->leaf.dtype == b->leaf.dtype && qn_shape_equal(&a->leaf.shape, &b->leaf.shape) &&
-        a->frozen == b->frozen && a->no_decay == b->no_decay)
+        a->frozen == b->frozen && a->rate == b->rate && a->decay == b->decay)
         return QN_OK;
     return qn_fail(how->log, QN_ERR_SHAPE,
                    "%s: two graphs of the plan describe this parameter differently", a->name);

@@ -88,6 +88,17 @@ static void add_parked(struct qn_text *text, const struct qn_plan *plan)
                 fetches == 1 ? "" : "s", plan->info.parked_seconds);
 }
 
+static void add_frozen(struct qn_text *text, const struct qn_plan_info *info)
+{
+    char size[32];
+    qn_text_add(text,
+                "frozen: %" PRId64
+                " parameters in %d tensor%s, saves %s of gradients and optimizer "
+                "state\n",
+                info->frozen_parameters, info->frozen_tensors, info->frozen_tensors == 1 ? "" : "s",
+                qn_size_text(info->frozen_bytes, size, sizeof size));
+}
+
 static void add_costs(struct qn_text *text, const struct qn_plan *plan)
 {
     const int measured = measured_steps(plan);
@@ -107,6 +118,8 @@ char *qn_plan_text(const qn_plan *plan)
     const struct qn_plan_info *info = &plan->info;
     add_split(&text, plan);
     add_recomputed(&text, plan);
+    if (info->frozen_tensors)
+        add_frozen(&text, info);
     if (info->early_updates)
         qn_text_add(&text, "updates as gradients complete\n");
     if (info->parked_bytes)
@@ -187,11 +200,14 @@ char *qn_plan_json(const qn_plan *plan)
                 ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
                 ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d"
-                ", \"early_updates\": %s, \"parked_bytes\": %" PRId64,
+                ", \"early_updates\": %s, \"parked_bytes\": %" PRId64
+                ", \"frozen_tensors\": %d, \"frozen_parameters\": %" PRId64
+                ", \"frozen_bytes\": %" PRId64,
                 info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
                 info->next_budget, plan->program.cycles[0].batch, info->micro_batch,
                 info->micro_steps, info->remainder, info->steps, info->recomputed_steps,
-                info->early_updates ? "true" : "false", info->parked_bytes);
+                info->early_updates ? "true" : "false", info->parked_bytes, info->frozen_tensors,
+                info->frozen_parameters, info->frozen_bytes);
     add_seconds(&text, "parked_seconds", info->parked_seconds);
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
