@@ -36,6 +36,12 @@ COMMAND_LINE = [
     ('train r.ini --micro-batch 0', 2, r'memory\.micro_batch: .0. is too small'),
     ('train r.ini --steps 0', 2, r'train\.steps: .0. is too small'),
     ('train r.ini --set train.momentum=1', 2, r'is too large; from 0, below 1'),
+    ('train r.ini --set train.freeze=fc1.weigth', 2, r'--set: train\.freeze: no parameter is called '
+     r'.fc1\.weigth.; did you mean fc1\.weight\?'),
+    ('train r.ini --set train.freeze=*', 2, r'train\.freeze: leaves nothing to be trained'),
+    ('train r.ini --set train.rates=fc*:2,head*:3', 2, r'train\.rates: no parameter is called '
+     r'.head\*.; the first is fc1\.weight'),
+    ('train r.ini --set train.decays=fc*:x', 2, r'train\.decays: .fc\*:x. is not PATTERN:FACTOR'),
     ('train r.ini --set train.lr=0', 2, r'is too small; above 0, below 1000000'),
     ('train r.ini --seed -1', 2, r'train\.seed: .-1. is too small'),
     ('train r.ini --storage f64', 2, r'memory\.storage: .f64. is not one of them: f32, f16, bf16'),

@@ -218,6 +218,15 @@ static void refusals(void **state)
     refuse(HEAD "beta1 = 0.99999999999\n",
            "r.ini:6: train.beta1: '0.99999999999' is too large; above 0, below 1");
     refuse(HEAD "momentum = 1\n", "r.ini:6: train.momentum: '1' is too large; from 0, below 1");
+    refuse(HEAD "rates = fc*\n",
+           "r.ini:6: train.rates: 'fc*' is not PATTERN:FACTOR, PATTERN:FACTOR, factors from 0 to "
+           "1e6");
+    refuse(HEAD "decays = fc*:1,\n",
+           "r.ini:6: train.decays: 'fc*:1,' is not PATTERN:FACTOR, PATTERN:FACTOR, factors from 0 "
+           "to 1e6");
+    refuse(HEAD "decays = fc*:-1\n",
+           "r.ini:6: train.decays: 'fc*:-1' is not PATTERN:FACTOR, PATTERN:FACTOR, factors from 0 "
+           "to 1e6");
     refuse(HEAD "warmup = 1.5\n", "r.ini:6: train.warmup: '1.5' is neither a fraction below 1 nor "
                                   "a whole number of updates; from 0, below 1099511627776");
     refuse(HEAD "batch_schedule = 1:64\n",

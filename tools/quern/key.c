@@ -246,6 +246,18 @@ const char *key_adaptive(const struct key *key, const char *text, void *to)
     return NULL;
 }
 
+const char *key_factors(const struct key *key, const char *text, void *to)
+{
+    struct factor factor;
+    const char *at = text;
+    do {
+        const char *reason = value_factor(&at, &factor);
+        if (reason)
+            return reason;
+    } while (*at);
+    return key_text(key, text, to);
+}
+
 const char *key_interval(const struct key *key, const char *text, void *to)
 {
     static const char *const units[] = {"", "epoch", "epochs", "update", "updates", NULL};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "named.h"
 #include "note.h"
 #include "value.h"
 #include "waiting.h"
@@ -88,7 +89,9 @@ int session_graph(struct session *s)
                                       s->settings.options, s->settings.n_options);
     if (status == QN_ERR_MEMORY)
         return failure_library(s->failure, status, s->recipe.name);
-    return status == QN_OK ? CODE_DONE : refuse_model(s, qn_graph_error(s->graph));
+    if (status != QN_OK)
+        return refuse_model(s, qn_graph_error(s->graph));
+    return named_apply(s->graph, &s->settings, &s->recipe, s->failure);
 }
 
 int session_fits(struct session *s)

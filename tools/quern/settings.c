@@ -89,6 +89,13 @@ static const struct key keys[] = {
     {"train", "weight_decay", key_real, AT(train.weight_decay), 0, 1e6, .help = "(0)"},
     {"train", "clip", key_real, AT(train.clip), 0, 1e30,
      .help = "largest norm of the gradient; 0: none (0)"},
+    {"train", "freeze", key_text, AT(train.freeze),
+     .help =
+         "PATTERN, PATTERN: of names of parameters that are not trained, * and ? as in a shell"},
+    {"train", "rates", key_factors, AT(train.rates),
+     .help = "PATTERN:FACTOR, ...: factors of lr for some parameters; the last that matches holds"},
+    {"train", "decays", key_factors, AT(train.decays),
+     .help = "the same of weight_decay (*:1, and 0 for biases and scales)"},
     {"train", "schedule", key_word, AT(train.schedule.kind), .words = schedules,
      .help = "constant, step, cosine, linear or one-cycle (constant)"},
     {"train", "warmup", key_warmup, AT(train.schedule.warmup), 0, 0x1p40,

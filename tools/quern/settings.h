@@ -71,9 +71,11 @@ struct train_settings {
     int64_t seed;
     qn_optimizer optimizer;
     double weight_decay, clip;
-    const char *weights;     /* that it begins with: a file or a folder; NULL: random ones */
-    qn_lr_schedule schedule; /* its `total` is not in the recipe */
-    int64_t save_every;      /* updates; 0: at the ends of epochs alone */
+    const char *freeze;         /* patterns of names; NULL: none */
+    const char *rates, *decays; /* lists for value_factor; NULL: none */
+    const char *weights;        /* that it begins with: a file or a folder; NULL: random ones */
+    qn_lr_schedule schedule;    /* its `total` is not in the recipe */
+    int64_t save_every;         /* updates; 0: at the ends of epochs alone */
     struct interval eval_every;
 };
 

@@ -134,6 +134,27 @@ const char *value_reals(const char *text, float *values, int capacity, int *coun
     return NULL;
 }
 
+const char *value_factor(const char **list, struct factor *factor)
+{
+    static const char *const form = "is not PATTERN:FACTOR, PATTERN:FACTOR, factors from 0 to 1e6";
+    struct factor read = {.pattern = ""};
+    const char *pattern = *list + strspn(*list, " ");
+    const size_t length = strcspn(pattern, ":,");
+    char *end;
+    if (length == 0 || length >= sizeof read.pattern || pattern[length] != ':')
+        return form;
+    memcpy(read.pattern, pattern, length);
+    read.factor = strtod(pattern + length + 1, &end);
+    if (end == pattern + length + 1 || !(read.factor >= 0 && read.factor <= 1e6))
+        return form;
+    end += strspn(end, " ");
+    if (*end && (*end != ',' || !end[1]))
+        return form;
+    *list = end + (*end == ',');
+    *factor = read;
+    return NULL;
+}
+
 const char *size_text(int64_t bytes, char text[SIZE_TEXT_BYTES])
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -27,6 +27,14 @@ const char *value_word(const char *text, const char *const *words, int *value);
 /* Numbers separated by commas, at most `capacity`, each as of value_single. */
 const char *value_reals(const char *text, float *values, int capacity, int *count);
 
+/* The first of a list "PATTERN:FACTOR, PATTERN:FACTOR", whose factors are from 0 to 1e6; *list
+ * moves behind it. */
+struct factor {
+    char pattern[128];
+    double factor;
+};
+const char *value_factor(const char **list, struct factor *factor);
+
 /* Bytes for people, such as "31.5 MiB". */
 enum { SIZE_TEXT_BYTES = 32 };
 const char *size_text(int64_t bytes, char text[SIZE_TEXT_BYTES]);
