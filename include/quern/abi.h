@@ -87,7 +87,7 @@ typedef struct qn_struct_info {
     X(qn_image_params, 0x30c8e7be)                                                                 \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
-    X(qn_layout, 0x865411fd)                                                                       \
+    X(qn_layout, 0x8337dd37)                                                                       \
     X(qn_layout_rule, 0x4fc6b677)                                                                  \
     X(qn_lifetime, 0xf2d12f49)                                                                     \
     X(qn_linear_activation_params, 0x911af7a0)                                                     \

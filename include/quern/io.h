@@ -39,6 +39,8 @@ typedef struct qn_layout {
                            out. Saving writes it. NULL: none */
     const qn_layout_rule *rules;
     int count;
+    const char *added; /* in front of every name in a file, which the model's names lack. NULL:
+                          nothing */
 } qn_layout;
 
 /* One tensor of a file. */

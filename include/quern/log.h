@@ -7,6 +7,7 @@
 #define QUERN_LOG_H
 
 #include <quern/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -39,6 +40,12 @@ typedef struct qn_log {
 QN_API size_t qn_escape(char *to, size_t capacity, const char *text);
 
 enum { QN_NEAREST_NAMES = 3, QN_NEAREST_BYTES = 224 };
+
+/* Whether one of the patterns matches the whole name: '*' is any characters, dots included, or
+ * none,
+ * '?' any one; patterns are separated by commas and blanks around them. NULL and "" match nothing.
+ * Thread-safety: Safe. */
+QN_API bool qn_matches(const char *patterns, const char *name);
 
 /* The names nearest to a text that is none of those known. Zeroed but for `text`, it is offered the
  * names one after another. Texts are borrowed. Thread-safety: Unsafe. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/glob.h"
 
+#include <quern/log.h>
 #include <string.h>
 
 /* After a mismatch the last '*' takes one character more; those before it need not, since it takes
@@ -39,4 +40,13 @@ const char *qn_glob_next(const char **at, size_t *length)
     while (*length && pattern[*length - 1] == ' ')
         --*length;
     return pattern;
+}
+
+bool qn_matches(const char *patterns, const char *name)
+{
+    size_t length;
+    for (const char *pattern; name && (pattern = qn_glob_next(&patterns, &length));)
+        if (qn_glob(pattern, length, name))
+            return true;
+    return false;
 }

@@ -2,6 +2,7 @@
 #include "io/layout.h"
 #include "base/glob.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const qn_layout_rule *qn_layout_rule_of(const qn_layout *layout, const char *name)
@@ -22,6 +23,24 @@ bool qn_layout_says(const qn_layout *layout, const char *name, qn_layout_kind ki
 
 /* --- names --- */
 
+enum { NAME_BYTES = 256 };
+
+/* The name behind what the layout adds; NULL: it does not begin so. */
+static const char *behind_added(const qn_layout *layout, const char *in_file)
+{
+    const size_t length = layout && layout->added ? strlen(layout->added) : 0;
+    return length && strncmp(in_file, layout->added, length) != 0 ? NULL : in_file + length;
+}
+
+const char *qn_layout_name(const qn_layout *layout, const char *name, struct qn_arena *arena)
+{
+    if (!layout || !layout->added)
+        return name;
+    const size_t length = strlen(layout->added);
+    char *joined = qn_arena_alloc(arena, 1, length + strlen(name) + 1);
+    return joined ? strcat(strcpy(joined, layout->added), name) : NULL;
+}
+
 static size_t prefix_of(const qn_layout *layout, const char *name)
 {
     const size_t length = layout && layout->prefix ? strlen(layout->prefix) : 0;
@@ -30,27 +49,40 @@ static size_t prefix_of(const qn_layout *layout, const char *name)
 
 bool qn_layout_is_bare(const qn_layout *layout, const qn_tensors *file)
 {
-    for (int64_t i = 0; i < qn_tensors_count(file); i++)
-        if (prefix_of(layout, qn_tensors_at(file, i)->name))
+    for (int64_t i = 0; i < qn_tensors_count(file); i++) {
+        const char *name = behind_added(layout, qn_tensors_at(file, i)->name);
+        if (name && prefix_of(layout, name))
             return false;
+    }
     return true;
 }
 
 bool qn_layout_means(const qn_layout *layout, bool bare, const char *in_file, const char *name)
 {
-    return strcmp(in_file, name) == 0 ||
-           (bare && strcmp(in_file, name + prefix_of(layout, name)) == 0);
+    in_file = behind_added(layout, in_file);
+    return in_file && (strcmp(in_file, name) == 0 ||
+                       (bare && strcmp(in_file, name + prefix_of(layout, name)) == 0));
+}
+
+/* The file's tensor of that name behind what the layout adds. */
+static const qn_tensors_entry *find_named(const qn_layout *layout, const qn_tensors *file,
+                                          const char *name)
+{
+    char joined[NAME_BYTES];
+    const char *added = layout && layout->added ? layout->added : "";
+    const int length = snprintf(joined, sizeof joined, "%s%s", added, name);
+    return length < NAME_BYTES ? qn_tensors_find(file, joined) : NULL;
 }
 
 const qn_tensors_entry *qn_layout_find(const qn_layout *layout, bool bare, const qn_tensors *file,
                                        const char *name)
 {
-    const qn_tensors_entry *entry = qn_tensors_find(file, name);
+    const qn_tensors_entry *entry = find_named(layout, file, name);
     if (!entry && bare)
-        entry = qn_tensors_find(file, name + prefix_of(layout, name));
+        entry = find_named(layout, file, name + prefix_of(layout, name));
     for (int i = 0; !entry && layout && i < layout->count; i++)
         if (layout->rules[i].kind == QN_LAYOUT_TIED && strcmp(layout->rules[i].tied, name) == 0)
-            entry = qn_tensors_find(file, layout->rules[i].pattern);
+            entry = find_named(layout, file, layout->rules[i].pattern);
     return entry;
 }
 

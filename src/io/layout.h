@@ -6,6 +6,7 @@
 #ifndef QN_IO_LAYOUT_H
 #define QN_IO_LAYOUT_H
 
+#include "base/arena.h"
 #include <quern/io.h>
 #include <stdbool.h>
 
@@ -18,6 +19,8 @@ bool qn_layout_says(const qn_layout *layout, const char *name, qn_layout_kind ki
 bool qn_layout_is_bare(const qn_layout *layout, const qn_tensors *file);
 /* Whether a name in a file means the model's `name`. */
 bool qn_layout_means(const qn_layout *layout, bool bare, const char *in_file, const char *name);
+/* The name in a file of what the model calls `name`; NULL when out of memory. */
+const char *qn_layout_name(const qn_layout *layout, const char *name, struct qn_arena *arena);
 /* The file's tensor for the model's `name`; NULL: it has none. */
 const qn_tensors_entry *qn_layout_find(const qn_layout *layout, bool bare, const qn_tensors *file,
                                        const char *name);

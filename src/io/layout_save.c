@@ -65,10 +65,16 @@ static qn_tensors_item *turn_items(struct turning *t, struct qn_arena *arena)
     int64_t most = 1;
     qn_tensors_item *items = qn_arena_new(arena, qn_tensors_item, (size_t)params->count);
     for (int64_t i = 0; items && i < params->count; i++) {
+        const char *name = params->items[i].name;
         items[i] = params->items[i];
-        if (!items[i].name || !is_turned(params, i))
+        if (!name)
             continue;
-        items[i].shape = qn_layout_shape(params->layout, items[i].name, items[i].shape);
+        items[i].name = qn_layout_name(params->layout, name, arena);
+        if (!items[i].name)
+            return NULL;
+        if (!is_turned(params, i))
+            continue;
+        items[i].shape = qn_layout_shape(params->layout, name, items[i].shape);
         most = bytes_of(&items[i]) > most ? bytes_of(&items[i]) : most;
     }
     t->given = qn_arena_alloc(arena, 2, (size_t)most);

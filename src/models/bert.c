@@ -40,6 +40,7 @@ static const struct qn_model_key keys[] = {
 /* One of the layers of the encoder; its parts are named "bert.encoder.layer.2.output.dense". */
 struct block {
     qn_graph *graph;
+    const struct qn_lora *lora;
     int number, heads;
     int64_t width, inner;
     double dropout;
@@ -53,9 +54,10 @@ static const char *name_of(struct block *block, const char *part, const char *la
     return block->name;
 }
 
-static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                       const struct qn_lora *lora)
 {
-    const struct qn_layer_dense how = {.features = features, .deviation = DEVIATION};
+    const struct qn_layer_dense how = {.features = features, .deviation = DEVIATION, .lora = lora};
     return qn_layer_dense(graph, x, name, &how);
 }
 
@@ -67,7 +69,8 @@ static qn_tensor drop(qn_graph *graph, qn_tensor x, double rate)
 /* norm(stream + dropout(dense(x))); without dropout the sum is in the pass of the product. */
 static qn_tensor add_to(struct block *block, qn_tensor stream, qn_tensor x, const char *part)
 {
-    struct qn_layer_dense how = {.features = block->width, .deviation = DEVIATION};
+    struct qn_layer_dense how = {
+        .features = block->width, .deviation = DEVIATION, .lora = block->lora};
     if (block->dropout == 0)
         how.residual = stream;
     x = qn_layer_dense(block->graph, x, name_of(block, part, "dense"), &how);
@@ -82,8 +85,8 @@ static qn_tensor attend(struct block *block, qn_tensor stream)
     const qn_attention_params params = {.heads = block->heads, .dropout = block->dropout};
     qn_tensor in[3];
     for (int i = 0; i < 3; i++)
-        in[i] =
-            dense(block->graph, stream, name_of(block, "attention.self", layers[i]), block->width);
+        in[i] = dense(block->graph, stream, name_of(block, "attention.self", layers[i]),
+                      block->width, block->lora);
     qn_tensor x = qn_attention(block->graph, in[0], in[1], in[2], block->lengths, &params);
     return add_to(block, stream, x, "attention.output");
 }
@@ -91,7 +94,7 @@ static qn_tensor attend(struct block *block, qn_tensor stream)
 static qn_tensor think(struct block *block, qn_tensor stream)
 {
     const char *name = name_of(block, "intermediate", "dense");
-    qn_tensor x = dense(block->graph, stream, name, block->inner);
+    qn_tensor x = dense(block->graph, stream, name, block->inner, block->lora);
     return add_to(block, stream, qn_gelu(block->graph, x, QN_GELU_EXACT), "output");
 }
 
@@ -126,12 +129,13 @@ static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length
 }
 
 /* Asks for tokens: labels (b, t). */
-static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const struct settings *s)
+static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const struct settings *s,
+                         const struct qn_lora *lora)
 {
     const int64_t width = (int64_t)s->width;
     const int64_t tokens = qn_shape_of(graph, words).dim[0];
     const qn_init zero = qn_init_constant(0);
-    x = dense(graph, x, "cls.predictions.transform.dense", width);
+    x = dense(graph, x, "cls.predictions.transform.dense", width, lora);
     x = qn_gelu(graph, x, QN_GELU_EXACT);
     x = qn_layer_row_norm(graph, x, "cls.predictions.transform.LayerNorm", EPS);
     const struct qn_layer_words last = {
@@ -143,17 +147,18 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
 }
 
 /* Asks for the class of a sequence: labels (b). */
-static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s)
+static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s,
+                            const struct qn_lora *lora)
 {
     x = qn_slice(graph, x, 1, 0, 1);
     x = qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, (int64_t)s->width});
-    x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width));
-    x = dense(graph, drop(graph, x, s->dropout), "classifier", (int64_t)s->labels);
+    x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width, lora));
+    x = dense(graph, drop(graph, x, s->dropout), "classifier", (int64_t)s->labels, lora);
     qn_layer_classify(graph, x, 0);
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.layers = 12, .heads = 12, .width = 768, .dropout = 0.1, .logits = 1};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
@@ -162,6 +167,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (wrong)
         return wrong;
     struct block block = {.graph = graph,
+                          .lora = lora,
                           .heads = (int)s.heads,
                           .width = (int64_t)s.width,
                           .inner = (int64_t)(s.inner > 0 ? s.inner : 4 * s.width),
@@ -174,9 +180,9 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     if (s.labels > 0)
-        learn_sequences(graph, x, &s);
+        learn_sequences(graph, x, &s, lora);
     else
-        learn_tokens(graph, x, words, &s);
+        learn_tokens(graph, x, words, &s, lora);
     return NULL;
 }
 

@@ -33,7 +33,7 @@ static qn_tensor layer(qn_graph *graph, qn_tensor x, const char *name, const cha
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.width = 32, .group = 16};
     if (qn_model_read(keys, options, n_options, &s, error))
@@ -51,7 +51,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     x = qn_global_avg_pool2d(graph, x);
     if (s.dropout > 0)
         x = qn_dropout(graph, x, s.dropout);
-    x = qn_layer_linear(graph, x, "fc", data->classes);
+    x = qn_layer_linear(graph, x, "fc", data->classes, lora);
     qn_layer_classify(graph, x, s.label_smoothing);
     return NULL;
 }

@@ -35,6 +35,7 @@ static const struct qn_model_key keys[] = {
 /* Names of a block's layers: "transformer.h.2.attn.c_proj". */
 struct block {
     qn_graph *graph;
+    const struct qn_lora *lora;
     int number;
     int heads;
     qn_tensor mask; /* for attention in steps; none: in one operator */
@@ -52,8 +53,10 @@ static const char *name_of(struct block *block, const char *layer)
 static qn_tensor widen(struct block *block, qn_tensor x, const char *layer, int times)
 {
     qn_shape shape = qn_shape_of(block->graph, x);
-    const struct qn_layer_dense dense = {
-        .features = times * (shape.rank ? shape.dim[shape.rank - 1] : 1), .deviation = DEVIATION};
+    const struct qn_layer_dense dense = {.features =
+                                             times * (shape.rank ? shape.dim[shape.rank - 1] : 1),
+                                         .deviation = DEVIATION,
+                                         .lora = block->lora};
     return qn_layer_dense(block->graph, x, name_of(block, layer), &dense);
 }
 
@@ -62,7 +65,8 @@ static qn_tensor add_to(struct block *block, qn_tensor stream, qn_tensor x, cons
     qn_shape shape = qn_shape_of(block->graph, stream);
     const struct qn_layer_dense dense = {.features = shape.rank ? shape.dim[shape.rank - 1] : 1,
                                          .deviation = block->last,
-                                         .residual = stream};
+                                         .residual = stream,
+                                         .lora = block->lora};
     return qn_layer_dense(block->graph, x, name_of(block, layer), &dense);
 }
 
@@ -144,7 +148,7 @@ static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {
         .layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1, .logits = 1};
@@ -154,8 +158,10 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (wrong)
         return wrong;
     const int64_t length = data->width, width = (int64_t)s.width;
-    struct block block = {
-        .graph = graph, .heads = (int)s.heads, .last = DEVIATION / sqrt(2 * s.layers)};
+    struct block block = {.graph = graph,
+                          .lora = lora,
+                          .heads = (int)s.heads,
+                          .last = DEVIATION / sqrt(2 * s.layers)};
     qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
     qn_tensor words =
         qn_layer_table(graph, "transformer.wte.weight", data->classes, width, DEVIATION);

@@ -119,12 +119,31 @@ qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions)
 static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,
                          const struct qn_layer_dense *dense)
 {
-    const qn_linear_activation_params params = {.activation = dense->activation};
-    if (dense->activation)
+    const qn_linear_activation_params params = {.activation = QN_ACTIVATION_RELU};
+    if (dense->relu)
         return qn_linear_activation(graph, x, weight, bias, &params);
     if (dense->residual.id)
         return qn_linear_residual(graph, x, weight, bias, dense->residual);
     return qn_linear(graph, x, weight, bias);
+}
+
+/* `dense`, to which the product of the adapter's low rank is added. */
+static qn_tensor adapted(qn_graph *graph, qn_tensor x, const char *name, qn_tensor weight,
+                         qn_tensor bias, const struct qn_layer_dense *dense)
+{
+    const struct qn_lora *lora = dense->lora;
+    const int64_t in = qn_shape_of(graph, weight).dim[1], rank = (int64_t)lora->rank;
+    const qn_tensor none = {0};
+    qn_tensor a =
+        parameter(graph, name, "lora_A.weight", 2, (int64_t[]){rank, in}, qn_init_fan_in(in));
+    qn_tensor b = parameter(graph, name, "lora_B.weight", 2, (int64_t[]){dense->features, rank},
+                            qn_init_constant(0));
+    qn_tensor low = lora->dropout > 0 ? qn_dropout(graph, x, lora->dropout) : x;
+    low = qn_scale(graph, qn_linear(graph, low, a, none), lora->alpha / lora->rank);
+    qn_tensor added = dense->residual.id ? qn_linear_residual(graph, low, b, none, dense->residual)
+                                         : qn_linear(graph, low, b, none);
+    qn_tensor y = qn_linear_residual(graph, x, weight, bias, added);
+    return dense->relu ? qn_relu(graph, y) : y;
 }
 
 qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
@@ -142,21 +161,25 @@ qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
     qn_tensor bias = {0};
     if (!dense->no_bias)
         bias = parameter(graph, name, "bias", 1, &dense->features, shifts);
-    qn_tensor y = product(graph, x, weight, bias, dense);
+    qn_tensor y = dense->lora && qn_lora_has(dense->lora, name)
+                      ? adapted(graph, x, name, weight, bias, dense)
+                      : product(graph, x, weight, bias, dense);
     qn_name(graph, y, name);
     return y;
 }
 
-qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                          const struct qn_lora *lora)
 {
-    return qn_layer_dense(graph, x, name, &(struct qn_layer_dense){.features = features});
+    const struct qn_layer_dense dense = {.features = features, .lora = lora};
+    return qn_layer_dense(graph, x, name, &dense);
 }
 
-qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features)
+qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                               const struct qn_lora *lora)
 {
-    return qn_layer_dense(
-        graph, x, name,
-        &(struct qn_layer_dense){.features = features, .activation = QN_ACTIVATION_RELU});
+    const struct qn_layer_dense dense = {.features = features, .relu = true, .lora = lora};
+    return qn_layer_dense(graph, x, name, &dense);
 }
 
 static const qn_cross_entropy_params counted = {.ignore = true, .ignore_label = QN_IGNORED_LABEL};

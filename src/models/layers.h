@@ -6,7 +6,7 @@
 #ifndef QN_MODELS_LAYERS_H
 #define QN_MODELS_LAYERS_H
 
-#include <quern/model.h>
+#include "lora.h"
 
 /* The u8 images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
@@ -53,20 +53,24 @@ qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_
  * for all of them. */
 qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions);
 
-/* NAME.weight and, unless there is none, NAME.bias. */
+/* NAME.weight and, unless there is none, NAME.bias; of an adapter NAME.lora_A.weight, started as
+ * PyTorch starts linear layers, and NAME.lora_B.weight, zeros. */
 struct qn_layer_dense {
     int64_t features;
-    qn_activation activation; /* in the same pass; or */
-    qn_tensor residual;       /* what is added in it */
-    double deviation;         /* of the weight, normal; the bias starts at 0. 0: both start as
+    bool relu;          /* in the same pass; or */
+    qn_tensor residual; /* what is added in it */
+    double deviation;   /* of the weight, normal; the bias starts at 0. 0: both start as
                                  PyTorch's linear layers do */
     bool no_bias;
+    const struct qn_lora *lora; /* adapters of linear layers; NULL: this one has none in any case */
 };
 qn_tensor qn_layer_dense(qn_graph *graph, qn_tensor x, const char *name,
                          const struct qn_layer_dense *dense);
 /* The same, started as PyTorch does; the second with ReLU. */
-qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
-qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features);
+qn_tensor qn_layer_linear(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                          const struct qn_lora *lora);
+qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, int64_t features,
+                               const struct qn_lora *lora);
 
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
  * loss. */

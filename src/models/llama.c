@@ -38,6 +38,7 @@ static const struct qn_model_key keys[] = {
 /* One of the layers; its parts are named "model.layers.2.mlp.up_proj". */
 struct block {
     qn_graph *graph;
+    const struct qn_lora *lora;
     int number;
     const struct settings *settings;
     char name[NAME_BYTES];
@@ -56,7 +57,8 @@ static qn_tensor dense(struct block *block, qn_tensor x, const char *layer, doub
     const struct qn_layer_dense how = {.features = (int64_t)features,
                                        .deviation = DEVIATION,
                                        .residual = residual,
-                                       .no_bias = true};
+                                       .no_bias = true,
+                                       .lora = block->lora};
     return qn_layer_dense(block->graph, x, name_of(block, layer), &how);
 }
 
@@ -108,7 +110,7 @@ static const char *refuse(const struct settings *s, const qn_model_data *data, c
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.layers = 22,
                          .heads = 32,
@@ -124,7 +126,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (wrong)
         return wrong;
     const int64_t length = data->width, width = (int64_t)s.width;
-    struct block block = {.graph = graph, .settings = &s};
+    struct block block = {.graph = graph, .lora = lora, .settings = &s};
     qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
     qn_tensor words =
         qn_layer_table(graph, "model.embed_tokens.weight", data->classes, width, DEVIATION);

@@ -19,23 +19,24 @@ static const struct qn_model_key keys[] = {
 };
 
 static qn_tensor hidden(qn_graph *graph, qn_tensor x, const char *name, const struct settings *s,
-                        double features)
+                        double features, const struct qn_lora *lora)
 {
-    x = qn_layer_linear_relu(graph, x, name, (int64_t)features);
+    x = qn_layer_linear_relu(graph, x, name, (int64_t)features, lora);
     return s->dropout > 0 ? qn_dropout(graph, x, s->dropout) : x;
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.hidden1 = 256, .hidden2 = 128};
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
     qn_tensor x = qn_flatten(graph, qn_layer_images(graph, data));
-    x = hidden(graph, x, "fc1", &s, s.hidden1);
+    x = hidden(graph, x, "fc1", &s, s.hidden1, lora);
     if (s.hidden2 > 0)
-        x = hidden(graph, x, "fc2", &s, s.hidden2);
-    qn_layer_classify(graph, qn_layer_linear(graph, x, "fc", data->classes), s.label_smoothing);
+        x = hidden(graph, x, "fc2", &s, s.hidden2, lora);
+    qn_layer_classify(graph, qn_layer_linear(graph, x, "fc", data->classes, lora),
+                      s.label_smoothing);
     return NULL;
 }
 

@@ -27,6 +27,8 @@ static const struct qn_model *find(const char *name)
 const char *qn_model_help(const char *name)
 {
     const struct qn_model *model = find(name);
+    if (!name)
+        return qn_lora_help;
     return model ? model->help : NULL;
 }
 
@@ -73,6 +75,11 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
         return qn_graph_refuse(graph, "model %s: learns %s", name,
                                model->masks ? "from masks: data.mask is missing"
                                             : "a class for each image, not from data.mask");
-    const char *wrong = model->build(graph, data, options, n_options, error);
+    struct qn_lora lora;
+    const char *wrong = qn_lora_read(&lora, options, n_options, error);
+    if (!wrong)
+        wrong = model->build(graph, data, options, n_options, &lora, error);
+    if (!wrong)
+        wrong = qn_lora_finish(&lora, graph, error);
     return wrong ? qn_graph_refuse(graph, "%s", wrong) : qn_graph_status(graph);
 }

@@ -5,14 +5,14 @@
 #ifndef QN_MODELS_MODELS_H
 #define QN_MODELS_MODELS_H
 
-#include <quern/model.h>
+#include "lora.h"
 
 struct qn_model {
     const char *name;
     const char *help; /* a line per key */
     /* Builds into the graph; gives NULL, or a text about the options in `error`. */
     const char *(*build)(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200]);
+                         int n_options, const struct qn_lora *lora, char error[200]);
     bool masks;              /* it learns a class for each pixel, not one for each image */
     const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */
 };

@@ -55,21 +55,50 @@ static const char *refuse(const struct qn_model_key *key, const char *text, char
     return error;
 }
 
+bool qn_model_is_shared(const char *key)
+{
+    return strncmp(key, "lora_", 5) == 0;
+}
+
+static const char *read_option(const struct qn_model_key *keys, const qn_model_option *option,
+                               void *settings, char error[200])
+{
+    const struct qn_model_key *key = find_key(keys, option->key);
+    double value;
+    if (!key) {
+        refuse_key(keys, option->key, error);
+        return error;
+    }
+    if (key->text) {
+        memcpy((char *)settings + key->offset, &option->value, sizeof option->value);
+        return NULL;
+    }
+    if (!parse(key, option->value, &value))
+        return refuse(key, option->value, error);
+    memcpy((char *)settings + key->offset, &value, sizeof value);
+    return NULL;
+}
+
+static const char *read_options(const struct qn_model_key *keys, const qn_model_option *options,
+                                int n_options, void *settings, bool shared, char error[200])
+{
+    const char *wrong = NULL;
+    for (int i = 0; !wrong && i < n_options; i++)
+        if (qn_model_is_shared(options[i].key) == shared)
+            wrong = read_option(keys, &options[i], settings, error);
+    return wrong;
+}
+
 const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option *options,
                           int n_options, void *settings, char error[200])
 {
-    for (int i = 0; i < n_options; i++) {
-        const struct qn_model_key *key = find_key(keys, options[i].key);
-        double value;
-        if (!key) {
-            refuse_key(keys, options[i].key, error);
-            return error;
-        }
-        if (!parse(key, options[i].value, &value))
-            return refuse(key, options[i].value, error);
-        memcpy((char *)settings + key->offset, &value, sizeof value);
-    }
-    return NULL;
+    return read_options(keys, options, n_options, settings, false, error);
+}
+
+const char *qn_model_read_shared(const struct qn_model_key *keys, const qn_model_option *options,
+                                 int n_options, void *settings, char error[200])
+{
+    return read_options(keys, options, n_options, settings, true, error);
 }
 
 const char *qn_model_refuse_tokens(const char *model, const qn_model_data *data, double width,

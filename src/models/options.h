@@ -16,11 +16,16 @@ struct qn_model_key {
     double least, most;
     bool whole;               /* integers only */
     const char *const *words; /* ended by NULL; NULL: a number */
+    bool text;                /* any text instead, kept as a const char *, borrowed */
 };
 
 /* Fills the settings from the options. Gives NULL, or the first error's text in `error`. */
 const char *qn_model_read(const struct qn_model_key *keys, const qn_model_option *options,
                           int n_options, void *settings, char error[200]);
+/* The same of the keys that all models share, which qn_model_read passes over. */
+const char *qn_model_read_shared(const struct qn_model_key *keys, const qn_model_option *options,
+                                 int n_options, void *settings, char error[200]);
+bool qn_model_is_shared(const char *key);
 
 /* NULL if the data are rows of tokens and the width divides into the heads; else what is wrong. */
 const char *qn_model_refuse_tokens(const char *model, const qn_model_data *data, double width,

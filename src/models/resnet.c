@@ -103,7 +103,7 @@ static const struct layout *layout_of(int depth)
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.depth = 18, .group = 16, .stem = 7};
     if (qn_model_read(keys, options, n_options, &s, error))
@@ -121,7 +121,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                           &(qn_pool2d_params){.size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     for (int i = 0; i < STAGES; i++)
         x = stage(graph, x, i, layout, (int)s.group);
-    x = qn_layer_linear(graph, qn_global_avg_pool2d(graph, x), "fc", data->classes);
+    x = qn_layer_linear(graph, qn_global_avg_pool2d(graph, x), "fc", data->classes, lora);
     qn_layer_classify(graph, x, 0);
     return NULL;
 }

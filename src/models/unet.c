@@ -98,8 +98,9 @@ static qn_tensor pass(qn_graph *graph, qn_tensor x, const struct settings *s)
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
+    (void)lora; /* it has no linear layer */
     struct settings s = {.depth = 5, .width = 64, .group = 1};
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;

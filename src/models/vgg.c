@@ -84,17 +84,18 @@ static qn_tensor pool(qn_graph *graph, qn_tensor x, int side)
     return qn_avg_pool2d(graph, x, &(qn_pool2d_params){.size = {height, width}});
 }
 
-static qn_tensor classifier(qn_graph *graph, qn_tensor x, const struct settings *s, int classes)
+static qn_tensor classifier(qn_graph *graph, qn_tensor x, const struct settings *s, int classes,
+                            const struct qn_lora *lora)
 {
     static const char *const hidden[] = {"classifier.0", "classifier.3"};
     struct qn_layer_dense dense = {
-        .features = (int64_t)s->hidden, .activation = QN_ACTIVATION_RELU, .deviation = 0.01};
+        .features = (int64_t)s->hidden, .relu = true, .deviation = 0.01, .lora = lora};
     for (int i = 0; i < 2; i++) {
         x = qn_layer_dense(graph, x, hidden[i], &dense);
         if (s->dropout > 0)
             x = qn_dropout(graph, x, s->dropout);
     }
-    dense = (struct qn_layer_dense){.features = classes, .deviation = 0.01};
+    dense = (struct qn_layer_dense){.features = classes, .deviation = 0.01, .lora = lora};
     return qn_layer_dense(graph, x, "classifier.6", &dense);
 }
 
@@ -125,7 +126,7 @@ static const char *check_images(const qn_model_data *data, int side, char error[
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
-                         int n_options, char error[200])
+                         int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {.depth = 16, .group = 16, .pool = 7, .hidden = 4096, .dropout = 0.5};
     if (qn_model_read(keys, options, n_options, &s, error))
@@ -140,7 +141,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     for (int i = 0; i < STAGES; i++)
         x = stage(&f, x, layout->layers[i], widths[i]);
     x = qn_flatten(graph, pool(graph, x, (int)s.pool));
-    qn_layer_classify(graph, classifier(graph, x, &s, data->classes), 0);
+    qn_layer_classify(graph, classifier(graph, x, &s, data->classes, lora), 0);
     return NULL;
 }
 

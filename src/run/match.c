@@ -32,19 +32,10 @@ struct matching {
 
 /* --- what becomes of a tensor --- */
 
-static bool is_matched(const char *patterns, const char *name)
-{
-    size_t length;
-    for (const char *pattern; (pattern = qn_glob_next(&patterns, &length));)
-        if (qn_glob(pattern, length, name))
-            return true;
-    return false;
-}
-
 static bool is_chosen(const struct qn_weights_params *params, const char *name)
 {
     const bool all = !params->include || !*params->include;
-    return (all || is_matched(params->include, name)) && !is_matched(params->exclude, name);
+    return (all || qn_matches(params->include, name)) && !qn_matches(params->exclude, name);
 }
 
 /* What a name in the file means; NULL: nothing that the trainer has. */

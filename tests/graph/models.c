@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include <quern/model.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static qn_graph *build_for(const qn_model_data *data, const char *model,
@@ -280,6 +281,99 @@ static void networks_of_tokens_refuse_what_they_are_not(void **state)
 
 /* The numbers are those of the widely used PyTorch network of this design (milesial/Pytorch-UNet),
  * whose convolutions with batch norm behind them have no bias either. */
+/* A (rank, in), B (out, rank) of each layer that a pattern names; all else is frozen. */
+static void adapters_have_their_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *targets, *whole;
+        const char *one; /* layer that has an adapter */
+        int adapters, trained;
+    } cases[] = {
+        {"gpt", "*", "", "transformer.h.1.mlp.c_proj", 8, 16},
+        {"gpt", "c_attn", "", "transformer.h.0.attn.c_attn", 2, 4},
+        {"gpt", "h.1.*,0.attn.c_proj", "ln_f", "transformer.h.0.attn.c_proj", 5, 12},
+        {"llama", "?_proj,gate_*", "", "model.layers.1.self_attn.k_proj", 10, 20},
+        {"bert", "query, value", "classifier", "bert.encoder.layer.0.attention.self.value", 4, 10},
+        {"mlp", "fc?", "fc", "fc2", 2, 6},
+        {"vgg", "classifier.*", "", "classifier.6", 3, 6},
+        {"resnet", "fc", "", "fc", 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool text = i < 5, deep = i == 4;
+        const qn_model_data data = {.channels = text ? 1 : 3,
+                                    .height = text ? 1 : 224,
+                                    .width = text ? 8 : 224,
+                                    .classes = 9};
+        const qn_model_option options[] = {{"lora_rank", "3"},
+                                           {"lora_targets", cases[i].targets},
+                                           {"lora_whole", cases[i].whole},
+                                           {"layers", "2"},
+                                           {"heads", "2"},
+                                           {"width", "16"},
+                                           {deep ? "labels" : "width", deep ? "4" : "16"},
+                                           {"kv_heads", "1"}};
+        const int used = i == 3 ? 8 : text ? 7 : 3;
+        qn_graph *graph = build_for(&data, cases[i].model, options, used);
+        char name[128];
+        const char *found;
+        int adapters = 0, trained = 0;
+        qn_tensor tensor;
+        if (qn_graph_status(graph) != QN_OK)
+            fail_msg("%s", qn_graph_error(graph));
+        for (int p = 0; (found = qn_graph_parameter(graph, p, &tensor)); p++) {
+            adapters += qn_matches("*.lora_A.weight", found);
+            trained += !qn_frozen(graph, tensor);
+            if (qn_matches("*.lora_B.weight", found))
+                assert_int_equal(qn_shape_of(graph, tensor).dim[1], 3);
+        }
+        snprintf(name, sizeof name, "%s.lora_B.weight", cases[i].one);
+        assert_true(has_parameter(graph, name));
+        assert_int_equal(adapters, cases[i].adapters);
+        assert_int_equal(trained, cases[i].trained);
+        qn_graph_destroy(&graph);
+    }
+}
+
+static void adapters_refuse_what_they_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        qn_model_option options[2];
+        const char *error;
+    } cases[] = {
+        {"mlp",
+         {{"lora_rank", "4"}, {"lora_targets", "fc1,fx2"}},
+         "model.lora_targets: no linear layer is called 'fx2'; did you mean fc2.weight?"},
+        {"mlp",
+         {{"lora_rank", "4"}, {"lora_whole", "head"}},
+         "model.lora_whole: no layer is called 'head'"},
+        {"mlp",
+         {{"lora_rank", "1.5"}, {"lora_alpha", "1"}},
+         "model.lora_rank: '1.5' is not a whole number from 0 to 65536"},
+        {"mlp",
+         {{"lora_rank", "4"}, {"lora_alfa", "1"}},
+         "model.lora_alfa: no such key; did you mean lora_alpha?"},
+        {"mlp",
+         {{"lora_rank", "0"}, {"lora_alpha", "1"}},
+         "model.lora_rank: missing, and adapters have other keys"},
+        {"unet",
+         {{"lora_rank", "4"}, {"depth", "2"}},
+         "model.lora_targets: no linear layer is called '*'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const qn_model_data data = {.channels = 3,
+                                    .height = 8,
+                                    .width = 8,
+                                    .classes = 4,
+                                    .masks = strcmp(cases[i].model, "unet") == 0};
+        qn_graph *graph = build_for(&data, cases[i].model, cases[i].options, 2);
+        assert_string_equal(qn_graph_error(graph), cases[i].error);
+        qn_graph_destroy(&graph);
+    }
+}
+
 static void pixel_networks_have_their_parameters(void **state)
 {
     (void)state;
@@ -326,6 +420,8 @@ int main(void)
         cmocka_unit_test(networks_of_tokens_refuse_what_they_are_not),
         cmocka_unit_test(encoders_have_their_parameters),
         cmocka_unit_test(grouped_decoders_have_their_parameters),
+        cmocka_unit_test(adapters_have_their_parameters),
+        cmocka_unit_test(adapters_refuse_what_they_are_not),
         cmocka_unit_test(pixel_networks_have_their_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

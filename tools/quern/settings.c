@@ -327,6 +327,8 @@ void settings_help(FILE *out)
         fprintf(out, "  [model] with name = %s\n", qn_model_name(i));
         print_lines(out, qn_model_help(qn_model_name(i)));
     }
+    fputs("  [model] of all models with linear layers\n", out);
+    print_lines(out, qn_model_help(NULL));
 }
 
 /* --- what follows from them --- */
