@@ -136,6 +136,17 @@ QN_API qn_status qn_tensors_save(const char *path, const qn_tensors_params *para
                                  qn_tensors_source_fn source, void *user, uint32_t *crc,
                                  int64_t *bytes);
 
+/* Patterns of the names of low-rank adapters' parameters (model.h): of the linear layer NAME they
+ * are A (rank, in), NAME.lora_A.weight, and B (out, rank), NAME.lora_B.weight. */
+#define QN_ADAPTERS "*.lora_A.weight,*.lora_B.weight"
+
+/* Writes a whole file of all tensors of `file` but adapters, of which the product B A, times
+ * `scale` (alpha / rank), is added to NAME.weight (out, in): summed in double, rounded to the type
+ * that the weight has. `params` as in qn_tensors_save, items apart; may be NULL. QN_ERR_FORMAT: an
+ * adapter has no other half or no weight, or does not fit it. */
+QN_API qn_status qn_tensors_merge(const char *path, const qn_tensors_params *params,
+                                  const qn_tensors *file, double scale);
+
 #ifdef __cplusplus
 }
 #endif

@@ -38,11 +38,6 @@ typedef struct qn_model_option {
 QN_API qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data *data,
                                 const qn_model_option *options, int n_options);
 
-/* Patterns of the names of adapters' parameters: NAME.lora_A.weight (rank, in) and
- * NAME.lora_B.weight (out, rank) of the linear layer NAME, as PEFT names them. A model with
- * adapters (lora_rank) has frozen all others but those of the layers that lora_whole names. */
-#define QN_ADAPTERS "*.lora_A.weight,*.lora_B.weight"
-
 /* Names of the models, one after another; NULL past the last. */
 QN_API const char *qn_model_name(int index);
 /* The keys that a model takes with their defaults and meanings, for people; NULL: no such model.

@@ -181,6 +181,7 @@ static void no_graph_gives_no_tensor(void **state)
     assert_int_equal(qn_flatten(NULL, none).id, 0);
     assert_int_equal(qn_normalize(NULL, none, one, one).id, 0);
     assert_int_equal(qn_softmax_cross_entropy(NULL, none, none, NULL).id, 0);
+    assert_int_equal(qn_tensors_merge(NULL, NULL, NULL, 1), QN_ERR_ARGUMENT);
     qn_freeze(NULL, none);
     qn_no_decay(NULL, none, true);
     assert_false(qn_frozen(NULL, none));

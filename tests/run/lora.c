@@ -290,6 +290,89 @@ static void saving_gives_the_same_bits(void **state)
     remove_folder(folder);
 }
 
+/* --- merged --- */
+
+static double option_of(const struct network *network, const char *key)
+{
+    for (int i = 0; i < network->n_options; i++)
+        if (strcmp(network->options[i].key, key) == 0)
+            return atof(network->options[i].value);
+    return 0;
+}
+
+/* Every weight that PEFT merged, as Hugging Face has it. */
+static void check_merged(const char *path, const qn_tensors *golden)
+{
+    static float got[ELEMENTS], want[ELEMENTS];
+    qn_tensors *file;
+    int found = 0;
+    assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
+    for (int64_t i = 0; i < qn_tensors_count(golden); i++) {
+        const qn_tensors_entry *entry = qn_tensors_at(golden, i);
+        if (strncmp(entry->name, "merged.", 7) != 0)
+            continue;
+        const qn_tensors_entry *here = qn_tensors_find(file, entry->name + 7);
+        assert_true(here && qn_shape_equal(&here->shape, &entry->shape));
+        const int64_t count = golden_read(golden, entry->name, want, ELEMENTS);
+        golden_read(file, entry->name + 7, got, ELEMENTS);
+        assert_true(test_distance(got, want, count) < 1e-6);
+        found++;
+    }
+    for (int64_t i = 0; i < qn_tensors_count(file); i++)
+        assert_false(qn_matches(QN_ADAPTERS, qn_tensors_at(file, i)->name));
+    assert_true(found > 0);
+    qn_tensors_close(&file);
+}
+
+/* Logits of the network without adapters. */
+static void evaluate_merged(const struct network *network, const char *path, struct batch *batch)
+{
+    const qn_plan_params params = {.budget = 16 << 20, .batch = {SAMPLES}};
+    const qn_weights_params weights = {.layout = qn_model_layout(network->model)};
+    struct network plain = *network;
+    plain.n_options -= 3;
+    assert_string_equal(plain.options[plain.n_options].key, "lora_rank");
+    qn_graph *graph = build(&plain, NULL, 0);
+    struct test_run run = test_open(device, graph, &params, NULL);
+    assert_int_equal(qn_trainer_load_weights(run.trainer, path, &weights), QN_OK);
+    assert_int_equal(qn_trainer_evaluate(run.trainer, SAMPLES, fetch, take_logits, batch), QN_OK);
+    test_close(&run);
+    qn_graph_destroy(&graph);
+}
+
+static void merged_weights_give_the_same_logits(void **state)
+{
+    (void)state;
+    static struct batch batch;
+    static float logits[ELEMENTS];
+    char folder[FOLDER_BYTES], own[FOLDER_BYTES + 32], merged[FOLDER_BYTES + 32];
+    make_folder(folder);
+    snprintf(own, sizeof own, "%s/own.safetensors", folder);
+    snprintf(merged, sizeof merged, "%s/merged.safetensors", folder);
+    for (int n = 0; n < N_NETWORKS; n++) {
+        const struct network *network = &networks[n];
+        const double scale = option_of(network, "lora_alpha") / option_of(network, "lora_rank");
+        const qn_tensors_params params = {.layout = qn_model_layout(network->model)};
+        struct test_run run = open_network(network, &(struct how){SAMPLES, QN_RECOMPUTE_NONE}, "0");
+        qn_tensors *file;
+        batch.golden = open_golden(network);
+        check_logits(run.trainer, &batch);
+        memcpy(logits, batch.logits, sizeof logits);
+        assert_int_equal(qn_trainer_save_weights(run.trainer, own, NULL), QN_OK);
+        test_close(&run);
+        assert_int_equal(qn_tensors_open(&file, own, NULL), QN_OK);
+        assert_int_equal(qn_tensors_merge(merged, &params, file, scale), QN_OK);
+        qn_tensors_close(&file);
+        check_merged(merged, batch.golden);
+        evaluate_merged(network, merged, &batch);
+        print_message("  %s: %.3g apart\n", network->folder,
+                      test_distance(batch.logits, logits, ELEMENTS));
+        assert_true(test_distance(batch.logits, logits, ELEMENTS) < 1e-5);
+        qn_tensors_close(&batch.golden);
+    }
+    remove_folder(folder);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +380,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_numbers_are_those_of_peft),
         cmocka_unit_test(no_plan_changes_the_gradients),
         cmocka_unit_test(saving_gives_the_same_bits),
+        cmocka_unit_test(merged_weights_give_the_same_logits),
     };
     if (argc < 2)
         return 2;
