@@ -313,14 +313,6 @@ int config_fits(const struct config *config, const qn_model_data *data, const ch
 
 /* --- writing --- */
 
-static const char *option_of(const struct settings *settings, const char *key)
-{
-    for (int i = 0; i < settings->n_options; i++)
-        if (strcmp(settings->options[i].key, key) == 0)
-            return settings->options[i].value;
-    return NULL;
-}
-
 bool config_of(struct config *config, const struct settings *settings)
 {
     static const struct config defaults = {.layers = 12, .heads = 12, .width = 768, .tied = 1};
@@ -329,7 +321,7 @@ bool config_of(struct config *config, const struct settings *settings)
     for (size_t i = 0; family && i < family->count; i++) {
         const struct field *field = &family->fields[i];
         const bool ours = field->section && strcmp(field->section, "model") == 0;
-        const char *value = ours ? option_of(settings, field->key) : NULL;
+        const char *value = ours ? settings_option(settings, field->key) : NULL;
         const double number = value ? strtod(value, NULL) : -1;
         if (number >= 0 && number <= MOST)
             *(int64_t *)(void *)((char *)config + field->offset) = (int64_t)number;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "adapters.h"
 #include "commands.h"
 #include "file.h"
 #include "session.h"
@@ -17,38 +18,26 @@ enum { PATH_BYTES = 4096 };
 struct model {
     const char *out;
     char weights[PATH_BYTES], description[PATH_BYTES];
+    bool adapters; /* alone, in PEFT's layout */
+    const struct settings *settings;
     const qn_layout *layout;
     struct config config;
     qn_tensors *file; /* the checkpoint's */
-    qn_tensors_item *items;
+    double scale;     /* of adapters; 0: it has none */
 };
 
 /* --- weights --- */
 
-static qn_status give(void *user, int64_t index, int64_t at, void *bytes, int64_t size)
-{
-    const struct model *model = user;
-    return qn_tensors_read(model->file, qn_tensors_at(model->file, index), at, bytes, size);
-}
-
+/* With adapters merged, if there are any. */
 static int write_weights(struct model *model, struct failure *failure)
 {
-    const int64_t count = qn_tensors_count(model->file);
     const qn_tensors_pair format = {"format", "pt"};
-    model->items = calloc((size_t)count + 1, sizeof *model->items);
-    if (!model->items)
-        return failure_set(failure, CODE_FAILED, "%s: out of memory", model->weights);
-    for (int64_t i = 0; i < count; i++) {
-        const qn_tensors_entry *entry = qn_tensors_at(model->file, i);
-        model->items[i] = (qn_tensors_item){entry->name, entry->dtype, entry->shape};
-    }
     const qn_tensors_params params = {.log = failure_log(failure),
-                                      .items = model->items,
-                                      .count = count,
                                       .metadata = &format,
                                       .metadata_count = 1,
                                       .layout = model->layout};
-    TRY_LIBRARY(failure, NULL, qn_tensors_save(model->weights, &params, give, model, NULL, NULL));
+    TRY_LIBRARY(failure, NULL,
+                qn_tensors_merge(model->weights, &params, model->file, model->scale));
     return CODE_DONE;
 }
 
@@ -66,6 +55,9 @@ static int write_description(const struct model *model, struct failure *failure)
 
 static int write_files(struct model *model, struct failure *failure)
 {
+    if (model->adapters)
+        return adapters_write(model->weights, model->description, model->settings, model->file,
+                              failure);
     TRY(write_weights(model, failure));
     return write_description(model, failure);
 }
@@ -86,25 +78,45 @@ static int write_folder(struct model *model, struct failure *failure)
     return code;
 }
 
+/* What the recipe says of what is written; whether that can be. */
+static int describe(struct model *model, const char *path, struct failure *failure)
+{
+    const struct settings *settings = model->settings;
+    const char *names[] = {"model.safetensors", "config.json"};
+    const char *alone[] = {"adapter_model.safetensors", "adapter_config.json"};
+    const char *const *name = model->adapters ? alone : names;
+    snprintf(model->weights, sizeof model->weights, "%s/%s", model->out, name[0]);
+    snprintf(model->description, sizeof model->description, "%s/%s", model->out, name[1]);
+    model->layout = qn_model_layout(settings->model);
+    model->scale = adapters_scale(settings);
+    if (model->adapters)
+        return model->scale > 0
+                   ? CODE_DONE
+                   : failure_set(failure, CODE_FAILED,
+                                 "%s: model.lora_rank: its model has no adapters", path);
+    if (!model->layout || !config_of(&model->config, settings))
+        return failure_set(failure, CODE_FAILED,
+                           "%s: model.name: of %s Hugging Face has no layout that is known", path,
+                           settings->model);
+    return CODE_DONE;
+}
+
 static int export_checkpoint(struct session *s, const struct arguments *a,
                              const qn_checkpoint_info *info)
 {
     const qn_log log = failure_log(s->failure);
-    struct model model = {.out = a->value[OPTION_EXPORT]};
+    struct model model = {.out = a->value[OPTION_EXPORT],
+                          .adapters = a->value[OPTION_ADAPTERS] != NULL,
+                          .settings = &s->settings};
     TRY(session_note(s, info, a));
-    model.layout = qn_model_layout(s->settings.model);
-    if (!model.layout || !config_of(&model.config, &s->settings))
-        return failure_set(s->failure, CODE_FAILED,
-                           "%s: model.name: of %s Hugging Face has no layout that is known",
-                           info->path, s->settings.model);
-    snprintf(model.weights, sizeof model.weights, "%s/model.safetensors", model.out);
-    snprintf(model.description, sizeof model.description, "%s/config.json", model.out);
+    TRY(describe(&model, info->path, s->failure));
     TRY_LIBRARY(s->failure, NULL, qn_tensors_open(&model.file, info->weights, &log));
-    int code = config_measure(&model.config, model.file, info->weights, s->failure);
+    int code = model.adapters
+                   ? CODE_DONE
+                   : config_measure(&model.config, model.file, info->weights, s->failure);
     if (code == CODE_DONE)
         code = write_folder(&model, s->failure);
     qn_tensors_close(&model.file);
-    free(model.items);
     return code;
 }
 
@@ -141,8 +153,11 @@ const struct command command_export = {
     "it:\n"
     "model.safetensors and config.json in the folder of --out, for from_pretrained of\n"
     "transformers. Only for models whose layout is known: gpt, which becomes a GPT2LMHeadModel\n"
-    "with as many positions as a sample has tokens. No device is needed.",
+    "with as many positions as a sample has tokens. Low-rank adapters are merged into the "
+    "weights;\n"
+    "with --adapters they alone are written, for PEFT: adapter_model.safetensors and\n"
+    "adapter_config.json, of any model. No device is needed.",
     false,
     run,
-    {OPTION_EXPORT, OPTION_COUNT},
+    {OPTION_EXPORT, OPTION_ADAPTERS, OPTION_COUNT},
 };

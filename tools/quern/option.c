@@ -65,6 +65,7 @@ static const struct {
                       "make a vocabulary of N tokens from FILE; --out is its tokenizer.json"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
+    [OPTION_ADAPTERS] = {"--adapters", NULL, NULL, "low-rank adapters alone, as PEFT loads them"},
 };
 
 /* --- reading --- */

@@ -89,7 +89,8 @@ static void hear(void *user, const qn_weights_record *record)
 {
     struct told *told = user;
     const size_t length = strlen(told->names);
-    if (record->fate == QN_WEIGHTS_LEFT_OUT && ++told->left_out <= 2)
+    if (record->fate == QN_WEIGHTS_LEFT_OUT && !qn_matches(QN_ADAPTERS, record->name) &&
+        ++told->left_out <= 2)
         snprintf(told->names + length, sizeof told->names - length, "%s%.90s", length ? ", " : "",
                  record->name);
     told->taken += record->fate == QN_WEIGHTS_TAKEN || record->fate == QN_WEIGHTS_FIRST_ROWS;
@@ -113,14 +114,34 @@ static void say_all(const struct pretrained *p, const struct told *told)
                    p->description);
 }
 
+/* Whether the trainer has adapters and the file, of a network without them, has none. */
+static int lacks_adapters(const struct pretrained *p, qn_trainer *trainer, bool *lacks,
+                          struct failure *failure)
+{
+    const qn_log log = failure_log(failure);
+    const char *name;
+    qn_tensors *file;
+    *lacks = false;
+    TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, p->weights, &log));
+    for (int i = 0; !*lacks && (name = qn_trainer_tensor(trainer, i, NULL)); i++)
+        *lacks = qn_matches(QN_ADAPTERS, name);
+    for (int64_t i = 0; *lacks && i < qn_tensors_count(file); i++)
+        *lacks = !qn_matches(QN_ADAPTERS, qn_tensors_at(file, i)->name);
+    qn_tensors_close(&file);
+    return CODE_DONE;
+}
+
 int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char *model, bool quiet,
                     struct failure *failure)
 {
     struct told told = {0};
-    const qn_weights_params params = {
+    qn_weights_params params = {
         .layout = *p->description ? qn_model_layout(model) : NULL, .fn = hear, .user = &told};
+    bool lacks;
     if (!*p->weights)
         return CODE_DONE;
+    TRY(lacks_adapters(p, trainer, &lacks, failure));
+    params.exclude = lacks ? QN_ADAPTERS : NULL;
     TRY_LIBRARY(failure, NULL, qn_trainer_load_weights(trainer, p->weights, &params));
     if (!quiet)
         say_all(p, &told);

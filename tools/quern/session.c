@@ -25,23 +25,26 @@ static int complete_path(struct session *s, const struct recipe_entry *entry)
 
 static int complete_paths(struct session *s)
 {
-    static const char *const keys[] = {"path",   "test_path",   "images",
-                                       "labels", "test_images", "test_labels"};
+    static const char *const keys[][2] = {{"data", "path"},        {"data", "test_path"},
+                                          {"data", "images"},      {"data", "labels"},
+                                          {"data", "test_images"}, {"data", "test_labels"},
+                                          {"train", "weights"},    {"train", "adapters"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct recipe_entry *entry = recipe_find(&s->recipe, "data", keys[i]);
+        const struct recipe_entry *entry = recipe_find(&s->recipe, keys[i][0], keys[i][1]);
         if (entry)
             TRY(complete_path(s, entry));
     }
-    const struct recipe_entry *weights = recipe_find(&s->recipe, "train", "weights");
-    return weights ? complete_path(s, weights) : CODE_DONE;
+    return CODE_DONE;
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
     TRY(complete_paths(s));
-    if (!s->recipe.resumed)
+    if (!s->recipe.resumed) {
         TRY(pretrained_open(&s->pretrained, &s->recipe, s->failure));
+        TRY(adapters_open(&s->adapters, &s->recipe, s->failure));
+    }
     TRY(settings_read(&s->settings, &s->recipe, s->failure));
     const char *path = arguments->value[OPTION_BUDGET_FILE];
     return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
@@ -141,7 +144,8 @@ int session_trainer(struct session *s)
 
 int session_weights(struct session *s)
 {
-    return pretrained_load(&s->pretrained, s->trainer, s->settings.model, s->quiet, s->failure);
+    TRY(pretrained_load(&s->pretrained, s->trainer, s->settings.model, s->quiet, s->failure));
+    return adapters_load(&s->adapters, s->trainer, &s->settings, s->quiet, s->failure);
 }
 
 const qn_plan *session_running(const struct session *s)

@@ -6,6 +6,7 @@
 #ifndef QUERN_TOOL_SESSION_H
 #define QUERN_TOOL_SESSION_H
 
+#include "adapters.h"
 #include "budget_file.h"
 #include "data.h"
 #include "option.h"
@@ -19,6 +20,7 @@ struct session {
     struct recipe recipe;
     struct settings settings;
     struct pretrained pretrained;
+    struct adapters adapters;
     struct data data;
     qn_graph *graph;
     qn_device *device;
@@ -44,7 +46,7 @@ int session_plan(struct session *session, const qn_facts *facts, const qn_plan_p
 /* Says once that a budget is more than the device has. */
 void session_warn_budget(struct session *session, int64_t budget, const qn_facts *facts);
 int session_trainer(struct session *session);
-/* Loads the weights that the recipe names, if it names any. */
+/* Loads the weights and adapters that the recipe names, if it names any. */
 int session_weights(struct session *session);
 /* The plan that runs; before there is a trainer, the one that was made. */
 const qn_plan *session_running(const struct session *session);

@@ -108,6 +108,8 @@ static const struct key keys[] = {
      .help = "last learning rate of cosine, linear (0), one-cycle (lr / 250000)"},
     {"train", "weights", key_text, AT(train.weights),
      .help = "to begin with: a safetensors file, or a folder with config.json beside it"},
+    {"train", "adapters", key_text, AT(train.adapters),
+     .help = "of PEFT to begin with: a folder of adapter_config.json, adapter_model.safetensors"},
     {"train", "save_every", key_count, AT(train.save_every), 0, 0x1p40,
      .help = "updates, besides the ends of epochs; 0: these alone (0)"},
     {"train", "eval_every", key_interval, AT(train.eval_every), 0, 0x1p40,
@@ -336,6 +338,14 @@ void settings_help(FILE *out)
 bool settings_has_tokens(const struct settings *s)
 {
     return s->data.kind == DATA_TEXT || s->data.kind == DATA_TOKENS;
+}
+
+const char *settings_option(const struct settings *settings, const char *key)
+{
+    for (int i = 0; i < settings->n_options; i++)
+        if (strcmp(settings->options[i].key, key) == 0)
+            return settings->options[i].value;
+    return NULL;
 }
 
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch)

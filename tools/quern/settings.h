@@ -71,6 +71,7 @@ struct train_settings {
     int64_t seed;
     qn_optimizer optimizer;
     double weight_decay, clip;
+    const char *adapters;       /* that it begins with, a folder; NULL: random ones */
     const char *freeze;         /* patterns of names; NULL: none */
     const char *rates, *decays; /* lists for value_factor; NULL: none */
     const char *weights;        /* that it begins with: a file or a folder; NULL: random ones */
@@ -123,6 +124,9 @@ void settings_help(FILE *out);
 
 /* Whether samples are rows of tokens, as of text. */
 bool settings_has_tokens(const struct settings *settings);
+
+/* The value of a key of the model's own; NULL: it is not given. */
+const char *settings_option(const struct settings *settings, const char *key);
 
 /* The number of updates. */
 int64_t settings_total(const struct train_settings *train, int64_t samples_per_epoch);
