@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Tiny random networks of transformers with PEFT's low-rank adapters, and what comes out of them.
-lora.py FOLDER writes into FOLDER/gpt2 and FOLDER/llama
+lora.py FOLDER writes into FOLDER/gpt2, FOLDER/llama and FOLDER/bert, a classifier of sequences whose last
+layer is trained as a whole,
 
   model.safetensors, config.json                   the network, as transformers saves it
   adapter_model.safetensors, adapter_config.json   its adapters, as PEFT saves them
@@ -10,7 +11,7 @@ lora.py FOLDER writes into FOLDER/gpt2 and FOLDER/llama
 Needs PyTorch, transformers, PEFT and safetensors; seen with the versions that the golden files name.
 
 A golden file has a batch ("tokens", "labels"), what network and adapters make of it ("logits",
-"loss"), the gradient of every number of the adapters ("gradient.NAME"), the losses of ten updates of
+"loss"), the gradient of all that is trained ("gradient.NAME"), the losses of ten updates of
 AdamW at the rate 1e-3 with decay 0.01 ("losses"), and the weights into which PEFT merges the adapters
 as they were saved ("merged.NAME"). Without dropout; both matrices of an adapter are random, since
 beside a B of zeros the gradient of A is zero. tests/run/lora.c compares.
@@ -24,7 +25,7 @@ import torch
 import transformers
 
 from adamw import losses_of
-from language import LENGTH, SAMPLES, TOKENS, UPDATES, numbers, randomise, run
+from language import CLASSES, LENGTH, SAMPLES, SIZES, TOKENS, UPDATES, numbers, randomise, run
 
 GPT2 = transformers.GPT2Config(vocab_size=TOKENS, n_positions=LENGTH, n_embd=16, n_layer=2, n_head=2,
                                embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0, bos_token_id=0,
@@ -33,17 +34,23 @@ LLAMA = transformers.LlamaConfig(vocab_size=TOKENS, max_position_embeddings=LENG
                                  intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
                                  num_key_value_heads=2, rms_norm_eps=1e-5, bos_token_id=0,
                                  eos_token_id=0)
+BERT = transformers.BertConfig(num_hidden_layers=1, num_labels=CLASSES, **SIZES)
 NETWORKS = {
     "gpt2": (transformers.GPT2LMHeadModel, GPT2,
-             dict(r=3, lora_alpha=5, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True)),
+             dict(r=3, lora_alpha=5, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True,
+                  task_type="CAUSAL_LM")),
     "llama": (transformers.LlamaForCausalLM, LLAMA,
-              dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"])),
+              dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"],
+                   task_type="CAUSAL_LM")),
+    "bert": (transformers.BertForSequenceClassification, BERT,
+             dict(r=2, lora_alpha=4, target_modules=["query", "dense"],
+                  modules_to_save=["classifier"], task_type="SEQ_CLS")),
 }
 
 
 def adapted(net, options, seed):
     """The network with adapters of random numbers."""
-    config = peft.LoraConfig(lora_dropout=0.0, bias="none", task_type="CAUSAL_LM", **options)
+    config = peft.LoraConfig(lora_dropout=0.0, bias="none", **options)
     net = peft.get_peft_model(net, config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -54,7 +61,8 @@ def adapted(net, options, seed):
 
 
 def ours(name):
-    return name.removeprefix("base_model.model.").replace(".default.", ".")
+    name = name.removeprefix("base_model.model.").replace(".modules_to_save", "")
+    return name.replace(".default.", ".")
 
 
 def merged_weights(folder, kind, targets):
@@ -71,9 +79,12 @@ def write(folder, seed, kind, config, options):
     net = adapted(plain, options, seed + 1)
     net.save_pretrained(folder)
     for other in ("README.md", "generation_config.json"):
-        (folder / other).unlink()
-    labels = numbers(seed + 2, 0, TOKENS, SAMPLES, LENGTH)
-    labels[numbers(seed + 3, 0, 3, SAMPLES, LENGTH) == 0] = -100
+        (folder / other).unlink(missing_ok=True)
+    if options["task_type"] == "SEQ_CLS":
+        labels = numbers(seed + 2, 0, CLASSES, SAMPLES)
+    else:
+        labels = numbers(seed + 2, 0, TOKENS, SAMPLES, LENGTH)
+        labels[numbers(seed + 3, 0, 3, SAMPLES, LENGTH) == 0] = -100
     batch = {"tokens": numbers(seed + 4, 1, TOKENS, SAMPLES, LENGTH), "labels": labels}
     logits, loss = run(net, batch)
     loss.backward()
