@@ -25,7 +25,7 @@ static const double GOLDEN_NEAR = 1e-4, GOLDEN_NEAR_UPDATES = 1e-3;
 /* FOLDER/NAME.safetensors; the caller closes it. */
 static inline qn_tensors *golden_open(const char *folder, const char *name)
 {
-    char path[512];
+    char path[1024];
     qn_tensors *file;
     snprintf(path, sizeof path, "%s/%s.safetensors", folder, name);
     assert_int_equal(qn_tensors_open(&file, path, NULL), QN_OK);
