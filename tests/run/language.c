@@ -63,32 +63,6 @@ static qn_tensors *open_golden(const struct network *network, const char *ending
     return golden_open(golden_folder, name);
 }
 
-/* What an evaluation reads and where its logits go. */
-struct batch {
-    qn_tensors *golden;
-    int64_t row; /* logits of a sample */
-    float logits[ELEMENTS];
-};
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    const struct batch *batch = user;
-    static int32_t all[ELEMENTS];
-    const int64_t row = golden_read(batch->golden, input, all, ELEMENTS) / SAMPLES;
-    memcpy(rows, all + first * row, (size_t)(count * row) * sizeof *all);
-    return QN_OK;
-}
-
-static qn_status take_logits(void *user, const char *name, int64_t first, int64_t count,
-                             const void *rows)
-{
-    struct batch *batch = user;
-    if (strcmp(name, "logits") == 0)
-        memcpy(batch->logits + first * batch->row, rows,
-               (size_t)(count * batch->row) * sizeof *batch->logits);
-    return QN_OK;
-}
-
 /* --- a trainer with the weights of transformers --- */
 
 static struct test_run open_network(const struct network *network, int64_t micro_batch,
@@ -114,12 +88,13 @@ static struct test_run open_network(const struct network *network, int64_t micro
     return run;
 }
 
-static void check_logits(qn_trainer *trainer, struct batch *batch)
+static void check_logits(qn_trainer *trainer, struct golden_batch *batch)
 {
     static float want[ELEMENTS];
     const int64_t count = golden_read(batch->golden, "logits", want, ELEMENTS);
     batch->row = count / SAMPLES;
-    assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, fetch, take_logits, batch), QN_OK);
+    assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, golden_fetch, golden_logits, batch),
+                     QN_OK);
     golden_near("logits", batch->logits, want, count, ROUNDING);
 }
 
@@ -132,8 +107,8 @@ static void the_numbers_are_those_of_transformers(void **state)
         int64_t micro_batch;
         qn_recompute_mode recompute;
     } plans[] = {{SAMPLES, QN_RECOMPUTE_NONE}, {2, QN_RECOMPUTE_ALL}, {1, QN_RECOMPUTE_NONE}};
-    static struct batch batch;
-    const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = fetch, .user = &batch};
+    static struct golden_batch batch = {.samples = SAMPLES};
+    const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = golden_fetch, .user = &batch};
     float losses[UPDATES];
     for (int n = 0; n < N_NETWORKS; n++) {
         batch.golden = open_golden(&networks[n], "-golden");

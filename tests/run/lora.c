@@ -79,31 +79,6 @@ static const char *golden_folder;
 
 /* --- a trainer --- */
 
-struct batch {
-    qn_tensors *golden;
-    int64_t row;
-    float logits[ELEMENTS];
-};
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    const struct batch *batch = user;
-    static int32_t all[SAMPLES * LENGTH];
-    const int64_t row = golden_read(batch->golden, input, all, SAMPLES * LENGTH) / SAMPLES;
-    memcpy(rows, all + first * row, (size_t)(count * row) * sizeof *all);
-    return QN_OK;
-}
-
-static qn_status take_logits(void *user, const char *name, int64_t first, int64_t count,
-                             const void *rows)
-{
-    struct batch *batch = user;
-    if (strcmp(name, "logits") == 0)
-        memcpy(batch->logits + first * batch->row, rows,
-               (size_t)(count * batch->row) * sizeof *batch->logits);
-    return QN_OK;
-}
-
 static qn_graph *build(const struct network *network, const qn_model_option *more, int n_more)
 {
     const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .classes = TOKENS};
@@ -190,18 +165,20 @@ static void adapters_begin_as_peft_has_them(void **state)
 
 /* --- PEFT's numbers --- */
 
-static void check_logits(qn_trainer *trainer, struct batch *batch)
+static void check_logits(qn_trainer *trainer, struct golden_batch *batch)
 {
     static float want[ELEMENTS];
     const int64_t count = golden_read(batch->golden, "logits", want, ELEMENTS);
-    assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, fetch, take_logits, batch), QN_OK);
+    assert_int_equal(qn_trainer_evaluate(trainer, SAMPLES, golden_fetch, golden_logits, batch),
+                     QN_OK);
     golden_near("logits", batch->logits, want, count, 0);
 }
 
 /* Of what is trained; nothing else has one. */
-static void check_gradients(qn_trainer *trainer, struct batch *batch, const struct network *network)
+static void check_gradients(qn_trainer *trainer, struct golden_batch *batch,
+                            const struct network *network)
 {
-    const qn_cycle cycle = {.samples = SAMPLES, .fetch = fetch, .user = batch};
+    const qn_cycle cycle = {.samples = SAMPLES, .fetch = golden_fetch, .user = batch};
     static float got[ELEMENTS], want[ELEMENTS];
     const char *name;
     char there[160];
@@ -228,12 +205,13 @@ static void the_numbers_are_those_of_peft(void **state)
     (void)state;
     static const struct how plans[] = {
         {SAMPLES, QN_RECOMPUTE_NONE}, {2, QN_RECOMPUTE_ALL}, {1, QN_RECOMPUTE_NONE}};
-    static struct batch batch;
+    static struct golden_batch batch = {.samples = SAMPLES};
     float losses[UPDATES];
     for (int n = 0; n < N_NETWORKS; n++) {
         batch.golden = open_golden(&networks[n]);
         batch.row = networks[n].row;
-        const qn_cycle cycle = {.samples = SAMPLES, .lr = 1e-3, .fetch = fetch, .user = &batch};
+        const qn_cycle cycle = {
+            .samples = SAMPLES, .lr = 1e-3, .fetch = golden_fetch, .user = &batch};
         assert_int_equal(golden_read(batch.golden, "losses", losses, UPDATES), UPDATES);
         for (int p = 0; p < 3; p++) {
             struct test_run run = open_network(&networks[n], &plans[p], "0");
@@ -249,9 +227,9 @@ static void the_numbers_are_those_of_peft(void **state)
 /* --- plans --- */
 
 /* The gradients of all adapters, one after another, freed with free(). */
-static float *adapter_gradients(struct test_run *run, struct batch *batch, int64_t *count)
+static float *adapter_gradients(struct test_run *run, struct golden_batch *batch, int64_t *count)
 {
-    const qn_cycle cycle = {.samples = SAMPLES, .fetch = fetch, .user = batch};
+    const qn_cycle cycle = {.samples = SAMPLES, .fetch = golden_fetch, .user = batch};
     float *values = NULL;
     qn_shape shape;
     const char *name;
@@ -277,7 +255,7 @@ static void no_plan_changes_the_gradients(void **state)
                                        {SAMPLES, QN_RECOMPUTE_ALL},
                                        {2, QN_RECOMPUTE_ALL},
                                        {1, QN_RECOMPUTE_NONE}};
-    static struct batch batch;
+    static struct golden_batch batch = {.samples = SAMPLES};
     for (int n = 0; n < N_NETWORKS; n++) {
         float *whole = NULL;
         batch.golden = open_golden(&networks[n]);
@@ -359,7 +337,8 @@ static void check_merged(const char *path, const qn_tensors *golden)
 }
 
 /* Logits of the network without adapters. */
-static void evaluate_merged(const struct network *network, const char *path, struct batch *batch)
+static void evaluate_merged(const struct network *network, const char *path,
+                            struct golden_batch *batch)
 {
     const qn_plan_params params = {.budget = 16 << 20, .batch = {SAMPLES}};
     const qn_weights_params weights = {.layout = qn_model_layout(network->model)};
@@ -369,7 +348,8 @@ static void evaluate_merged(const struct network *network, const char *path, str
     qn_graph *graph = build(&plain, NULL, 0);
     struct test_run run = test_open(device, graph, &params, NULL);
     assert_int_equal(qn_trainer_load_weights(run.trainer, path, &weights), QN_OK);
-    assert_int_equal(qn_trainer_evaluate(run.trainer, SAMPLES, fetch, take_logits, batch), QN_OK);
+    assert_int_equal(qn_trainer_evaluate(run.trainer, SAMPLES, golden_fetch, golden_logits, batch),
+                     QN_OK);
     test_close(&run);
     qn_graph_destroy(&graph);
 }
@@ -377,7 +357,7 @@ static void evaluate_merged(const struct network *network, const char *path, str
 static void merged_weights_give_the_same_logits(void **state)
 {
     (void)state;
-    static struct batch batch;
+    static struct golden_batch batch = {.samples = SAMPLES};
     static float logits[ELEMENTS];
     char folder[FOLDER_BYTES], own[FOLDER_BYTES + 32], merged[FOLDER_BYTES + 32];
     make_folder(folder);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -42,6 +43,34 @@ static inline int64_t golden_read(const qn_tensors *golden, const char *name, vo
     assert_true(entry->bytes <= room * 4);
     assert_int_equal(qn_tensors_read(golden, entry, 0, values, entry->bytes), QN_OK);
     return entry->bytes / 4;
+}
+
+/* A batch of a golden file, where an evaluation's logits go. */
+enum { GOLDEN_ELEMENTS = 4096 };
+struct golden_batch {
+    qn_tensors *golden;
+    int64_t samples, row; /* row: logits of a sample */
+    float logits[GOLDEN_ELEMENTS];
+};
+
+static inline qn_status golden_fetch(void *user, const char *input, int64_t first, int64_t count,
+                                     void *rows)
+{
+    const struct golden_batch *batch = user;
+    static int32_t all[GOLDEN_ELEMENTS];
+    const int64_t row = golden_read(batch->golden, input, all, GOLDEN_ELEMENTS) / batch->samples;
+    memcpy(rows, all + first * row, (size_t)(count * row) * sizeof *all);
+    return QN_OK;
+}
+
+static inline qn_status golden_logits(void *user, const char *name, int64_t first, int64_t count,
+                                      const void *rows)
+{
+    struct golden_batch *batch = user;
+    if (strcmp(name, "logits") == 0)
+        memcpy(batch->logits + first * batch->row, rows,
+               (size_t)(count * batch->row) * sizeof *batch->logits);
+    return QN_OK;
 }
 
 /* |got - want| <= GOLDEN_NEAR |want| + rounding, in the Euclidean norm. */
