@@ -175,6 +175,7 @@ enum { QN_IGNORED_LABEL = -100 };
 typedef struct qn_token_params {
     qn_log log;
     const char *path;
+    const char *name; /* what messages call it; NULL: path */
     qn_token_type type;
     int64_t length;  /* tokens of a sample, at least 1 */
     int64_t stride;  /* tokens from one sample's first to the next one's; 0: length */

@@ -9,6 +9,8 @@
 
 #include <quern/log.h>
 #include <quern/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +44,12 @@ typedef struct qn_layout {
     const char *added; /* in front of every name in a file, which the model's names lack. NULL:
                           nothing */
 } qn_layout;
+
+/* The folder for files that would be made again: QN_CACHE_DIR, else quern/ in the user's cache
+ * folder; made with mode 0700 if it is missing. False: there is to be none (""), or it cannot be
+ * used, since it is another user's or others may write to it, or its name is not below `room`
+ * bytes. Thread-safety: Safe. */
+QN_API bool qn_cache_folder(char *path, size_t room);
 
 /* One tensor of a file. */
 typedef struct qn_tensors_entry {

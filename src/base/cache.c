@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <quern/io.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,15 @@ void qn_cache_close(int cache)
 {
     if (cache >= 0)
         close(cache);
+}
+
+bool qn_cache_folder(char *path, size_t room)
+{
+    char chosen[PATH_BYTES];
+    const char *dir = choose_folder(NULL, chosen);
+    const int folder = qn_cache_open(dir, NULL);
+    qn_cache_close(folder);
+    return folder >= 0 && snprintf(path, room, "%s", dir) < (int)room;
 }
 
 static void file_name(char name[NAME_BYTES], const char *key, size_t length)

@@ -54,11 +54,11 @@ static qn_status set_classes(struct token_set *set, const qn_token_params *param
     if (!set->classes)
         return qn_fail(&params->log, QN_ERR_ARGUMENT,
                        "%s: data.classes: missing: nothing says how many tokens there are",
-                       params->path);
+                       set->file.path);
     if (params->separate && (params->separator < 0 || params->separator >= set->classes))
         return qn_fail(&params->log, QN_ERR_ARGUMENT,
                        "%s: data.separator: %" PRId64 " is none of the %" PRId64 " tokens",
-                       params->path, params->separator, set->classes);
+                       set->file.path, params->separator, set->classes);
     return QN_OK;
 }
 
@@ -75,7 +75,7 @@ static qn_status divide(struct token_set *set, const qn_token_params *params, in
         return qn_fail(&params->log, QN_ERR_FORMAT,
                        "%s: %" PRId64 " tokens%s, too few for a sample of %" PRId64
                        " and its last label",
-                       params->path, tokens,
+                       set->file.path, tokens,
                        test   ? " are held out"
                        : held ? " are not held out"
                               : "",
@@ -85,13 +85,14 @@ static qn_status divide(struct token_set *set, const qn_token_params *params, in
                ? QN_OK
                : qn_fail(&params->log, QN_ERR_FORMAT,
                          "%s: %" PRId64 " samples are more than 2^32 - 1: set a larger data.stride",
-                         params->path, *samples);
+                         set->file.path, *samples);
 }
 
 static qn_status open_file(struct token_set *set, const qn_token_params *params)
 {
     int64_t samples = 0;
-    QN_TRY(qn_token_file_open(&set->file, params->path, types[params->type].bytes, &params->log));
+    QN_TRY(qn_token_file_open(&set->file, params->path, params->name, types[params->type].bytes,
+                              &params->log));
     QN_TRY(set_classes(set, params));
     QN_TRY(divide(set, params, &samples));
     const qn_shape shape = {1, {set->length}};

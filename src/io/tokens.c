@@ -85,10 +85,11 @@ static qn_status measure(struct qn_token_file *file, const struct qn_log *log)
     return QN_OK;
 }
 
-qn_status qn_token_file_open(struct qn_token_file *file, const char *path, int bytes,
-                             const struct qn_log *log)
+qn_status qn_token_file_open(struct qn_token_file *file, const char *path, const char *name,
+                             int bytes, const struct qn_log *log)
 {
-    *file = (struct qn_token_file){.fd = -1, .bytes = bytes, .path = qn_path_join("", path)};
+    *file = (struct qn_token_file){
+        .fd = -1, .bytes = bytes, .path = qn_path_join("", name ? name : path)};
     qn_status status =
         file->path ? qn_file_open(path, &file->fd, &file->size, log) : qn_fail_memory(log, path);
     if (status == QN_OK)

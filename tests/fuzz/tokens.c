@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const char *path = fuzz_file(bytes, size);
     for (int i = 0; i < 4; i++) {
         struct qn_token_file file;
-        if (qn_token_file_open(&file, path, widths[i], NULL) != QN_OK)
+        if (qn_token_file_open(&file, path, NULL, widths[i], NULL) != QN_OK)
             continue;
         read_all(&file);
         qn_token_file_checksum(&file);

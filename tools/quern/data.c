@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static int open_idx(qn_dataset **dataset, const struct data_settings *s, qn_split split,
-                    struct failure *failure)
+static int open_idx(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                    qn_split split, struct failure *failure)
 {
+    (void)data;
     qn_dataset_params params = {
         .log = failure_log(failure), .name = s->name, .path = s->path, .split = split};
     if (s->images) {
@@ -22,9 +23,10 @@ static int open_idx(qn_dataset **dataset, const struct data_settings *s, qn_spli
 }
 
 /* What is measured is not augmented. */
-static int open_images(qn_dataset **dataset, const struct data_settings *s, qn_split split,
-                       struct failure *failure)
+static int open_images(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                       qn_split split, struct failure *failure)
 {
+    (void)data;
     bool training = split == QN_SPLIT_TRAIN;
     const qn_image_params params = {.log = failure_log(failure),
                                     .path = training ? s->path : s->test_path,
@@ -42,33 +44,41 @@ static int open_images(qn_dataset **dataset, const struct data_settings *s, qn_s
 }
 
 /* Samples of what is measured do not overlap. */
-static int open_tokens(qn_dataset **dataset, const struct data_settings *s, qn_split split,
-                       struct failure *failure)
+static int open_tokens(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                       qn_split split, struct failure *failure)
 {
     static const qn_token_type types[] = {[TOKEN_FILE_LLM_C] = QN_TOKEN_LLM_C,
                                           [TOKEN_FILE_U16] = QN_TOKEN_U16,
                                           [TOKEN_FILE_U32] = QN_TOKEN_U32};
     const bool training = split == QN_SPLIT_TRAIN;
     const bool other_file = !training && s->test_path;
-    const qn_token_params params = {.log = failure_log(failure),
-                                    .path = other_file ? s->test_path : s->path,
-                                    .type = s->kind == DATA_TEXT ? QN_TOKEN_U8 : types[s->type],
-                                    .length = s->length,
-                                    .stride = training ? s->stride : 0,
-                                    .classes = s->classes,
-                                    .held_out = s->held_out,
-                                    .split = other_file ? QN_SPLIT_TRAIN : split,
-                                    .separate = s->separator >= 0,
-                                    .separator = s->separator};
+    const char *path = other_file ? s->test_path : s->path;
+    char made[TEXT_PATH_BYTES];
+    qn_token_params params = {.log = failure_log(failure),
+                              .path = path,
+                              .name = path,
+                              .type = s->kind == DATA_TEXT ? QN_TOKEN_U8 : types[s->type],
+                              .length = s->length,
+                              .stride = training ? s->stride : 0,
+                              .classes = s->classes,
+                              .held_out = s->held_out,
+                              .split = other_file ? QN_SPLIT_TRAIN : split,
+                              .separate = s->separator >= 0,
+                              .separator = s->separator};
     if (!training && !other_file && s->held_out == 0)
         return CODE_DONE;
+    if (data->text.tokenizer) {
+        TRY(text_tokens(&data->text, path, made, &params.type, failure));
+        params.path = made;
+        params.classes = s->classes ? s->classes : qn_tokenizer_size(data->text.tokenizer);
+    }
     TRY_LIBRARY(failure, NULL, qn_dataset_open_tokens(dataset, &params));
     return CODE_DONE;
 }
 
 static const struct kind {
-    int (*open)(qn_dataset **dataset, const struct data_settings *settings, qn_split split,
-                struct failure *failure);
+    int (*open)(struct data *data, qn_dataset **dataset, const struct data_settings *settings,
+                qn_split split, struct failure *failure);
     const char *column;   /* of what the model looks at */
     const char *test_key; /* names the test split */
 } kinds[] = {
@@ -83,12 +93,17 @@ const char *data_test_key(enum data_kind kind)
     return kinds[kind].test_key;
 }
 
-static int open_split(qn_dataset **dataset, const struct data_settings *s, qn_split split,
-                      struct failure *failure)
+static int open_split(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                      qn_split split, struct failure *failure)
 {
-    if (s->origin && s->path && access(s->path, F_OK) != 0 && errno == ENOENT)
-        return failure_set(failure, CODE_FAILED, "%s: missing: %s", s->path, s->origin);
-    return kinds[s->kind].open(dataset, s, split, failure);
+    return kinds[s->kind].open(data, dataset, s, split, failure);
+}
+
+static int check_origin(const struct data_settings *s, struct failure *failure)
+{
+    const bool missing = s->origin && s->path && access(s->path, F_OK) != 0 && errno == ENOENT;
+    return missing ? failure_set(failure, CODE_FAILED, "%s: missing: %s", s->path, s->origin)
+                   : CODE_DONE;
 }
 
 static int refuse(const struct recipe *recipe, const char *key, struct failure *failure,
@@ -208,21 +223,53 @@ static int check_test(const struct data *data, const struct settings *s,
     return check_class_names(data, recipe, failure);
 }
 
+/* The tokenizer, whose tokens must be among the classes. */
+static int open_text(struct data *data, const struct settings *s, const struct recipe *recipe,
+                     struct failure *failure)
+{
+    char text[96];
+    TRY(text_open(&data->text, &s->data, failure));
+    const int64_t tokens = data->text.tokenizer ? qn_tokenizer_size(data->text.tokenizer) : 0;
+    if (!s->data.classes || tokens <= s->data.classes)
+        return CODE_DONE;
+    snprintf(text, sizeof text, "%" PRId64 " classes, but the tokenizer has %" PRId64 " tokens",
+             s->data.classes, tokens);
+    return refuse(recipe, "classes", failure, text);
+}
+
+/* Bytes per token are those of what is measured. */
+static int measure_text(struct data *data, const struct settings *s, struct failure *failure)
+{
+    data->bytes_per_token = s->data.bytes_per_token;
+    if (!data->text.tokenizer || !data->test)
+        return CODE_DONE;
+    return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
+}
+
 int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
-    TRY(open_split(&data->train, &s->data, QN_SPLIT_TRAIN, failure));
-    TRY(open_split(&data->test, &s->data, QN_SPLIT_TEST, failure));
+    TRY(check_origin(&s->data, failure));
+    TRY(open_text(data, s, recipe, failure));
+    TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    TRY(open_split(data, &data->test, &s->data, QN_SPLIT_TEST, failure));
     TRY(describe_split(data, s, recipe, failure));
+    TRY(measure_text(data, s, failure));
     return data->test ? check_test(data, s, recipe, failure) : CODE_DONE;
 }
 
+/* A tokenizer that is there says how many tokens it has. */
 int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
-    if (s->data.shape[0] && s->data.classes)
-        return describe(data, s, recipe, s->data.shape, s->data.classes, failure);
-    TRY(open_split(&data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    if (s->data.tokenizer)
+        TRY(open_text(data, s, recipe, failure));
+    const int64_t tokens = data->text.tokenizer ? qn_tokenizer_size(data->text.tokenizer) : 0;
+    const int64_t classes = s->data.classes ? s->data.classes : tokens;
+    if (s->data.shape[0] && classes)
+        return describe(data, s, recipe, s->data.shape, classes, failure);
+    TRY(check_origin(&s->data, failure));
+    TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
     return describe_split(data, s, recipe, failure);
 }
 
@@ -236,4 +283,5 @@ void data_close(struct data *data)
 {
     qn_dataset_close(&data->train);
     qn_dataset_close(&data->test);
+    text_close(&data->text);
 }

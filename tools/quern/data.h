@@ -6,12 +6,15 @@
 #define QUERN_TOOL_DATA_H
 
 #include "settings.h"
+#include "text.h"
 
 #include <quern/data.h>
 
 struct data {
     qn_dataset *train, *test; /* test NULL: the recipe names none */
     qn_model_data model;
+    struct text text;
+    double bytes_per_token; /* of text that those of the test split stand for; 0: nobody knows */
 };
 
 /* Opens both splits and checks that they fit each other and the recipe. */

@@ -36,6 +36,8 @@ static const struct {
     {"stride", OF_TEXT | OF_TOKENS},
     {"held_out", OF_TEXT | OF_TOKENS},
     {"separator", OF_TEXT | OF_TOKENS},
+    {"tokenizer", OF_TEXT},
+    {"vocabulary", OF_TEXT},
     {"bytes_per_token", OF_TOKENS},
 };
 
@@ -113,12 +115,12 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
 void data_settings_complete(struct data_settings *data)
 {
     const int64_t row[3] = {1, 1, data->length};
-    const bool text = data->kind == DATA_TEXT;
+    const bool bytes = data->kind == DATA_TEXT && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
         data->held_out = data->test_path ? 0 : 0.05;
-    if (text && !data->classes)
-        data->classes = 256;
-    if (text)
+    if (!data->classes)
+        data->classes = bytes ? 256 : data->vocabulary;
+    if (bytes)
         data->bytes_per_token = 1;
     if (data->length)
         memcpy(data->shape, row, sizeof row);

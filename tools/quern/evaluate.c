@@ -51,7 +51,7 @@ static bool has(const struct session *s, enum kind data)
     case TOKENS:
         return settings_has_tokens(&s->settings);
     case BYTES:
-        return s->settings.data.bytes_per_token > 0;
+        return s->data.bytes_per_token > 0;
     default:
         return true;
     }
@@ -134,7 +134,7 @@ static void take_figures(const struct session *s, const struct tally *tally,
         evaluation->figure[i].there = tally->metrics[i] != NULL;
         evaluation->figure[i].value = qn_metric_result(tally->metrics[i]);
     }
-    evaluation->figure[FIGURE_BITS].value /= log(2) * s->settings.data.bytes_per_token;
+    evaluation->figure[FIGURE_BITS].value /= log(2) * s->data.bytes_per_token;
 }
 
 int evaluate(struct session *s, struct evaluation *evaluation, struct class_count *counts)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,11 +88,16 @@ int file_end(struct file_part *part, int code, struct failure *failure)
     return code;
 }
 
-int file_replace(const char *path, const char *text, struct failure *failure)
+int file_write(const char *path, const void *bytes, size_t size, struct failure *failure)
 {
     struct file_part part;
     TRY(file_begin(&part, path, failure));
-    return file_end(&part, file_add(&part, text, strlen(text), failure), failure);
+    return file_end(&part, file_add(&part, bytes, size, failure), failure);
+}
+
+int file_replace(const char *path, const char *text, struct failure *failure)
+{
+    return file_write(path, text, strlen(text), failure);
 }
 
 static int map(const void **bytes, size_t *size, int descriptor, const char *path,
@@ -131,4 +137,14 @@ bool file_is_folder(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+void file_remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(path);
 }

@@ -14,8 +14,9 @@ enum { FILE_TEXT_BYTES = 1 << 22 };
 
 /* The text of a file of less than FILE_TEXT_BYTES; freed by the caller. */
 int file_read(char **text, const char *path, struct failure *failure);
-/* Replaces a file: the new text stands under its name whole or not at all. */
+/* Replaces a file: the new text, or bytes, stands under its name whole or not at all. */
 int file_replace(const char *path, const char *text, struct failure *failure);
+int file_write(const char *path, const void *bytes, size_t size, struct failure *failure);
 /* A file under way, beside the one that it will replace. */
 struct file_part {
     char name[4096];
@@ -32,5 +33,7 @@ int file_end(struct file_part *part, int code, struct failure *failure);
 int file_map(const void **bytes, size_t *size, const char *path, struct failure *failure);
 void file_unmap(const void *bytes, size_t size);
 bool file_is_folder(const char *path);
+/* Removes a folder and the files in it, as far as that can be done. */
+void file_remove_folder(const char *path);
 
 #endif

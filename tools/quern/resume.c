@@ -83,6 +83,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(session_note(s, info, a));
     if (!training->saved)
         s->settings.best_score = -1; /* its checkpoint stays behind */
+    s->data.text.quiet = s->quiet;
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(check_samples(s, a->operand));
     TRY(session_graph(s));

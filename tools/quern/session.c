@@ -25,10 +25,10 @@ static int complete_path(struct session *s, const struct recipe_entry *entry)
 
 static int complete_paths(struct session *s)
 {
-    static const char *const keys[][2] = {{"data", "path"},        {"data", "test_path"},
-                                          {"data", "images"},      {"data", "labels"},
-                                          {"data", "test_images"}, {"data", "test_labels"},
-                                          {"train", "weights"},    {"train", "adapters"}};
+    static const char *const keys[][2] = {
+        {"data", "path"},      {"data", "test_path"},   {"data", "images"},
+        {"data", "labels"},    {"data", "test_images"}, {"data", "test_labels"},
+        {"data", "tokenizer"}, {"train", "weights"},    {"train", "adapters"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, keys[i][0], keys[i][1]);
         if (entry)

@@ -42,6 +42,8 @@ struct data_settings {
     int64_t length, stride, separator; /* separator below 0: there is none */
     double held_out;
     double bytes_per_token; /* 0: nobody knows */
+    const char *tokenizer;  /* of text: a file or folder; NULL: */
+    int64_t vocabulary;     /* as many tokens are made of the text; 0: bytes are tokens */
     /* Of all. */
     const char *origin; /* where a `path` that is missing comes from; NULL: nobody says */
     int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "file.h"
 #include "line.h"
+#include "tokens.h"
 #include "value.h"
 
 #include <cjson/cJSON.h>
@@ -21,17 +22,8 @@ struct tokenizing {
     size_t size;
     qn_tokenizer *tokenizer;
     int width; /* bytes of a token in a file of tokens */
-    struct file_part part;
     int64_t tokens;
 };
-
-/* Vocabularies below it have tokens of two bytes. */
-enum { WIDE = 65536 };
-
-static int width_of(const qn_tokenizer *tokenizer)
-{
-    return qn_tokenizer_size(tokenizer) < WIDE ? 2 : 4;
-}
 
 /* --- what was done --- */
 
@@ -82,42 +74,16 @@ static qn_status print_ids(void *user, const int32_t *ids, int64_t count)
     return QN_OK;
 }
 
-/* Little-endian, whatever the machine. */
-static qn_status write_ids(void *user, const int32_t *ids, int64_t count)
-{
-    struct tokenizing *t = user;
-    unsigned char bytes[4096];
-    const int64_t most = (int64_t)sizeof bytes / t->width;
-    for (int64_t done = 0, n; done < count; done += n) {
-        n = count - done < most ? count - done : most;
-        for (int64_t i = 0; i < n; i++)
-            for (int b = 0; b < t->width; b++)
-                bytes[i * t->width + b] = (unsigned char)((uint32_t)ids[done + i] >> 8 * b);
-        if (file_add(&t->part, bytes, (size_t)(n * t->width), t->failure))
-            return QN_ERR_IO;
-    }
-    t->tokens += count;
-    return QN_OK;
-}
-
-static int encode(struct tokenizing *t, qn_ids_fn fn)
-{
-    const qn_encode_params params = {.fn = fn, .user = t};
-    TRY_LIBRARY(t->failure, NULL, qn_tokenizer_encode(t->tokenizer, t->bytes, t->size, &params));
-    return CODE_DONE;
-}
-
 static int encode_file(struct tokenizing *t)
 {
-    t->width = width_of(t->tokenizer);
-    if (!t->out) {
-        TRY(encode(t, print_ids));
-        if (!t->arguments->value[OPTION_JSON])
-            printf("\n");
-        return CODE_DONE;
-    }
-    TRY(file_begin(&t->part, t->out, t->failure));
-    return file_end(&t->part, encode(t, write_ids), t->failure);
+    const qn_encode_params params = {.fn = print_ids, .user = t};
+    t->width = tokens_width(t->tokenizer);
+    if (t->out)
+        return tokens_write(t->out, t->tokenizer, t->bytes, t->size, &t->tokens, t->failure);
+    TRY_LIBRARY(t->failure, NULL, qn_tokenizer_encode(t->tokenizer, t->bytes, t->size, &params));
+    if (!t->arguments->value[OPTION_JSON])
+        printf("\n");
+    return CODE_DONE;
 }
 
 /* --- tokens to text --- */
@@ -184,8 +150,7 @@ static int give_text(struct tokenizing *t, const char *text, size_t size)
         fwrite(text, 1, size, stdout);
         return CODE_DONE;
     }
-    TRY(file_begin(&t->part, t->out, t->failure));
-    return file_end(&t->part, file_add(&t->part, text, size, t->failure), t->failure);
+    return file_write(t->out, text, size, t->failure);
 }
 
 static int decode_ids(struct tokenizing *t, const int32_t *ids)
@@ -201,7 +166,7 @@ static int decode_ids(struct tokenizing *t, const int32_t *ids)
 static int decode_file(struct tokenizing *t)
 {
     int32_t *ids = NULL;
-    t->width = width_of(t->tokenizer);
+    t->width = tokens_width(t->tokenizer);
     int code = read_ids(t, &ids);
     if (!code)
         code = decode_ids(t, ids);

@@ -25,6 +25,7 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(training_check_out(training->out, s->failure));
     TRY(session_recipe(s, a->operand, a));
     TRY(pretrained_check(&s->pretrained, s->failure));
+    s->data.text.quiet = s->quiet;
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(session_fits(s));

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,12 +253,29 @@ static int keep_folder(struct session *s)
     return code;
 }
 
+/* A tokenizer that was made of the text stays with what was learned, and is not made again. */
+static int keep_tokenizer(struct session *s, const char *out)
+{
+    char path[PATH_MAX + 32], classes[24];
+    if (!s->data.text.made)
+        return CODE_DONE;
+    if (!realpath(out, path))
+        return failure_set(s->failure, CODE_FAILED, "%s: %s", out, strerror(errno));
+    strcat(path, "/tokenizer.json");
+    TRY(text_save(&s->data.text, path, s->failure));
+    snprintf(classes, sizeof classes, "%d", s->data.model.classes);
+    recipe_remove(&s->recipe, "data", "vocabulary");
+    TRY(recipe_put(&s->recipe, "data", "classes", classes, "", s->failure));
+    return recipe_put(&s->recipe, "data", "tokenizer", path, "", s->failure);
+}
+
 /* Puts into the recipe what tells the data of this training from others. */
-static int keep_data(struct session *s)
+static int keep_data(struct session *s, const char *out)
 {
     char digest[DATA_DIGEST_BYTES];
     data_digest(&s->data, digest);
     TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
+    TRY(keep_tokenizer(s, out));
     return keep_folder(s);
 }
 
@@ -339,7 +357,7 @@ static int run(struct loop *l)
 {
     TRY(open_loader(l));
     if (l->training->out)
-        TRY(keep_data(l->session));
+        TRY(keep_data(l->session, l->training->out));
     if (l->training->out && l->saved < 0)
         TRY(save(l, false));
     lap(l);
