@@ -121,7 +121,7 @@ typedef struct qn_struct_info {
     X(qn_tensors_item, 0x19ba2d3a)                                                                 \
     X(qn_tensors_pair, 0x729617ee)                                                                 \
     X(qn_tensors_params, 0x35af7ab5)                                                               \
-    X(qn_token_params, 0x28894810)                                                                 \
+    X(qn_token_params, 0xb2cb1bf7)                                                                 \
     X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \

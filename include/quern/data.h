@@ -188,15 +188,23 @@ typedef struct qn_token_params {
                           between two, its label is QN_IGNORED_LABEL. What came before a separator
                           stays in view of attention */
     int64_t separator; /* a token */
+    double mlm_probability; /* in [0, 1]; above 0: masked language modelling. Labels are not the
+                               tokens that follow: each token but separators is chosen with this
+                               probability (BERT: 0.15), its label is the token itself, all others
+                               are QN_IGNORED_LABEL. In eight of ten cases the column "tokens" has
+                               `mask_token` in its place, in one any token, in one the token. What
+                               is chosen is drawn (see qn_draw) */
+    int64_t mask_token;     /* a token */
 } qn_token_params;
 
 /* Opens a file of tokens of any size: a sample is read when it is due. Columns: "tokens" i32
  * (length) and "labels" i32 (length), the tokens that follow each of them; classes of both are the
- * vocabulary, labels may be QN_IGNORED_LABEL, too. A sample lies in its split with its last label;
+ * vocabulary, labels may be QN_IGNORED_LABEL, too. A sample lies in its split with its last label
+ * (of masked language modelling, its last token);
  * what is left at the end of a split for no whole sample is not used. A token outside the
  * vocabulary is found when it is read: then the loader gives QN_ERR_FORMAT. QN_ERR_ARGUMENT: the
- * vocabulary's size is missing, or the separator is not in it; QN_ERR_IO: the file is not readable;
- * QN_ERR_FORMAT: it is not what it should be, or a split is shorter than a sample. */
+ * vocabulary's size is missing, or the separator or the mask is not in it; QN_ERR_IO: the file is
+ * not readable; QN_ERR_FORMAT: it is not what it should be, or a split is shorter than a sample. */
 QN_API qn_status qn_dataset_open_tokens(qn_dataset **dataset, const qn_token_params *params);
 
 /* --- batches --- */

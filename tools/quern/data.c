@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "data.h"
+#include "data_settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,6 +44,26 @@ static int open_images(struct data *data, qn_dataset **dataset, const struct dat
     return CODE_DONE;
 }
 
+static int32_t named_mask(const struct data *data)
+{
+    return data->text.tokenizer ? qn_tokenizer_id(data->text.tokenizer, "[MASK]") : -1;
+}
+
+/* The size of the vocabulary; 0: the file says it. */
+static int64_t count_tokens(const struct data *data, const struct data_settings *s)
+{
+    const bool own = data_settings_own_mask(s) && named_mask(data) < 0;
+    if (s->classes || !data->text.tokenizer)
+        return s->classes;
+    return qn_tokenizer_size(data->text.tokenizer) + own;
+}
+
+static int64_t find_mask(const struct data *data, const struct data_settings *s)
+{
+    const int32_t named = named_mask(data);
+    return s->mask_token >= 0 ? s->mask_token : named >= 0 ? named : count_tokens(data, s) - 1;
+}
+
 /* Samples of what is measured do not overlap. */
 static int open_tokens(struct data *data, qn_dataset **dataset, const struct data_settings *s,
                        qn_split split, struct failure *failure)
@@ -60,17 +81,18 @@ static int open_tokens(struct data *data, qn_dataset **dataset, const struct dat
                               .type = s->kind == DATA_TEXT ? QN_TOKEN_U8 : types[s->type],
                               .length = s->length,
                               .stride = training ? s->stride : 0,
-                              .classes = s->classes,
+                              .classes = count_tokens(data, s),
                               .held_out = s->held_out,
                               .split = other_file ? QN_SPLIT_TRAIN : split,
                               .separate = s->separator >= 0,
-                              .separator = s->separator};
+                              .separator = s->separator,
+                              .mlm_probability = s->mlm_probability,
+                              .mask_token = find_mask(data, s)};
     if (!training && !other_file && s->held_out == 0)
         return CODE_DONE;
     if (data->text.tokenizer) {
         TRY(text_tokens(&data->text, path, made, &params.type, failure));
         params.path = made;
-        params.classes = s->classes ? s->classes : qn_tokenizer_size(data->text.tokenizer);
     }
     TRY_LIBRARY(failure, NULL, qn_dataset_open_tokens(dataset, &params));
     return CODE_DONE;
@@ -241,7 +263,7 @@ static int open_text(struct data *data, const struct settings *s, const struct r
 static int measure_text(struct data *data, const struct settings *s, struct failure *failure)
 {
     data->bytes_per_token = s->data.bytes_per_token;
-    if (!data->text.tokenizer || !data->test)
+    if (!data->text.tokenizer || !data->test || s->data.mlm_probability > 0)
         return CODE_DONE;
     return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
 }
@@ -264,8 +286,7 @@ int data_look(struct data *data, const struct settings *s, const struct recipe *
 {
     if (s->data.tokenizer)
         TRY(open_text(data, s, recipe, failure));
-    const int64_t tokens = data->text.tokenizer ? qn_tokenizer_size(data->text.tokenizer) : 0;
-    const int64_t classes = s->data.classes ? s->data.classes : tokens;
+    const int64_t classes = count_tokens(data, &s->data);
     if (s->data.shape[0] && classes)
         return describe(data, s, recipe, s->data.shape, classes, failure);
     TRY(check_origin(&s->data, failure));

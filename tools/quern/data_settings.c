@@ -36,6 +36,8 @@ static const struct {
     {"stride", OF_TEXT | OF_TOKENS},
     {"held_out", OF_TEXT | OF_TOKENS},
     {"separator", OF_TEXT | OF_TOKENS},
+    {"mlm_probability", OF_TEXT | OF_TOKENS},
+    {"mask_token", OF_TEXT | OF_TOKENS},
     {"tokenizer", OF_TEXT},
     {"vocabulary", OF_TEXT},
     {"bytes_per_token", OF_TOKENS},
@@ -93,9 +95,19 @@ static int check_idx(const struct data_settings *data, const struct recipe *reci
 static int check_tokens(const struct data_settings *data, const struct recipe *recipe,
                         struct failure *failure)
 {
+    const bool masked = data->mlm_probability > 0, named = data->mask_token >= 0;
     TRY(recipe_need(recipe, data->path, "data.path: missing; --data names the file", failure));
+    TRY(recipe_need(recipe, masked || !named, "data.mask_token: needs data.mlm_probability",
+                    failure));
+    TRY(recipe_need(recipe, !masked || named || data->kind == DATA_TEXT, "data.mask_token: missing",
+                    failure));
     return recipe_need(recipe, data->length, "data.length: missing: the tokens of a sample",
                        failure);
+}
+
+bool data_settings_own_mask(const struct data_settings *data)
+{
+    return data->mlm_probability > 0 && data->mask_token < 0;
 }
 
 int data_settings_check(const struct data_settings *data, const struct recipe *recipe,
@@ -118,9 +130,9 @@ void data_settings_complete(struct data_settings *data)
     const bool bytes = data->kind == DATA_TEXT && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
         data->held_out = data->test_path ? 0 : 0.05;
-    if (!data->classes)
-        data->classes = bytes ? 256 : data->vocabulary;
-    if (bytes)
+    if (!data->classes && (bytes || data->vocabulary))
+        data->classes = (bytes ? 256 : data->vocabulary) + data_settings_own_mask(data);
+    if (bytes && data->mlm_probability == 0)
         data->bytes_per_token = 1;
     if (data->length)
         memcpy(data->shape, row, sizeof row);

@@ -13,6 +13,8 @@ extern const char *const data_kinds[];
 /* Refuses keys that do not go with the kind, and kinds that lack a key. */
 int data_settings_check(const struct data_settings *data, const struct recipe *recipe,
                         struct failure *failure);
+/* Whether the token that masks is one that no text has. */
+bool data_settings_own_mask(const struct data_settings *data);
 /* Fills in what follows from other keys, or is the default of the kind. */
 void data_settings_complete(struct data_settings *data);
 

@@ -62,6 +62,11 @@ static const struct key keys[] = {
      .help = "text: tokenizer.json, vocab.json beside merges.txt, or a folder with either"},
     {"data", "vocabulary", key_count, AT(data.vocabulary), 257, 1 << 24,
      .help = "text: instead, so many tokens of byte-level BPE are made of path (bytes are tokens)"},
+    {"data", "mlm_probability", key_real, AT(data.mlm_probability), 0, 1,
+     .help = "text, tokens: of a token to be masked and asked for, BERT: 0.15; 0: the next one is "
+             "(0)"},
+    {"data", "mask_token", key_count, AT(data.mask_token), 0, 0x7ffffffe,
+     .help = "in its place (of text the tokenizer's [MASK], else the last of the classes)"},
     {"data", "bytes_per_token", key_positive, AT(data.bytes_per_token), 0, 1e6,
      .help = "tokens: of the text they were made of; evaluation tells bits per byte then"},
     {"data", "shape", key_shape, AT(data.shape), 1, 1 << 20,
@@ -277,7 +282,7 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .eval_every = {1, true},
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
-        .data = {.separator = -1, .held_out = -1},
+        .data = {.separator = -1, .mask_token = -1, .held_out = -1},
         .memory = {.storage = QN_F32, .parameter_storage = QN_F32},
         .best_score = -1,
     };

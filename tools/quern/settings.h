@@ -42,6 +42,8 @@ struct data_settings {
     int64_t length, stride, separator; /* separator below 0: there is none */
     double held_out;
     double bytes_per_token; /* 0: nobody knows */
+    double mlm_probability; /* of a token to be asked for; 0: the next one is */
+    int64_t mask_token;     /* below 0: not named */
     const char *tokenizer;  /* of text: a file or folder; NULL: */
     int64_t vocabulary;     /* as many tokens are made of the text; 0: bytes are tokens */
     /* Of all. */
