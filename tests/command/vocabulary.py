@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """vocabulary.py PROGRAM GOLDEN: training straight from text with a tokenizer, which is there or is
 made of the text: the same numbers as from a file of tokens, bits per byte, and what is kept."""
+import json
 import math
 import os
 import pathlib
@@ -96,6 +97,23 @@ def check_bytes(bench):
     bench.expect(summary['test_bits_per_byte'] > 0, f'{summary}')
 
 
+def check_gpt2(bench):
+    """The recipe as it ships fits 2.5 GiB without its text; a smaller one trains."""
+    plan = json.loads(bench.good('plan', 'gpt2-124m', '--data', 'nowhere', '--json'))
+    bench.expect(2e9 < plan['peak_bytes_planned'] <= 2.5 * 2**30 and plan['micro_batch'] >= 1, f'{plan}')
+    table = bench.good('plan', 'gpt2-124m', '--data', 'nowhere', '--explain',
+                       'transformer.wte.weight')
+    bench.expect('f32 50257 x 768' in table, table.splitlines()[0])
+    small = ['model.layers=2', 'model.width=32', 'model.heads=2', 'data.length=24', 'memory.tune=off',
+             'data.held_out=0.1']
+    code, _, error = bench.run('train', 'gpt2-124m', '--data', 'text', '--quiet', '--steps', 1,
+                               '--batch', 4, '--out', 'gpt2',
+                               *(part for key in small for part in ('--set', key)))
+    bench.expect(code == 0 and 'tokens for lack of pairs' in error, f'{code}: {error}')
+    bench.expect((bench.folder / 'gpt2/tokenizer.json').exists(), 'the tokenizer is not kept')
+    bench.good('eval', 'gpt2')
+
+
 def check_bad(bench):
     (bench.folder / 'empty').write_bytes(b'')
     (bench.folder / 'cut.json').write_bytes((bench.folder / 'hand.json').read_bytes()[:900])
@@ -129,6 +147,7 @@ def main():
         check_resumed(bench)
         check_tokenizers(bench, golden)
         check_bytes(bench)
+        check_gpt2(bench)
         check_bad(bench)
         bench.end()
 
