@@ -28,6 +28,7 @@ LAYERS = {
     "tune": ["base", "op", "plan", "cl", "check"],
     "run": ["base", "cl", "op", "io", "plan"],
     "models": [],
+    "generate": ["base"],
 }
 # The rooms of src/plan and what each may include besides itself; "plan" are the headers of
 # src/plan itself, whose own files include every room.

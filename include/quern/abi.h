@@ -11,6 +11,7 @@
 #include <quern/check.h>
 #include <quern/data.h>
 #include <quern/device.h>
+#include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/io.h>
 #include <quern/log.h>
@@ -81,6 +82,7 @@ typedef struct qn_struct_info {
     X(qn_encode_params, 0xf483fa60)                                                                \
     X(qn_facts, 0xf3bddb9e)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \
+    X(qn_generator_params, 0x09faaffa)                                                             \
     X(qn_gradient_norms, 0xb707a642)                                                               \
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
@@ -97,7 +99,7 @@ typedef struct qn_struct_info {
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
-    X(qn_model_data, 0x21afa1a4)                                                                   \
+    X(qn_model_data, 0x1f44bb56)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0xde45994b)                                                                    \
@@ -111,8 +113,9 @@ typedef struct qn_struct_info {
     X(qn_reduce_slice, 0xe1d10e81)                                                                 \
     X(qn_rms_norm_params, 0x274c0159)                                                              \
     X(qn_rotary_params, 0xf98ec5a1)                                                                \
-    X(qn_run, 0x1ef54088)                                                                          \
+    X(qn_run, 0x48aca5b4)                                                                          \
     X(qn_run_list, 0x074e1c8a)                                                                     \
+    X(qn_sampling, 0x5c25b4ef)                                                                     \
     X(qn_save_params, 0x5607da75)                                                                  \
     X(qn_shape, 0x37dab209)                                                                        \
     X(qn_struct_info, 0x72f3495c)                                                                  \

@@ -107,7 +107,7 @@ QN_API qn_tensor qn_constant(qn_graph *graph, const char *name, const float *val
 /* Names the node that made a tensor; names its state too ("bn1" -> "bn1.running_mean"). */
 QN_API void qn_name(qn_graph *graph, qn_tensor tensor, const char *name);
 /* Marks a tensor as a result that evaluation gives back under a name that no other output has
- * (NULL: the node's); at most 16. An operator made it and the batch is its dimension 0. */
+ * (NULL: the node's); at most 96. An operator made it and the batch is its dimension 0. */
 QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
 /* The name of a result, in the order in which they were marked, and its tensor (may be NULL); NULL
  * past the last. */

@@ -5,13 +5,15 @@
  * masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and (batch,
  * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
  * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width,
- * classes) and (batch, width); an option leaves "logits" out.
+ * classes) and (batch, width); an option leaves "logits" out. Those that continue a text can be
+ * built with a cache of keys and values, too.
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
 
 #include <quern/io.h>
 #include <quern/ops.h>
+#include <quern/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +28,12 @@ typedef struct qn_model_data {
     float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */
     float deviation[QN_MODEL_MAX_CHANNELS]; /* 0: 1 */
     bool masks; /* a class for each pixel: "labels" are u8 (batch, height, width) */
+    /* Above 0, of models that continue a text: a sample is one token, "tokens" i32 (batch, 1), at
+     * the place "positions" i32 (batch, 1) of a text of at most `width` tokens. Keys and values are
+     * in appending cells of so many rows, named "cache.0" and so on, one for each layer
+     * (qn_model_cells). There is no loss, and "logits" (batch, 1, classes) are the only output
+     * beside those of the cells. 0: samples are whole rows. */
+    int cache;
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */
@@ -37,6 +45,11 @@ typedef struct qn_model_option {
  * errors of the graph, one line each (qn_graph_error). */
 QN_API qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data *data,
                                 const qn_model_option *options, int n_options);
+
+/* The cells of a model that was built with a cache, for qn_run_list: gives how many, and the first
+ * `room` of them; their names are borrowed from the graph. Thread-safety: Safe. */
+QN_API int qn_model_cells(const qn_graph *graph, const qn_model_data *data, qn_cell *cells,
+                          int room);
 
 /* Names of the models, one after another; NULL past the last. */
 QN_API const char *qn_model_name(int index);

@@ -249,6 +249,14 @@ typedef struct qn_attention_params {
 QN_API qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tensor v,
                               qn_tensor lengths, const qn_attention_params *params);
 
+/* Attention of tokens to a cache that all of them share, a cell of keys and values (plan.h), for
+ * forward passes alone: there is no gradient. q (b, t, heads * n), cache (rows, 2 * kv_heads * n),
+ * each row a token's keys and then its values, positions (b, t) in i32 -> (b, t, heads * n). A
+ * token at position p sees the rows 0 .. p. Heads, head size n and scale are as in qn_attention;
+ * kv_heads 0: heads. */
+QN_API qn_tensor qn_cached_attention(qn_graph *graph, qn_tensor q, qn_tensor cache,
+                                     qn_tensor positions, int heads, int kv_heads);
+
 typedef struct qn_cross_entropy_params {
     double label_smoothing; /* in [0, 1) */
     bool ignore;            /* labels that are ignore_label count nothing */

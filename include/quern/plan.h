@@ -128,6 +128,7 @@ typedef struct qn_run {
     qn_run_what what;
     bool whole;       /* once a cycle, over all its samples; else once for each micro-step */
     bool alternative; /* to the run before: for each micro-step qn_cycle.choose takes one of them */
+    int64_t samples;  /* of an evaluation: at most so many at a time; 0: the plan's micro-batch */
 } qn_run;
 
 typedef enum qn_cell_kind {
@@ -152,7 +153,7 @@ typedef struct qn_cell {
                       QN_RUN_BACKWARD go on */
 } qn_cell;
 
-enum { QN_MAX_RUNS = 8, QN_MAX_CELLS = 8 };
+enum { QN_MAX_RUNS = 8, QN_MAX_CELLS = 80 };
 
 /* A program: runs in the order in which a cycle takes them, then the update, unless no run has a
  * backward pass. Runs that follow one another and are alternatives take turns micro-step by

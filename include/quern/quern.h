@@ -28,6 +28,7 @@
 #include <quern/check.h>
 #include <quern/data.h>
 #include <quern/device.h>
+#include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/io.h>
 #include <quern/log.h>

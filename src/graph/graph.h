@@ -42,7 +42,7 @@ struct qn_graph_output {
     const char *name;
 };
 
-enum { QN_GRAPH_MAX_OUTPUTS = 16, QN_GRAPH_MAX_NAME = 100 };
+enum { QN_GRAPH_MAX_OUTPUTS = 96, QN_GRAPH_MAX_NAME = 100 };
 
 struct qn_graph {
     struct qn_log log;

@@ -122,7 +122,7 @@ static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length
     qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
     qn_tensor positions = qn_layer_table(graph, "bert.embeddings.position_embeddings.weight",
                                          length, (int64_t)s->width, DEVIATION);
-    qn_tensor x = qn_layer_positions(graph, qn_embedding(graph, tokens, words), positions);
+    qn_tensor x = qn_layer_positions(graph, NULL, qn_embedding(graph, tokens, words), positions);
     x = add_types(graph, x, s->types != 0);
     x = qn_layer_row_norm(graph, x, "bert.embeddings.LayerNorm", EPS);
     return drop(graph, x, s->dropout);

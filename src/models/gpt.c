@@ -38,6 +38,7 @@ struct block {
     const struct qn_lora *lora;
     int number;
     int heads;
+    struct qn_layer_text text;
     qn_tensor mask; /* for attention in steps; none: in one operator */
     double last;    /* deviation of what is added to the residual stream */
     char name[NAME_BYTES];
@@ -70,9 +71,21 @@ static qn_tensor add_to(struct block *block, qn_tensor stream, qn_tensor x, cons
     return qn_layer_dense(block->graph, x, name_of(block, layer), &dense);
 }
 
+static qn_tensor cached_attention(struct block *block, qn_tensor x,
+                                  const qn_attention_params *params)
+{
+    qn_graph *graph = block->graph;
+    const int64_t width = qn_shape_of(graph, x).dim[2] / 3;
+    qn_tensor q = qn_slice(graph, x, 2, 0, width);
+    qn_tensor keys_values = qn_slice(graph, qn_flatten(graph, x), 1, width, 2 * width);
+    return qn_layer_cached_attention(graph, &block->text, block->number, q, keys_values, params);
+}
+
 static qn_tensor attention(struct block *block, qn_tensor x)
 {
     const qn_attention_params params = {.heads = block->heads, .causal = true};
+    if (block->text.cache)
+        return cached_attention(block, x, &params);
     return qn_attention(block->graph, x, (qn_tensor){0}, (qn_tensor){0}, (qn_tensor){0}, &params);
 }
 
@@ -122,11 +135,11 @@ static qn_tensor think(struct block *block, qn_tensor stream)
     return add_to(block, stream, x, "mlp.c_proj");
 }
 
-static qn_tensor embed(qn_graph *graph, qn_tensor tokens, qn_tensor words, int64_t length,
-                       int64_t width)
+static qn_tensor embed(qn_graph *graph, const struct qn_layer_text *text, qn_tensor words,
+                       int64_t length, int64_t width)
 {
     qn_tensor positions = qn_layer_table(graph, "transformer.wpe.weight", length, width, DEVIATION);
-    return qn_layer_positions(graph, qn_embedding(graph, tokens, words), positions);
+    return qn_layer_positions(graph, text, qn_embedding(graph, text->tokens, words), positions);
 }
 
 /* Added to scores, (t, t): of later tokens nothing is left. The number is one that f16 holds. */
@@ -162,23 +175,25 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                           .lora = lora,
                           .heads = (int)s.heads,
                           .last = DEVIATION / sqrt(2 * s.layers)};
-    qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
+    block.text = qn_layer_text(graph, data);
     qn_tensor words =
         qn_layer_table(graph, "transformer.wte.weight", data->classes, width, DEVIATION);
-    qn_tensor x = embed(graph, tokens, words, length, width);
-    if (s.fused == 0)
+    qn_tensor x = embed(graph, &block.text, words, length, width);
+    if (s.fused == 0 && !data->cache)
         block.mask = causal_mask(graph, length);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     x = qn_layer_row_norm(graph, x, "transformer.ln_f", 0);
     if (s.tied == 0)
         words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
-    if (s.fused == 0)
+    if (s.fused == 0 && !data->cache)
         learn_in_steps(graph, x, words);
     else
-        qn_layer_learn_tokens(
-            graph, x,
-            &(struct qn_layer_words){.name = "lm_head", .words = words, .logits = s.logits != 0});
+        qn_layer_learn_tokens(graph, x,
+                              &(struct qn_layer_words){.name = "lm_head",
+                                                       .words = words,
+                                                       .logits = s.logits != 0,
+                                                       .cached = data->cache != 0});
     return NULL;
 }
 
@@ -211,5 +226,6 @@ const struct qn_model qn_model_gpt = {
     "logits           0: with fused 1, evaluation gives the loss alone and never holds logits "
     "(1)\n",
     build,
+    .caches = true,
     .layout = &huggingface,
 };

@@ -107,12 +107,37 @@ qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_
     return qn_parameter(graph, name, 2, (int64_t[]){rows, width}, &init);
 }
 
-qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions)
+struct qn_layer_text qn_layer_text(qn_graph *graph, const qn_model_data *data)
 {
-    const qn_shape shape = qn_shape_of(graph, positions);
+    const int64_t row[] = {QN_BATCH, data->cache ? 1 : data->width};
+    struct qn_layer_text text = {.cache = data->cache,
+                                 .tokens = qn_input(graph, "tokens", QN_I32, 2, row)};
+    if (text.cache)
+        text.positions = qn_input(graph, "positions", QN_I32, 2, row);
+    return text;
+}
+
+qn_tensor qn_layer_cached_attention(qn_graph *graph, const struct qn_layer_text *text, int layer,
+                                    qn_tensor q, qn_tensor keys_values,
+                                    const qn_attention_params *params)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, QN_LAYER_CACHE "%d", layer);
+    const int64_t dim[] = {text->cache, qn_shape_of(graph, keys_values).dim[1]};
+    qn_tensor cache = qn_cell_input(graph, name, qn_dtype_of(graph, keys_values), 2, dim);
+    qn_output(graph, keys_values, name);
+    return qn_cached_attention(graph, q, cache, text->positions, params->heads, params->kv_heads);
+}
+
+qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, qn_tensor x,
+                             qn_tensor table)
+{
+    const qn_shape shape = qn_shape_of(graph, table);
     const int64_t length = shape.dim[0], width = shape.dim[1];
+    if (text && text->cache)
+        return qn_add(graph, x, qn_embedding(graph, text->positions, table));
     x = qn_flatten(graph, x);
-    x = qn_bias(graph, x, qn_reshape(graph, positions, 1, (int64_t[]){length * width}));
+    x = qn_bias(graph, x, qn_reshape(graph, table, 1, (int64_t[]){length * width}));
     return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
 }
 
@@ -207,9 +232,21 @@ void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits)
     learn(graph, logits, labels, &counted);
 }
 
+static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
+{
+    x = qn_linear(graph, x, last->words, last->bias);
+    qn_name(graph, x, last->name);
+    qn_output(graph, x, "logits");
+}
+
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
 {
     const qn_shape shape = qn_shape_of(graph, x);
+    if (last->cached) {
+        if (last->logits)
+            give_logits(graph, x, last);
+        return;
+    }
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
     qn_tensor losses = qn_linear_cross_entropy(graph, x, last->words, last->bias, labels, &counted);
     qn_name(graph, losses, last->name);

@@ -46,12 +46,30 @@ qn_tensor qn_layer_row_norm(qn_graph *graph, qn_tensor x, const char *name, doub
 /* NAME.weight: RMS norm over the last dimension. `eps` as in qn_rms_norm_params. */
 qn_tensor qn_layer_rms_norm(qn_graph *graph, qn_tensor x, const char *name, double eps);
 
+/* What a model of tokens is built for: whole rows of them, or single tokens and a cache
+ * (qn_model_data.cache). */
+struct qn_layer_text {
+    int64_t cache;       /* rows; 0: whole rows */
+    qn_tensor tokens;    /* (b, t) or (b, 1) */
+    qn_tensor positions; /* (b, 1) with a cache, else none: each row begins at 0 */
+};
+/* Makes the inputs. */
+struct qn_layer_text qn_layer_text(qn_graph *graph, const qn_model_data *data);
+
+/* Attention of single tokens, q (b, 1, n), to their own keys and values, (b, 2 k), and to those of
+ * the tokens before them, which are in the cell QN_LAYER_CACHE and the number of the layer. */
+#define QN_LAYER_CACHE "cache."
+qn_tensor qn_layer_cached_attention(qn_graph *graph, const struct qn_layer_text *text, int layer,
+                                    qn_tensor q, qn_tensor keys_values,
+                                    const qn_attention_params *params);
+
 /* A parameter (rows, width), normal around 0. */
 qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
                          double deviation);
-/* x (b, t, c) + positions (t, c): every sample begins at position 0, so that the table is one bias
- * for all of them. */
-qn_tensor qn_layer_positions(qn_graph *graph, qn_tensor x, qn_tensor positions);
+/* x (b, t, c) + the rows of the table (t, c) of positions. Where every sample begins at position 0
+ * the table is one bias for all of them. `text` NULL: that is so. */
+qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, qn_tensor x,
+                             qn_tensor table);
 
 /* NAME.weight and, unless there is none, NAME.bias; of an adapter NAME.lora_A.weight, started as
  * PyTorch starts linear layers, and NAME.lora_B.weight, zeros. */
@@ -85,6 +103,7 @@ struct qn_layer_words {
     const char *name;
     qn_tensor words, bias;
     bool logits; /* evaluation gives them */
+    bool cached; /* nothing is learned: there are neither labels nor loss */
 };
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last);
 /* The same for logits (b, classes, h, w) and a mask for each image. */

@@ -41,6 +41,7 @@ struct block {
     const struct qn_lora *lora;
     int number;
     const struct settings *settings;
+    struct qn_layer_text text;
     char name[NAME_BYTES];
 };
 
@@ -70,7 +71,16 @@ static qn_tensor norm(struct block *block, qn_tensor x, const char *layer)
 static qn_tensor turn(struct block *block, qn_tensor x, double heads)
 {
     const qn_rotary_params params = {.heads = (int)heads, .base = block->settings->base};
-    return qn_rotary(block->graph, x, (qn_tensor){0}, &params);
+    return qn_rotary(block->graph, x, block->text.positions, &params);
+}
+
+static qn_tensor cached_attention(struct block *block, qn_tensor q, qn_tensor k, qn_tensor v,
+                                  const qn_attention_params *params)
+{
+    qn_graph *graph = block->graph;
+    const qn_tensor both[] = {qn_flatten(graph, k), qn_flatten(graph, v)};
+    qn_tensor keys_values = qn_concat(graph, 2, both, 1);
+    return qn_layer_cached_attention(graph, &block->text, block->number, q, keys_values, params);
 }
 
 static qn_tensor attend(struct block *block, qn_tensor stream)
@@ -85,7 +95,8 @@ static qn_tensor attend(struct block *block, qn_tensor stream)
     qn_tensor v = dense(block, x, "self_attn.v_proj", s->kv_heads * size, none);
     q = turn(block, q, s->heads);
     k = turn(block, k, s->kv_heads);
-    qn_tensor seen = qn_attention(block->graph, q, k, v, none, &params);
+    qn_tensor seen = block->text.cache ? cached_attention(block, q, k, v, &params)
+                                       : qn_attention(block->graph, q, k, v, none, &params);
     return dense(block, seen, "self_attn.o_proj", s->width, stream);
 }
 
@@ -125,20 +136,22 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
         wrong = refuse(&s, data, error);
     if (wrong)
         return wrong;
-    const int64_t length = data->width, width = (int64_t)s.width;
-    struct block block = {.graph = graph, .lora = lora, .settings = &s};
-    qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
+    const int64_t width = (int64_t)s.width;
+    struct block block = {
+        .graph = graph, .lora = lora, .settings = &s, .text = qn_layer_text(graph, data)};
     qn_tensor words =
         qn_layer_table(graph, "model.embed_tokens.weight", data->classes, width, DEVIATION);
-    qn_tensor x = qn_embedding(graph, tokens, words);
+    qn_tensor x = qn_embedding(graph, block.text.tokens, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     x = qn_layer_rms_norm(graph, x, "model.norm", s.eps);
     if (s.tied == 0)
         words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
-    qn_layer_learn_tokens(
-        graph, x,
-        &(struct qn_layer_words){.name = "lm_head", .words = words, .logits = s.logits != 0});
+    qn_layer_learn_tokens(graph, x,
+                          &(struct qn_layer_words){.name = "lm_head",
+                                                   .words = words,
+                                                   .logits = s.logits != 0,
+                                                   .cached = data->cache != 0});
     return NULL;
 }
 
@@ -161,5 +174,6 @@ const struct qn_model qn_model_llama = {
     "eps              of the norms (1e-5)\n"
     "logits           0: evaluation gives the loss alone and never holds logits (1)\n",
     build,
+    .caches = true,
     .layout = &huggingface,
 };

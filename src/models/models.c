@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "models.h"
+#include "layers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,6 +76,11 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
         return qn_graph_refuse(graph, "model %s: learns %s", name,
                                model->masks ? "from masks: data.mask is missing"
                                             : "a class for each image, not from data.mask");
+    if (data->cache && (!model->caches || data->cache < 0 || data->cache > data->width))
+        return qn_graph_refuse(graph, "model %s: %s", name,
+                               model->caches
+                                   ? "a cache has rows for as many tokens as a text at most"
+                                   : "continues no text, and so has no cache");
     struct qn_lora lora;
     const char *wrong = qn_lora_read(&lora, options, n_options, error);
     if (!wrong)
@@ -82,4 +88,18 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
     if (!wrong)
         wrong = qn_lora_finish(&lora, graph, error);
     return wrong ? qn_graph_refuse(graph, "%s", wrong) : qn_graph_status(graph);
+}
+
+int qn_model_cells(const qn_graph *graph, const qn_model_data *data, qn_cell *cells, int room)
+{
+    int count = 0;
+    const char *name;
+    for (int i = 0; data && data->cache && (name = qn_graph_output(graph, i, NULL)); i++) {
+        if (strncmp(name, QN_LAYER_CACHE, strlen(QN_LAYER_CACHE)) != 0)
+            continue;
+        if (count < room)
+            cells[count] = (qn_cell){.name = name, .kind = QN_CELL_APPEND, .rows = data->cache};
+        count++;
+    }
+    return count;
 }

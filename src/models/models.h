@@ -14,6 +14,7 @@ struct qn_model {
     const char *(*build)(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, const struct qn_lora *lora, char error[200]);
     bool masks;              /* it learns a class for each pixel, not one for each image */
+    bool caches;             /* it can be built with a cache (qn_model_data.cache) */
     const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */
 };
 

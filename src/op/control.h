@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { QN_MAX_LOSSES = 8, QN_MAX_POSITIONS = 8 };
+enum { QN_MAX_LOSSES = 8, QN_MAX_POSITIONS = 80 };
 
 struct qn_control {
     uint32_t seed_lo, seed_hi;

@@ -48,6 +48,7 @@
     X(batch_matmul)                                                                                \
     X(rotary)                                                                                      \
     X(attention)                                                                                   \
+    X(cached_attention)                                                                            \
     X(cast)                                                                                        \
     X(zero)                                                                                        \
     X(cell_store)                                                                                  \

@@ -122,8 +122,8 @@ static bool is_plain(const struct qn_run_set *runs)
 {
     const struct qn_run_of *first = &runs->run[0], *second = &runs->run[1];
     return !runs->n_cells && first->what == QN_RUN_TRAIN && !first->whole &&
-           (runs->n_runs == 1 ||
-            (runs->n_runs == 2 && second->what == QN_RUN_EVALUATE && second->graph == 0));
+           (runs->n_runs == 1 || (runs->n_runs == 2 && second->what == QN_RUN_EVALUATE &&
+                                  second->graph == 0 && !second->samples));
 }
 
 static void add_cell(uint64_t *hash, const struct qn_cell_of *cell)
@@ -146,6 +146,7 @@ static void add_runs(uint64_t *hash, const struct qn_plan *plan)
         add_number(hash, runs->run[r].what);
         add_number(hash, runs->run[r].whole);
         add_number(hash, runs->run[r].pass);
+        add_number(hash, runs->run[r].samples);
     }
     for (int c = 0; c < runs->n_cells; c++)
         add_cell(hash, &runs->cell[c]);

@@ -73,8 +73,9 @@ struct qn_run_of {
     const char *name;
     int graph; /* of persist->graphs */
     qn_run_what what;
-    bool whole; /* one repetition over the whole cycle, not one for each micro-step */
-    int pass;   /* runs with the same number are alternatives; -1: no part of the cycle */
+    bool whole;      /* one repetition over the whole cycle, not one for each micro-step */
+    int pass;        /* runs with the same number are alternatives; -1: no part of the cycle */
+    int64_t samples; /* of a repetition of an evaluation; 0: the micro-batch */
 };
 
 /* A cell of the program, and its persistent values. */
@@ -217,6 +218,12 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
                           int n_graphs, const struct qn_run_set *runs, struct qn_persist *persist);
 
 /* Whether the run goes backward; qn_runs_train: whether some run of the program does. */
+/* Samples of its repetitions under a micro-batch, if they are not the whole cycle. */
+static inline int64_t qn_run_samples(const struct qn_run_of *run, int64_t micro_batch)
+{
+    return run->samples ? run->samples : micro_batch;
+}
+
 static inline bool qn_run_trains(const struct qn_run_of *run)
 {
     return run->what == QN_RUN_TRAIN || run->what == QN_RUN_BACKWARD;

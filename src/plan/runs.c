@@ -117,9 +117,13 @@ static qn_status add_run(struct making *m, int number)
     QN_TRY(own_graph(m, from->graph, &run->graph));
     run->what = from->what;
     run->whole = from->whole;
+    run->samples = from->samples;
     const bool evaluates = run->what == QN_RUN_EVALUATE;
     if (evaluates && (from->whole || from->alternative))
         return refuse(m, QN_ERR_ARGUMENT, "run", run->name, "evaluations are no part of a cycle");
+    if (from->samples < 0 || (from->samples && !evaluates))
+        return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
+                      "only evaluations have a number of samples of their own");
     if (from->alternative && (!before || before->pass < 0 || before->whole || from->whole))
         return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
                       "is an alternative to no run for each micro-step");
@@ -398,6 +402,9 @@ static qn_status check_run(struct making *m, const struct qn_run_of *run)
     if (graph->couples && !run->whole)
         return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
                       "samples of the graph see each other, and it sees less than the whole cycle");
+    if (run->samples % qn_one_group(&m->plan->params, graph) != 0)
+        return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
+                      "its samples are no multiple of batch norm's group");
     if (run->what == QN_RUN_TRAIN && !graph->n_losses)
         return qn_fail(&m->plan->log, QN_ERR_ARGUMENT, "plan: the graph has no loss (qn_loss)");
     if (run->what != QN_RUN_TRAIN && !has_output_for(m, run))
@@ -458,6 +465,7 @@ void qn_runs_again(const struct qn_plan *plan, struct qn_runs_again *again)
                                   .graph = plan->graphs[run->graph],
                                   .what = run->what,
                                   .whole = run->whole,
+                                  .samples = run->samples,
                                   .alternative = r && run->pass >= 0 && run->pass == run[-1].pass};
     }
     for (int c = 0; c < runs->n_cells; c++) {

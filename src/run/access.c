@@ -101,7 +101,7 @@ static int find_evaluation(const struct qn_trainer *trainer, const char *name)
 static qn_status run_evaluation(struct qn_trainer *trainer, int phase, int64_t samples,
                                 qn_fetch_fn fetch, qn_result_fn result, void *user)
 {
-    int64_t size = trainer->plan->info.micro_batch;
+    const int64_t size = trainer->plan->program.phases[phase].problem->batch;
     for (int64_t first = 0; first < samples; first += size) {
         int64_t left = samples - first;
         const struct qn_feed feed = {fetch, result, user, first, left < size ? left : size};

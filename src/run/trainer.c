@@ -52,10 +52,15 @@ static int64_t input_row(const struct qn_node *node)
 /* Samples that one repetition of a run over the graph sees at most. */
 static int64_t most_samples(const struct qn_plan *plan, int graph)
 {
-    for (int r = 0; r < plan->runs.n_runs; r++)
-        if (plan->runs.run[r].graph == graph && plan->runs.run[r].whole)
-            return qn_largest_batch(&plan->params);
-    return plan->info.micro_batch;
+    int64_t most = 0;
+    for (int r = 0; r < plan->runs.n_runs; r++) {
+        const struct qn_run_of *run = &plan->runs.run[r];
+        const int64_t samples = run->whole ? qn_largest_batch(&plan->params)
+                                           : qn_run_samples(run, plan->info.micro_batch);
+        if (run->graph == graph && samples > most)
+            most = samples;
+    }
+    return most;
 }
 
 /* Gives the number of inputs, -1 when out of memory. */
@@ -85,8 +90,8 @@ static int64_t largest_output(const struct qn_plan *plan)
         for (int i = 0; i < plan->graphs[g]->n_outputs; i++) {
             const qn_graph *graph = plan->graphs[g];
             struct qn_operand operand;
-            qn_operand_at(&graph->tensors[graph->outputs[i].tensor].symbolic,
-                          plan->info.micro_batch, &operand);
+            qn_operand_at(&graph->tensors[graph->outputs[i].tensor].symbolic, most_samples(plan, g),
+                          &operand);
             int64_t bytes = qn_operand_bytes(&operand);
             largest = bytes > largest ? bytes : largest;
         }

@@ -77,8 +77,8 @@ static qn_status open_runs(struct qn_option *o)
     }
     for (int r = 0; r < runs->n_runs; r++)
         if (runs->run[r].what == QN_RUN_EVALUATE) {
-            QN_TRY(
-                qn_lower_run(&o->how, o->persist, r, o->choices->micro_batch, &o->evaluation[r]));
+            const int64_t samples = qn_run_samples(&runs->run[r], o->choices->micro_batch);
+            QN_TRY(qn_lower_run(&o->how, o->persist, r, samples, &o->evaluation[r]));
             QN_TRY(open_steps(o, &o->evaluation[r], &o->evaluation_steps[r]));
         }
     return QN_OK;
@@ -269,10 +269,14 @@ static double cycle_seconds(const struct build *b, const struct qn_cycle_plan *c
 /* Seconds of every evaluation over `samples` samples, for a program without a cycle. */
 static double evaluation_seconds(const struct build *b, int64_t samples)
 {
-    const int64_t times = qn_div_up(samples, b->option->choices->micro_batch);
+    const struct qn_option *o = b->option;
+    const struct qn_run_set *runs = &o->persist->runs;
     double seconds = 0;
-    for (int r = 0; r < QN_MAX_RUNS; r++)
-        seconds += (double)times * phase_seconds(b->program, b->program->evaluation[r]);
+    for (int r = 0; r < runs->n_runs; r++) {
+        const int64_t each = qn_run_samples(&runs->run[r], o->choices->micro_batch);
+        seconds +=
+            (double)qn_div_up(samples, each) * phase_seconds(b->program, b->program->evaluation[r]);
+    }
     return seconds;
 }
 
