@@ -15,6 +15,7 @@
     X(resume)                                                                                      \
     X(eval)                                                                                        \
     X(export)                                                                                      \
+    X(generate)                                                                                    \
     X(plan)                                                                                        \
     X(check)                                                                                       \
     X(bench)                                                                                       \

@@ -63,6 +63,18 @@ static const struct {
     [OPTION_DECODE] = {"--decode", NULL, NULL, "FILE holds tokens: give their text"},
     [OPTION_TRAIN] = {"--train", "N", NULL,
                       "make a vocabulary of N tokens from FILE; --out is its tokenizer.json"},
+    [OPTION_PROMPT] = {"--prompt", "TEXT", NULL, "the text that is continued"},
+    [OPTION_PROMPT_FILE] = {"--prompt-file", "FILE", NULL, "the same from a file"},
+    [OPTION_IDS] = {"--tokens", "N,N,...", NULL, "the same as numbers of tokens"},
+    [OPTION_MAX_TOKENS] = {"--max-tokens", "N", NULL, "tokens to add at most (128)"},
+    [OPTION_TEMPERATURE] = {"--temperature", "T", NULL,
+                            "logits are divided by it; 0: always the best token (1)"},
+    [OPTION_TOP_K] = {"--top-k", "K", NULL, "choose among the K most probable tokens"},
+    [OPTION_TOP_P] = {"--top-p", "P", NULL,
+                      "choose among the most probable tokens that have P together"},
+    [OPTION_SAMPLE_SEED] = {"--seed", "N", NULL, "of the choices (0)"},
+    [OPTION_STOP] = {"--stop", "TEXT", NULL, "end before this text; may be repeated"},
+    [OPTION_WEIGHT_TYPE] = {"--storage", "TYPE", NULL, "of weights: f32, f16, bf16"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
     [OPTION_ADAPTERS] = {"--adapters", NULL, NULL, "low-rank adapters alone, as PEFT loads them"},
@@ -111,9 +123,20 @@ static int take_set(struct arguments *a, const char *text, struct failure *failu
     return add_override(a, "--set", text, (size_t)(equals - text), equals + 1, failure);
 }
 
+static int add_stop(struct arguments *a, const char *text, struct failure *failure)
+{
+    if (!*text || a->n_stops == MAX_STOPS)
+        return failure_set(failure, CODE_USAGE, "--stop: %s",
+                           *text ? "there are more than 16" : "the text is empty");
+    a->stops[a->n_stops++] = text;
+    return CODE_DONE;
+}
+
 static int take(struct arguments *a, enum option option, const char *value, struct failure *failure)
 {
     a->value[option] = value;
+    if (option == OPTION_STOP)
+        return add_stop(a, value, failure);
     if (option == OPTION_SET)
         return take_set(a, value, failure);
     const char *key = table[option].key;

@@ -50,10 +50,20 @@ enum option {
     OPTION_TOKENS,
     OPTION_DECODE,
     OPTION_TRAIN,
+    OPTION_PROMPT,
+    OPTION_PROMPT_FILE,
+    OPTION_IDS,
+    OPTION_MAX_TOKENS,
+    OPTION_TEMPERATURE,
+    OPTION_TOP_K,
+    OPTION_TOP_P,
+    OPTION_SAMPLE_SEED,
+    OPTION_STOP,
+    OPTION_WEIGHT_TYPE,
     OPTION_COUNT,
 };
 
-enum { MAX_OVERRIDES = 64 };
+enum { MAX_OVERRIDES = 64, MAX_STOPS = 16 };
 
 /* A key of the recipe that the command line sets. */
 struct override {
@@ -67,6 +77,8 @@ struct arguments {
     const char *value[OPTION_COUNT]; /* NULL: not given; "" for options without a value */
     struct override overrides[MAX_OVERRIDES];
     int n_overrides;
+    const char *stops[MAX_STOPS];
+    int n_stops;
 };
 
 struct command {

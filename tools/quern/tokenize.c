@@ -112,40 +112,14 @@ static int read_ids(struct tokenizing *t, int32_t **ids)
     return CODE_DONE;
 }
 
-/* A line of a text, or its part before a NUL, with its control characters escaped. */
-static bool show_line(const char *text, size_t length)
-{
-    char *line = strndup(text, length);
-    const size_t room = line ? qn_escape(NULL, 0, line) + 1 : 0;
-    char *shown = line ? malloc(room) : NULL;
-    if (shown) {
-        qn_escape(shown, room, line);
-        fputs(shown, stdout);
-    }
-    free(shown);
-    free(line);
-    return shown != NULL;
-}
-
-/* For a terminal, which would obey control characters. */
-static int show(const struct tokenizing *t, const char *text, size_t size)
-{
-    for (size_t at = 0, length; at < size; at += length + 1) {
-        length = strcspn(text + at, "\n"); /* a NUL stands behind the text */
-        if (!show_line(text + at, length))
-            return failure_set(t->failure, CODE_FAILED, "%s: out of memory", t->in);
-        if (at + length < size)
-            fputs(text[at + length] ? "\n" : "\\x00", stdout);
-    }
-    return CODE_DONE;
-}
-
 static int give_text(struct tokenizing *t, const char *text, size_t size)
 {
     if (t->arguments->value[OPTION_JSON] && !t->out)
         return CODE_DONE;
     if (!t->out && isatty(STDOUT_FILENO))
-        return show(t, text, size);
+        return line_show(text, size)
+                   ? CODE_DONE
+                   : failure_set(t->failure, CODE_FAILED, "%s: out of memory", t->in);
     if (!t->out) {
         fwrite(text, 1, size, stdout);
         return CODE_DONE;
