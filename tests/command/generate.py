@@ -127,6 +127,11 @@ def huggingface(bench, golden):
     numbers = bench.good(*args, *GREEDY)
     facts = json.loads(bench.good(*args, *GREEDY, '--json'))
     bench.expect([int(n) for n in numbers.split()] == facts['tokens'], 'numbers')
+    for case in json.loads((bench.folder / 'hf' / 'greedy.json').read_text()):
+        prompt = ','.join(map(str, case['prompt']))
+        out = bench.good('generate', 'hf', '--tokens', prompt, *GREEDY)
+        bench.expect(case['lead'] > 1e-3 and [int(n) for n in out.split()] == case['tokens'],
+                     f'as transformers: {case}: {out}')
     code, _, error = bench.run('generate', 'hf', '--prompt', 'abc')
     bench.expect(code == 2 and '--tokenizer' in error, f'no tokenizer: {code}: {error}')
 
