@@ -14,6 +14,7 @@
 #include "../support/folder.h"
 #include "../support/golden.h"
 #include "commands.h"
+#include "family.h"
 #include "file.h"
 #include "note.h"
 #include "session.h"
@@ -148,12 +149,12 @@ static void a_checkpoint_is_exported(void **state)
     assert_code(config_read(&config, text, path, &failure));
     free(text);
     const struct config *read = &session.pretrained.config;
-    assert_int_equal(config.layers, read->layers);
-    assert_int_equal(config.heads, read->heads);
-    assert_int_equal(config.width, read->width);
-    assert_int_equal(config.tied, read->tied);
-    assert_int_equal(config.vocabulary, read->vocabulary);
-    assert_int_equal(config.positions, read->positions);
+    assert_true(config.layers == read->layers);
+    assert_true(config.heads == read->heads);
+    assert_true(config.width == read->width);
+    assert_true(config.tied == read->tied);
+    assert_true(config.vocabulary == read->vocabulary);
+    assert_true(config.positions == read->positions);
 }
 
 static void updates_are_those_of_pytorch(void **state)
@@ -169,29 +170,40 @@ static void updates_are_those_of_pytorch(void **state)
 
 /* --- defaults --- */
 
+/* Whether the help of a model, which begins with a new line, names the default of a key: a number
+ * in brackets at the end of its line. */
+static bool helps(const char *help, const char *key, double value)
+{
+    char name[32];
+    snprintf(name, sizeof name, "\n%s ", key);
+    const char *line = strstr(help, name), *end = line ? strchr(line + 1, '\n') : NULL;
+    while (end && end > line && *end != '(')
+        end--;
+    return end && *end == '(' && strtod(end + 1, NULL) == value;
+}
+
 /* A checkpoint's recipe may leave keys out: then config.json must have the model's defaults, which
  * its help names. */
 static void defaults_are_those_of_the_model(void **state)
 {
     (void)state;
-    const struct settings settings = {.model = "gpt"};
-    struct config config;
-    char text[16], help[2048];
-    snprintf(help, sizeof help, "\n%s", qn_model_help("gpt"));
-    assert_true(config_of(&config, &settings));
-    const struct {
-        const char *key;
-        int64_t value;
-    } keys[] = {{"\nlayers ", config.layers},
-                {"\nheads ", config.heads},
-                {"\nwidth ", config.width},
-                {"\ntied ", config.tied}};
-    for (int i = 0; i < 4; i++) {
-        const char *line = strstr(help, keys[i].key);
-        assert_non_null(line);
-        snprintf(text, sizeof text, "(%d)\n", (int)keys[i].value);
-        const char *found = strstr(line, text);
-        assert_true(found && found < strchr(line + 1, '\n'));
+    static const char *const models[] = {"gpt", "llama", "bert"};
+    for (int i = 0; i < 3; i++) {
+        const struct settings settings = {.model = models[i]};
+        const struct family *family = family_of_model(models[i]);
+        struct config config;
+        char help[4096];
+        int keys = 0;
+        snprintf(help, sizeof help, "\n%s", qn_model_help(models[i]));
+        assert_true(config_of(&config, &settings));
+        for (const struct field *field = family->fields; field->name; field++) {
+            if (!field->key || strcmp(field->section, "model") != 0)
+                continue;
+            keys++;
+            if (!helps(help, field->key, field_number(field, &family->own)))
+                fail_msg("%s: %s: %g", models[i], field->key, field_number(field, &config));
+        }
+        assert_true(keys >= 4);
     }
 }
 

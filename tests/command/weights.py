@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""weights.py PROGRAM GOLDEN: a training that begins with weights (train.weights), what config.json
+"""weights.py PROGRAM GPT2 NETWORKS: a training that begins with weights (train.weights), what config.json
 says about a recipe, and what is wrong with either: one line with file and field, status 1, and nothing
-written. GOLDEN is a small GPT-2 of transformers."""
+written. GPT2 and NETWORKS are folders of small
+networks of transformers."""
 import json
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -48,6 +50,42 @@ CONFIG = [
     ({'resid_pdrop': 1}, r'resid_pdrop: is no fraction'),
     ({'rope\n\x1b[2Jtheta': 1}, r'rope\\n\\x1b\[2Jtheta: is not known'),
 ]
+LLAMA = [
+    ({'num_attention_heads': 5}, r'hidden_size: is not a multiple of num_attention_heads'),
+    ({'num_key_value_heads': 3}, r'num_attention_heads: is not a multiple of num_key_value_heads'),
+    ({'head_dim': 16}, r'head_dim: is not the width over num_attention_heads'),
+    ({'rms_norm_eps': 0}, r'rms_norm_eps: is no number above 0'),
+    ({'rope_parameters': {'rope_type': 'yarn'}}, r'rope_parameters: rope_type: the model has "default"'),
+    ({'rope_parameters': {'factor': 8.0}}, r'rope_parameters: has more than rope_type and rope_theta'),
+    ({'rope_scaling': {'rope_type': 'llama3'}}, r'rope_scaling: is \{.*; the model has null'),
+    ({'attention_bias': True}, r'attention_bias: is true; the model has false'),
+    ({'intermediate_size': None}, r'intermediate_size: is missing'),
+]
+BERT = [
+    ({'attention_probs_dropout_prob': 0.5},
+     r'attention_probs_dropout_prob: is not hidden_dropout_prob'),
+    ({'type_vocab_size': 1}, r'type_vocab_size: is 1; the model has 2'),
+    ({'hidden_act': 'relu'}, r'hidden_act: is "relu"; the model has "gelu"'),
+    ({'id2label': []}, r'id2label: is no object with a name for each class'),
+    ({'num_labels': 0}, r'num_labels: is no whole number'),
+]
+TOKENS = """[data]
+kind = tokens
+type = u16
+path = tokens
+length = 12
+held_out = 0
+{data}[train]
+weights = {name}
+steps = 1
+batch = 2
+optimizer = adamw
+lr = 1e-30
+weight_decay = 0
+[memory]
+budget = 16MiB
+tune = off
+"""
 # (keys of [model], of [data], what the line matches)
 RECIPES = [
     ('layers = 3\n', '', r'n_layer: is 2, but model\.layers of g\.ini is 3'),
@@ -192,6 +230,47 @@ def check_parts(bench, first):
     fails(bench, 'train r.ini --set train.weights=w.index.json --out out', 1, 'No such file', '/a: ')
 
 
+def check_family(bench, networks, name, data, cases):
+    """Weights and config.json go through a training and come back."""
+    folder, recipe = bench.folder / name, bench.folder / f'{name}.ini'
+    folder.mkdir()
+    shutil.copy(networks / f'{name}.safetensors', folder / 'model.safetensors')
+    config = json.loads((networks / f'{name}.json').read_text())
+    recipe.write_text(TOKENS.format(name=name, data=data))
+    for changes, pattern in cases:
+        changed = {key: value for key, value in {**config, **changes}.items() if value is not None}
+        (folder / 'config.json').write_text(json.dumps(changed))
+        fails(bench, f'plan {name}.ini', 1, pattern, f'{name}/config.json: ')
+    shutil.copy(networks / f'{name}.json', folder / 'config.json')
+    bench.good('train', recipe.name, '--quiet', '--out', f'{name}-run')
+    bench.good('export', f'{name}-run', '--out', f'{name}-out')
+    bench.expect(read_tensors(bench.folder / f'{name}-out/model.safetensors') ==
+                 read_tensors(folder / 'model.safetensors'), f'{name}: other weights')
+    written = json.loads((bench.folder / f'{name}-out/config.json').read_text())
+    if 'rope_parameters' in config:
+        config |= {key: config['rope_parameters'][key] for key in ('rope_theta',)}
+    other = {key: (config[key], written[key]) for key in config.keys() & written.keys()
+             if config[key] != written[key] and key not in ('head_dim', 'bos_token_id', 'eos_token_id')}
+    bench.expect(not other and len(config.keys() & written.keys()) > 12, f'{name}: {other}')
+    recipe.write_text(TOKENS.format(name=f'{name}-out', data=data))
+    bench.good('plan', recipe.name)
+
+
+def check_families(bench, networks):
+    draw = random.Random(1)
+    (bench.folder / 'tokens').write_bytes(struct.pack('<200H', *(draw.randrange(40)
+                                                                for _ in range(200))))
+    check_family(bench, networks, 'llama', '', LLAMA)
+    check_family(bench, networks, 'masked', 'mlm_probability = 0.15\nmask_token = 3\n', BERT)
+    (bench.folder / 'classes').mkdir()
+    shutil.copy(networks / 'classify.safetensors', bench.folder / 'classes/model.safetensors')
+    shutil.copy(networks / 'classify.json', bench.folder / 'classes/config.json')
+    gpt(bench, 'labels = 4\n', weights='classes', length=12)
+    fails(bench, 'plan g.ini', 1, r'id2label: is 5, but model\.labels of g\.ini is 4')
+    gpt(bench, 'types = 1\n', weights='classes', length=12)
+    bench.good('plan', 'g.ini')
+
+
 def check_export(bench):
     fails(bench, 'export run', 2, r'export: --out: needs the name of a folder')
     fails(bench, 'export run --out=', 2, r'--out: needs the name of a folder')
@@ -209,6 +288,7 @@ def main():
         first = check_training(bench)
         check_parts(bench, first)
         check_files(bench, first)
+        check_families(bench, pathlib.Path(sys.argv[3]))
         check_export(bench)
         bench.end()
 

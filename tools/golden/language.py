@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Tiny random networks of transformers, and what comes out of them: two BERTs, a masked language
 model and a classifier of sequences, and a Llama. language.py FOLDER [NAME...] writes
-NAME.safetensors, the file of a network, and NAME-golden.safetensors, of `masked`, `classify` and
-`llama`.
+NAME.safetensors and NAME.json, weights and config.json of a network, and NAME-golden.safetensors, of
+`masked`, `classify` and `llama`.
 
 Needs PyTorch, transformers and safetensors; seen with the versions that the golden files name.
 
@@ -87,6 +87,8 @@ def run(net, batch):
 
 def write(folder, name, net, batch):
     safetensors.torch.save_model(net, str(folder / f"{name}.safetensors"))
+    net.config.architectures = [type(net).__name__]
+    net.config.to_json_file(folder / f"{name}.json")
     logits, loss = run(net, batch)
     loss.backward()
     tensors = {key: value.int() for key, value in batch.items()}

@@ -12,10 +12,14 @@
 
 struct config {
     const char *model; /* that ships with Quern: "gpt" */
-    int64_t layers, heads, width, tied /* 0 or 1 */, vocabulary, positions;
-    int64_t context, inner; /* 0: not there */
-    double dropout;         /* the largest of all; the models here have none */
-    qn_dtype dtype;         /* of the weights; not of a file that was read */
+    /* 0: not there, or none */
+    double layers, heads, kv_heads, width, inner, tied, vocabulary, positions, labels;
+    double base, eps;          /* of rotary positions and norms */
+    double dropout, attention; /* the second of attention's probabilities */
+    double lost;               /* the largest dropout of those that the model has not */
+    double context, fourfold,
+        head;       /* what the model has otherwise: positions, 4 width, width / heads */
+    qn_dtype dtype; /* of the weights; not of a file that was read */
 };
 
 /* Reads a config.json; `path` begins messages. A field that is missing, that is not known, or that
@@ -33,7 +37,8 @@ int config_fits(const struct config *config, const qn_model_data *data, const ch
 /* Fills in what the keys of the recipe's [model] say, or their defaults. False: the model has no
  * config.json. */
 bool config_of(struct config *config, const struct settings *settings);
-/* Fills in what the tables of a file of weights show: tokens, positions, type. */
+/* Fills in what the tables of a file of weights show: tokens, type, and positions if there is a
+ * table of them; else they are those of the recipe's samples. */
 int config_measure(struct config *config, const qn_tensors *file, const char *path,
                    struct failure *failure);
 /* The text, freed by the caller; NULL when out of memory. */

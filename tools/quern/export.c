@@ -152,9 +152,9 @@ const struct command command_export = {
     "Writes the newest checkpoint of a training (or DIR, if it is a checkpoint) as others load "
     "it:\n"
     "model.safetensors and config.json in the folder of --out, for from_pretrained of\n"
-    "transformers. Only for models whose layout is known: gpt, which becomes a GPT2LMHeadModel\n"
-    "with as many positions as a sample has tokens. Low-rank adapters are merged into the "
-    "weights;\n"
+    "transformers. Only for models whose layout is known: gpt becomes a GPT2LMHeadModel, llama a\n"
+    "LlamaForCausalLM, bert a BertForMaskedLM or BertForSequenceClassification, with as many\n"
+    "positions as a sample has tokens. Low-rank adapters are merged into the weights;\n"
     "with --adapters they alone are written, for PEFT: adapter_model.safetensors and\n"
     "adapter_config.json, of any model. No device is needed.",
     false,

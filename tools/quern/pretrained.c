@@ -109,8 +109,8 @@ static void say_all(const struct pretrained *p, const struct told *told)
     if (*told->name)
         line_print(stdout, "weights: %s: the first %" PRId64 " of %" PRId64 " rows", told->name,
                    told->shortened.model.dim[0], told->shortened.file.dim[0]);
-    if (*p->description && p->config.dropout > 0)
-        line_print(stdout, "weights: dropout of %g, which %s names, is left out", p->config.dropout,
+    if (*p->description && p->config.lost > 0)
+        line_print(stdout, "weights: dropout of %g, which %s names, is left out", p->config.lost,
                    p->description);
 }
 
