@@ -1,54 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The optimizers: one launch over all chunks of a block of parameters, a work-group per chunk.
- *
- * Row k of the table is {first element, elements, number, factor of the learning rate, factor of
- * weight decay} of chunk k, the factors as bits of f32; what lies between chunks is padding and is
- * not touched. A skipped update copies the parameters to the result unchanged (the result may lie
- * elsewhere) and leaves the slots alone.
- *
- * Parameters of 16 bits are rounded stochastically; the counter of their random words is (update,
- * number of the chunk, ALL_NODES, element of the chunk / 4).
- *
- * Each formula is written once, for one element and for a vector of them.
+ * Optimizers with slots of the parameters' shape: one launch over all chunks of a block, a
+ * work-group per chunk (lib/update.clh).
  */
-#include "lib/control.clh"
-#include "lib/reduce.clh"
-#include "lib/stochastic.clh"
-
-#define F_TYPE f32
-#define T_TYPE i32
-
-#define ALL_NODES 0xFFFFFFFFu /* no node has this number */
-
-#define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
-
-struct chunk {
-    ulong first, n;
-    float rate, decay;
-    struct qn_dice dice;
-};
-
-static inline struct chunk chunk_of(__global const int *table, __global const qn_control *now)
-{
-    const ulong at = get_group_id(0) * QN_CHUNK_NUMBERS;
-    struct chunk chunk;
-    chunk.first = LDI(T, table, at);
-    chunk.n = LDI(T, table, at + 1);
-    chunk.rate = now->lr * as_float((int)LDI(T, table, at + 3));
-    chunk.decay = now->weight_decay * as_float((int)LDI(T, table, at + 4));
-    chunk.dice.key = (uint2)(now->seed_lo, now->seed_hi);
-    chunk.dice.x = now->update;
-    chunk.dice.y = (uint)LDI(T, table, at + 2);
-    chunk.dice.z = ALL_NODES;
-    return chunk;
-}
-
-static inline void hand_on(__global const TYPE(P) * p, __global TYPE(P) * out, ulong n)
-{
-    for (ulong i = get_local_id(0); i < n; i += QN_WG)
-        ST(P, out, i, LD(P, p, i));
-}
+#include "lib/update.clh"
 
 /* Stochastic gradient descent; gives the new parameter. */
 #define DEFINE_SGD(real, name)                                                                     \
@@ -103,26 +58,6 @@ GROUP_KERNEL sgd(__global const TYPE(P) * p, ulong p_at, __global const float *g
     }
 }
 
-/* Constants of one update of Adam; rest1 and rest2 are 1 - beta, computed by the host in double. */
-struct adam {
-    float beta1, beta2, rest1, rest2, eps;
-    float step, root; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */
-    float coupled;    /* decay that is added to the gradient */
-    float shrink;     /* factor of the parameter before the step */
-};
-
-#define DEFINE_ADAM(real, name)                                                                    \
-    static inline real name(real p, real g, real *m, real *v, struct adam a)                       \
-    {                                                                                              \
-        p *= a.shrink;                                                                             \
-        g = fma((real)(a.coupled), p, g);                                                          \
-        *m = fma((real)(a.beta1), *m, a.rest1 * g);                                                \
-        *v = fma((real)(a.beta2), *v, a.rest2 * g * g);                                            \
-        return p - a.step * (*m / (sqrt(*v) / a.root + a.eps));                                    \
-    }
-DEFINE_ADAM(float, adam_one)
-DEFINE_ADAM(floatv, adam_vector)
-
 /* Adam; `decoupled` makes it AdamW. */
 GROUP_KERNEL adam(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
                   ulong gradient_at, __global const int *table, ulong table_at,
@@ -145,15 +80,7 @@ GROUP_KERNEL adam(__global const TYPE(P) * p, ulong p_at, __global const float *
         return;
     }
     const float scale = now->grad_scale;
-    const struct adam a = {beta1,
-                           beta2,
-                           rest1,
-                           rest2,
-                           eps,
-                           chunk.rate / now->bias1,
-                           sqrt(now->bias2),
-                           decoupled ? 0.0f : chunk.decay,
-                           decoupled ? 1.0f - chunk.rate * chunk.decay : 1.0f};
+    const struct adam a = adam_of(now, &chunk, beta1, beta2, rest1, rest2, eps, decoupled);
     const ulong lane = get_local_id(0);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, first, i), v = LDV(F, second, i);

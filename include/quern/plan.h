@@ -55,9 +55,9 @@ typedef struct qn_optimizer {
                          updated themselves, rounded stochastically so that no small step is lost
                          on average (Gupta et al. 2015). Else each has a master in f32, which is
                          updated and saved, and they are it rounded to nearest */
-    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of adam and adamw, 0.9
+    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of Adam's kin, 0.9
                             and 0.99 of lion */
-    double eps;          /* of adam, adamw; 0: 1e-8 */
+    double eps;          /* of Adam's kin; 0: 1e-8 */
 } qn_optimizer;
 
 typedef enum qn_recompute_mode {

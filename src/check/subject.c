@@ -121,7 +121,8 @@ static bool is_twin(const struct qn_subject *s, struct qn_ref ref)
 static bool fill_operand(struct qn_subject *s, int number)
 {
     static const struct qn_check_input normal = {.fill = QN_FILL_NORMAL},
-                                       positive = {.fill = QN_FILL_POSITIVE};
+                                       positive = {.fill = QN_FILL_POSITIVE},
+                                       codes = {.fill = QN_FILL_INTEGER, .a = 0, .b = 256};
     struct qn_ref ref = qn_operand_ref(number);
     const struct qn_operand *operand = qn_call_operand(&s->call, ref);
     const bool twin = is_twin(s, ref);
@@ -129,6 +130,7 @@ static bool fill_operand(struct qn_subject *s, int number)
                                        : ref.kind == QN_REF_IN     ? &s->item->in[ref.index]
                                        : ref.kind == QN_REF_DOUT   ? &normal
                                        : ref.kind == QN_REF_DIN    ? &normal
+                                       : operand->dtype == QN_U8   ? &codes
                                        : ref.kind == QN_REF_STATE  ? &positive
                                        : ref.kind == QN_REF_GATHER ? &positive
                                                                    : NULL;

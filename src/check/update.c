@@ -76,15 +76,22 @@ static double factor(double bits)
     return (double)value;
 }
 
+struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k)
+{
+    const double *row = r->in[2] + k * QN_CHUNK_NUMBERS;
+    return (struct qn_check_chunk){.first = (int64_t)row[0],
+                                   .n = (int64_t)row[1],
+                                   .rate = factor(row[3]) * (double)r->control->lr,
+                                   .decay = factor(row[4]) * (double)r->control->weight_decay};
+}
+
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *))
 {
     for (int64_t k = 0; k < r->call->in[2].shape.dim[0]; k++) {
-        const double *row = r->in[2] + k * QN_CHUNK_NUMBERS;
-        struct qn_check_element e = {.r = r,
-                                     .rate = factor(row[3]) * (double)r->control->lr,
-                                     .decay = factor(row[4]) * (double)r->control->weight_decay};
-        for (int64_t i = 0; i < (int64_t)row[1]; i++)
-            update_element(&e, (int64_t)row[0] + i, step);
+        const struct qn_check_chunk chunk = qn_check_chunk_of(r, k);
+        struct qn_check_element e = {.r = r, .rate = chunk.rate, .decay = chunk.decay};
+        for (int64_t i = 0; i < chunk.n; i++)
+            update_element(&e, chunk.first + i, step);
     }
 }
 

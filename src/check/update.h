@@ -16,6 +16,13 @@ struct qn_check_element {
     double state[QN_MAX_STATE];
 };
 
+/* Row k of the table: elements, and the learning rate and weight decay of this update. */
+struct qn_check_chunk {
+    int64_t first, n;
+    double rate, decay;
+};
+struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k);
+
 /* Applies `step` to every element of every chunk, unless the update is skipped. For slots with one
  * element for each element of the parameters. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
@@ -29,6 +36,10 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
         .role = QN_ROLE_FIXED, .dtype = (type), .rank = 1, .dim = {(n) }                           \
     }
 #define QN_CHECK_PARAMETERS(n) QN_CHECK_STORED(QN_F32, n)
+#define QN_CHECK_GIVEN(n, numbers)                                                                 \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {(n)}, .values = (numbers)       \
+    }
 #define QN_CHECK_TABLE(chunks, rows)                                                               \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {(chunks), QN_CHUNK_NUMBERS},    \

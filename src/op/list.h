@@ -60,4 +60,5 @@
     X(adam)                                                                                        \
     X(adamw)                                                                                       \
     X(lion)                                                                                        \
+    X(adamw8)                                                                                      \
     /* end of the list */

@@ -214,6 +214,12 @@ struct qn_op {
                        parameters; its states are kept for the block (ops/update.h) */
     /* Of an optimizer: what settings of 0 mean; NULL: Adam's, 0.9, 0.999 and 1e-8. */
     const struct qn_optimizer_attr *defaults;
+    /* Of an optimizer whose slots are too coarse for small tensors: parameters of less than `below`
+     * elements are updated by the optimizer `name`, with the same settings. */
+    struct {
+        int64_t below;
+        const char *name;
+    } small;
     /* For operators on single elements: the step that this is in a chain of such (op/chain.h), its
      * values left out; false: none with these operands. NULL: never. */
     bool (*link)(const struct qn_shape_call *call, struct qn_chain_link *link);

@@ -30,6 +30,11 @@ const struct qn_op *qn_optimizer_find(const char *name)
     return op && op->optimizer ? op : NULL;
 }
 
+const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t elements)
+{
+    return elements < optimizer->small.below ? qn_optimizer_find(optimizer->small.name) : optimizer;
+}
+
 const char *qn_optimizer_name(int index)
 {
     for (const struct qn_op *const *op = qn_op_all(); index >= 0 && *op; op++)

@@ -10,10 +10,13 @@
 
 struct qn_op;
 
+/* Elements of a chunk, the share of one work-group in an update, at most (ops/update.h). */
+enum { QN_CHUNK = 4096 };
+
 /* A row of the table of a block of parameters: neighbouring elements of one of them, the share of a
  * work-group. On the device QN_CHUNK_NUMBERS numbers of i32, the last two of them bits of f32. */
 struct qn_chunk {
-    int32_t first, count; /* elements of the block; at most 4096 */
+    int32_t first, count; /* elements of the block; at most QN_CHUNK */
     int32_t number;       /* among the chunks of all blocks */
     float rate, decay;    /* factors of the learning rate and of weight decay */
 };
@@ -30,5 +33,7 @@ struct qn_optimizer_attr qn_optimizer_settings(const struct qn_optimizer *optimi
 
 /* The optimizer of that name, NULL: "sgd"; NULL where there is none. Thread-safety: Safe. */
 const struct qn_op *qn_optimizer_find(const char *name);
+/* The one that updates a parameter of so many elements: itself, or its `small`. */
+const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t elements);
 
 #endif

@@ -28,13 +28,14 @@ struct qn_value {
     int64_t host_bytes;   /* of a copy in host memory, which has no bytes on the device; else 0 */
 };
 
-enum { QN_MAX_BLOCKS = 16, QN_CHUNK = 4096 };
+enum { QN_MAX_BLOCKS = 16 };
 
-/* Trainable parameters of one type that one optimizer launch updates. A parameter has the same
- * first element in `parameters`, `working` and `gradients`; the shapes of `state` follow from
+/* Trainable parameters of one type that one launch of an optimizer updates. A parameter has the
+ * same first element in `parameters`, `working` and `gradients`; the shapes of `state` follow from
  * theirs by op->state. With early updates each parameter is updated alone, with a gradient outside
  * of the block. */
 struct qn_block {
+    const struct qn_op *optimizer; /* persist->optimizer, or that of its small parameters */
     int parameters; /* value of what the optimizer updates: f32 masters of 16-bit parameters, or the
                        parameters themselves */
     int working;    /* value of what operators read: the masters in 16 bits, else `parameters` */
@@ -115,7 +116,7 @@ struct qn_persist {
     struct qn_parameter *parameters;
     struct qn_moving *moving;
     int n_parameters, n_moving;
-    const struct qn_op *optimizer;
+    const struct qn_op *optimizer;            /* as it was asked for; blocks have their own */
     const struct qn_optimizer_attr *settings; /* of the optimizer */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;

@@ -66,13 +66,13 @@ qn_status qn_trainer_write_tables(struct qn_trainer *trainer)
 
 static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *block)
 {
-    const struct qn_op *optimizer = trainer->plan->persist.optimizer;
     QN_TRY(qn_trainer_fill_value(trainer, block->parameters, 0));
     if (block->working != block->parameters)
         QN_TRY(qn_trainer_fill_value(trainer, block->working, 0));
     for (int s = 0; s < QN_MAX_STATE; s++)
         if (block->state[s] >= 0)
-            QN_TRY(qn_trainer_fill_value(trainer, block->state[s], optimizer->state[s].initial));
+            QN_TRY(qn_trainer_fill_value(trainer, block->state[s],
+                                         block->optimizer->state[s].initial));
     return QN_OK;
 }
 

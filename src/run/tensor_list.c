@@ -44,7 +44,7 @@ static bool append_states(const struct qn_trainer *trainer, struct qn_arena *are
     const struct qn_block *block = &persist->blocks[parameter->block];
     bool complete = true;
     for (int s = 0; s < QN_MAX_STATE; s++) {
-        const struct qn_state_info *info = &persist->optimizer->state[s];
+        const struct qn_state_info *info = &block->optimizer->state[s];
         const struct qn_state_part span = qn_part_of_state(persist, parameter, s);
         char text[160];
         if (block->state[s] < 0)

@@ -34,40 +34,41 @@ static int64_t largest_block(const struct qn_lowering *how)
 static qn_status add_state(const struct qn_lowering *how, struct qn_persist *persist,
                            struct qn_block *block, int s, const struct qn_operand *state)
 {
-    const struct qn_state_info *info = &persist->optimizer->state[s];
+    const struct qn_state_info *info = &block->optimizer->state[s];
     const int64_t elements = qn_operand_count(&persist->values[block->parameters].operand);
     const int64_t count = info->per_chunk ? (int64_t)block->chunks * info->per_chunk : elements;
     if (qn_operand_count(state) != count)
         return qn_fail(how->log, QN_ERR_SHAPE,
                        "%s: %s has %" PRId64 " elements for a block of %" PRId64
                        " in %d chunks, not %" PRId64,
-                       persist->optimizer->name, info->name, qn_operand_count(state), elements,
+                       block->optimizer->name, info->name, qn_operand_count(state), elements,
                        block->chunks, count);
     block->state[s] = qn_persist_add_array(persist, info->name, state->dtype, count,
                                            QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
     return QN_OK;
 }
 
-/* Asks the optimizer for the slots of `count` elements of what it updates, in so many chunks. */
-static qn_status ask_states(const struct qn_persist *persist, qn_dtype dtype, int64_t count,
-                            int chunks, struct qn_shape_call *call)
+/* Asks an optimizer for the slots of `count` elements of what it updates, in so many chunks. */
+static qn_status ask_states(const struct qn_op *op, const struct qn_persist *persist,
+                            qn_dtype dtype, int64_t count, int chunks, struct qn_shape_call *call)
 {
     *call = (struct qn_shape_call){.attr = persist->settings, .storage = QN_F32, .batch = 1};
     qn_shape_set(&call->in[0], dtype, 1, &count);
     qn_shape_set(&call->in[1], QN_F32, 1, &count);
     qn_shape_set(&call->in[2], QN_I32, 2, (int64_t[]){chunks, QN_CHUNK_NUMBERS});
-    return persist->optimizer->shape(call);
+    return op->shape(call);
 }
 
 /* Adds the optimizer's slots for a block, of the shapes that the optimizer's rule gives. */
 static qn_status add_states(const struct qn_lowering *how, struct qn_persist *persist,
                             struct qn_block *block)
 {
+    const struct qn_op *op = block->optimizer;
     const struct qn_operand *parameters = &persist->values[block->parameters].operand;
     struct qn_shape_call call;
-    if (ask_states(persist, parameters->dtype, qn_operand_count(parameters), block->chunks,
+    if (ask_states(op, persist, parameters->dtype, qn_operand_count(parameters), block->chunks,
                    &call) != QN_OK)
-        return qn_fail(how->log, QN_ERR_SHAPE, "%s: %s", persist->optimizer->name, call.reason);
+        return qn_fail(how->log, QN_ERR_SHAPE, "%s: %s", op->name, call.reason);
     for (int s = 0; s < QN_MAX_STATE; s++) {
         block->state[s] = -1;
         if (qn_present(&call.state[s]))
@@ -94,14 +95,21 @@ static void add_parameters(const struct qn_lowering *how, struct qn_persist *per
                                : block->working;
 }
 
-/* Values of a block whose members are `count` elements of `dtype` together. */
+/* What parameters of a block have in common. */
+struct kind {
+    qn_dtype dtype;
+    const struct qn_op *optimizer;
+};
+
+/* Values of a block whose members are `count` elements together. */
 static qn_status open_block(const struct qn_lowering *how, struct qn_persist *persist,
-                            qn_dtype dtype, int64_t count, int chunks)
+                            struct kind kind, int64_t count, int chunks)
 {
     struct qn_block *block = &persist->blocks[persist->n_blocks++];
+    block->optimizer = kind.optimizer;
     block->chunks = chunks;
     block->first_chunk = persist->n_chunks;
-    add_parameters(how, persist, block, dtype, count);
+    add_parameters(how, persist, block, kind.dtype, count);
     block->gradients = persist->early ? -1
                                       : qn_persist_add_array(persist, "gradients", QN_F32, count,
                                                              QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
@@ -153,22 +161,25 @@ static void add_member(struct qn_persist *persist, struct qn_parameter *paramete
     persist->n_chunks += parameter->chunks;
 }
 
-static bool is_member(const struct qn_parameter *parameter, qn_dtype dtype)
+static bool is_member(const struct qn_persist *persist, const struct qn_parameter *parameter,
+                      struct kind kind)
 {
-    return parameter->trainable && parameter->node->leaf.dtype == dtype;
+    const struct qn_operand *leaf = &parameter->node->leaf;
+    return parameter->trainable && leaf->dtype == kind.dtype &&
+           qn_optimizer_of(persist->optimizer, qn_operand_count(leaf)) == kind.optimizer;
 }
 
-/* The trainable parameters of `dtype` from `first` on that fit one allocation: gives the parameter
+/* The trainable parameters of the kind from `first` on that fit one allocation: gives the parameter
  * after them. */
 static int block_end(const struct qn_lowering *how, const struct qn_persist *persist,
-                     qn_dtype dtype, int first, int64_t *count, int *chunks)
+                     struct kind kind, int first, int64_t *count, int *chunks)
 {
     int p = first;
     *count = 0;
     *chunks = 0;
     for (; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];
-        if (!is_member(parameter, dtype))
+        if (!is_member(persist, parameter, kind))
             continue;
         const int64_t size = aligned_count(how, parameter);
         if (*count && size > largest_block(how) - *count)
@@ -193,12 +204,12 @@ static qn_status check_parameters(const struct qn_lowering *how, const struct qn
 }
 
 static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist *persist,
-                               qn_dtype dtype)
+                               struct kind kind)
 {
     for (int first = 0; first < persist->n_parameters;) {
         int64_t count, at = 0;
         int chunks;
-        const int end = block_end(how, persist, dtype, first, &count, &chunks);
+        const int end = block_end(how, persist, kind, first, &count, &chunks);
         if (!count)
             break;
         if (persist->n_blocks == QN_MAX_BLOCKS)
@@ -206,10 +217,10 @@ static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist 
                            "parameters: more than %d buffers of the largest allocation, %" PRId64
                            " bytes",
                            QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
-        QN_TRY(open_block(how, persist, dtype, count, chunks));
+        QN_TRY(open_block(how, persist, kind, count, chunks));
         for (struct qn_parameter *p = &persist->parameters[first]; p < &persist->parameters[end];
              p++)
-            if (is_member(p, dtype)) {
+            if (is_member(persist, p, kind)) {
                 add_member(persist, p, at);
                 at += aligned_count(how, p);
             }
@@ -229,7 +240,8 @@ static int64_t spared_bytes(const struct qn_lowering *how, const struct qn_persi
     const int64_t count = aligned_count(how, parameter), numbers = (!persist->early) + master;
     int64_t bytes = count * numbers * (int64_t)sizeof(float);
     struct qn_shape_call call;
-    if (ask_states(persist, master ? QN_F32 : dtype, count, chunks_of(parameter), &call) == QN_OK)
+    if (ask_states(qn_optimizer_of(persist->optimizer, qn_operand_count(&parameter->node->leaf)),
+                   persist, master ? QN_F32 : dtype, count, chunks_of(parameter), &call) == QN_OK)
         for (int s = 0; s < QN_MAX_STATE; s++)
             bytes += qn_present(&call.state[s]) ? qn_operand_bytes(&call.state[s]) : 0;
     return bytes;
@@ -249,11 +261,16 @@ static void count_frozen(const struct qn_lowering *how, struct qn_persist *persi
 
 qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist *persist)
 {
+    static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
+    const struct qn_op *usual = persist->optimizer, *small = qn_optimizer_of(usual, 1);
     QN_TRY(check_parameters(how, persist));
     count_frozen(how, persist);
-    QN_TRY(lay_blocks_of(how, persist, QN_F32));
-    QN_TRY(lay_blocks_of(how, persist, QN_F16));
-    return lay_blocks_of(how, persist, QN_BF16);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        QN_TRY(lay_blocks_of(how, persist, (struct kind){types[i], usual}));
+        if (small != usual)
+            QN_TRY(lay_blocks_of(how, persist, (struct kind){types[i], small}));
+    }
+    return QN_OK;
 }
 
 /* --- parameters within blocks --- */
@@ -270,7 +287,7 @@ struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
 {
     const struct qn_block *block = &persist->blocks[parameter->block];
     const int64_t at = first_element(persist, parameter);
-    const int each = persist->optimizer->state[state].per_chunk;
+    const int each = block->optimizer->state[state].per_chunk;
     if (!each)
         return (struct qn_state_part){at, qn_operand_count(&parameter->node->leaf)};
     return (struct qn_state_part){(int64_t)(parameter->first_chunk - block->first_chunk) * each,

@@ -65,8 +65,8 @@ static int add_partial(struct lowering *l, const struct qn_block *block, int nor
 
 static void add_optimizer(struct lowering *l, const struct qn_block *block, const char *name)
 {
-    struct qn_task *task = qn_lower_add_own(l, l->problem->persist->optimizer->name, name,
-                                            l->problem->persist->settings);
+    struct qn_task *task =
+        qn_lower_add_own(l, block->optimizer->name, name, l->problem->persist->settings);
     own_read(l, task, block->parameters, 0);
     own_read(l, task, block->gradients, 1);
     own_read(l, task, block->table, 2);
@@ -124,7 +124,8 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
     const struct qn_persist *persist = l->problem->persist;
     const struct qn_block *block = &persist->blocks[parameter->block];
     const char *name = parameter->node->name;
-    struct qn_block alone = {.parameters = parameter->value,
+    struct qn_block alone = {.optimizer = block->optimizer,
+                             .parameters = parameter->value,
                              .working = parameter->working,
                              .gradients = parameter->gradient,
                              .chunks = parameter->chunks,
