@@ -18,7 +18,7 @@
 #include "ops/update.h"
 #include "plan/plan.h"
 #include "run/trainer.h"
-#include "same.h"
+#include "two_layers.h"
 #include "tune/rig.h"
 
 #include <math.h>
@@ -80,18 +80,6 @@ static const struct qn_op blockwise = {
 
 /* --- what it trains --- */
 
-/* The first weight has two chunks, of which the second ends within a scale's elements; the biases
- * do not decay. */
-enum { HIDDEN = 74, PARAMETERS = 4, MOST_ELEMENTS = HIDDEN * WIDTH };
-static const struct {
-    const char *name;
-    int rank;
-    int64_t dim[2];
-} parameters[PARAMETERS] = {{"in.weight", 2, {HIDDEN, WIDTH}},
-                            {"in.bias", 1, {HIDDEN}},
-                            {"out.weight", 2, {TEST_CLASSES, HIDDEN}},
-                            {"out.bias", 1, {TEST_CLASSES}}};
-
 static const qn_plan_params base = {.budget = 64 << 20,
                                     .batch = {SAMPLES},
                                     .micro_batch = SAMPLES,
@@ -104,24 +92,6 @@ static int64_t count_of(int parameter)
 {
     return parameters[parameter].dim[0] *
            (parameters[parameter].rank == 2 ? parameters[parameter].dim[1] : 1);
-}
-
-static qn_graph *network(void)
-{
-    qn_graph *graph = test_graph(QN_F32);
-    const qn_init init = qn_init_fan_in(WIDTH);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
-    qn_tensor p[PARAMETERS];
-    for (int i = 0; i < PARAMETERS; i++)
-        p[i] =
-            qn_parameter(graph, parameters[i].name, parameters[i].rank, parameters[i].dim, &init);
-    x = qn_tanh(graph, qn_linear(graph, x, p[0], p[1]));
-    x = qn_linear(graph, x, p[2], p[3]);
-    const qn_cross_entropy_params params = {.ignore = true, .ignore_label = TEST_IGNORED};
-    qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, &params), "loss", NULL);
-    assert_int_equal(qn_graph_status(graph), QN_OK);
-    return graph;
 }
 
 /* --- the formula --- */
@@ -193,7 +163,7 @@ static void updates_are_those_of_the_formula(void **state)
     struct test_data data;
     int open = 0;
     double worst = 0;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     test_data_make(&data, SAMPLES, WIDTH);
     const qn_cycle cycle = {SAMPLES, 0.05, test_fetch, &data};
     struct test_run run = test_open(device, graph, &base, &trainer_params);
@@ -217,24 +187,19 @@ static void updates_are_those_of_the_formula(void **state)
 
 /* --- its bytes --- */
 
-static int64_t stored(int64_t bytes)
-{
-    return qn_round_up(bytes, qn_device_facts(device)->alignment);
-}
-
 static void its_bytes_are_those_of_its_slots(void **state)
 {
     (void)state;
     int64_t elements = 0, chunks = 0;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     struct trained end = train(graph, &base, &trainer_params, false);
     for (int p = 0; p < PARAMETERS; p++) {
-        elements += stored(count_of(p) * 4) / 4;
+        elements += stored_bytes(count_of(p) * 4) / 4;
         chunks += qn_div_up(count_of(p), QN_CHUNK);
     }
     assert_int_equal(end.info.bytes_by_tag[QN_TAG_OPTIMIZER],
-                     stored(elements) + stored(chunks * SCALES_OF_A_CHUNK * 4) +
-                         stored(chunks * 16));
+                     stored_bytes(elements) + stored_bytes(chunks * SCALES_OF_A_CHUNK * 4) +
+                         stored_bytes(chunks * (int64_t)sizeof(struct qn_chunk)));
     assert_string_equal(end.info.optimizer, "blockwise");
     free(end.weights);
     qn_graph_destroy(&graph);
@@ -245,7 +210,7 @@ static void slots_of_other_sizes_are_refused(void **state)
 {
     (void)state;
     qn_plan *plan;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     for (int s = 0; s < 2; s++) {
         struct qn_op other = blockwise;
         other.state[s].per_chunk = s ? SCALES_OF_A_CHUNK / 2 : SHARED;
@@ -277,7 +242,7 @@ static void slots_begin_with_their_first_values(void **state)
 {
     (void)state;
     static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16, QN_I32};
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         scale_type = types[i];
         struct test_run run = test_open(device, graph, &base, &trainer_params);
@@ -319,7 +284,7 @@ static void its_slots_are_saved_as_they_are(void **state)
     struct test_data data;
     qn_tensors *file;
     char folder[FOLDER_BYTES], path[FOLDER_BYTES + 64];
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     make_folder(folder);
     test_data_make(&data, SAMPLES, WIDTH);
     struct test_run run = test_open(device, graph, &base, &trainer_params);
@@ -343,7 +308,7 @@ static void its_slots_are_saved_as_they_are(void **state)
 static void a_resumed_training_is_the_same(void **state)
 {
     (void)state;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     const qn_plan_params params[] = {base, smallest_early(graph, &base)};
     for (int early = 0; early < 2; early++)
         assert_int_equal(check_resumes(graph, &params[early], &trainer_params).early_updates,
@@ -356,7 +321,7 @@ static void a_resumed_training_is_the_same(void **state)
 static void a_budget_that_changes(void **state)
 {
     (void)state;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     check_budgets(graph, &base, &trainer_params);
     qn_graph_destroy(&graph);
 }
@@ -391,7 +356,7 @@ static int64_t time_step(const struct qn_problem *problem, const struct qn_task 
 static void its_steps_are_timed(void **state)
 {
     (void)state;
-    qn_graph *graph = network();
+    qn_graph *graph = two_layers(QN_F32);
     const qn_plan_params params[] = {base, smallest_early(graph, &base)};
     for (int early = 0; early < 2; early++) {
         qn_plan *plan;

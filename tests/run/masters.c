@@ -279,18 +279,15 @@ static void chunks_are_numbered(void **state)
 
 /* --- both --- */
 
-static int64_t stored(int64_t bytes)
-{
-    return qn_round_up(bytes, qn_device_facts(device)->alignment);
-}
-
 static void bytes_are_those_of_the_types(void **state)
 {
     (void)state;
     qn_graph *graph = network(QN_F32, QN_BF16);
-    const int64_t tables = stored(sizeof(struct qn_chunk)) + stored(3 * sizeof(struct qn_chunk)),
-                  bias = stored(HIDDEN * 4);
-    const int64_t weights = stored(HIDDEN * WIDTH * 2) + stored(TEST_CLASSES * HIDDEN * 2);
+    const int64_t tables = stored_bytes(sizeof(struct qn_chunk)) +
+                           stored_bytes(3 * sizeof(struct qn_chunk)),
+                  bias = stored_bytes(HIDDEN * 4);
+    const int64_t weights =
+        stored_bytes(HIDDEN * WIDTH * 2) + stored_bytes(TEST_CLASSES * HIDDEN * 2);
     const qn_plan_params params[] = {with_masters, without_masters()};
     for (int i = 0; i < 2; i++) {
         struct trained end = train(graph, &params[i], &trainer_params, false);
@@ -307,13 +304,7 @@ static void early_updates_are_the_same(void **state)
     qn_graph *graph = network(QN_BF16, QN_BF16);
     const qn_plan_params params[] = {with_masters, without_masters()};
     for (int i = 0; i < 2; i++) {
-        const qn_plan_params early = smallest_early(graph, &params[i]);
-        struct trained a = train(graph, &params[i], &trainer_params, false);
-        struct trained b = train(graph, &early, &trainer_params, false);
-        assert_true(b.info.early_updates && !a.info.early_updates);
-        assert_same(&a, &b);
-        free(a.weights);
-        free(b.weights);
+        check_early(graph, &params[i], &trainer_params);
     }
     qn_graph_destroy(&graph);
 }

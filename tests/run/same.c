@@ -2,6 +2,7 @@
 #include "../support/folder.h"
 
 #include "same.h"
+#include "base/shape.h"
 
 #include <stdlib.h>
 
@@ -98,12 +99,29 @@ qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
     return have.info;
 }
 
+int64_t stored_bytes(int64_t bytes)
+{
+    return qn_round_up(bytes, qn_device_facts(device)->alignment);
+}
+
 qn_plan_params smallest_early(const qn_graph *graph, const qn_plan_params *of)
 {
     qn_plan_params params = *of;
     params.early_updates = true;
     params.budget = test_smallest_budget(device, graph, &params);
     return params;
+}
+
+void check_early(const qn_graph *graph, const qn_plan_params *params,
+                 const qn_trainer_params *trainer)
+{
+    const qn_plan_params early = smallest_early(graph, params);
+    struct trained a = train(graph, params, trainer, false);
+    struct trained b = train(graph, &early, trainer, false);
+    assert_true(b.info.early_updates && !a.info.early_updates);
+    assert_same(&a, &b);
+    free(a.weights);
+    free(b.weights);
 }
 
 void check_budgets(const qn_graph *graph, const qn_plan_params *of,

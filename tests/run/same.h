@@ -38,8 +38,15 @@ void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
 qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
                            const qn_trainer_params *trainer);
 
+/* What an array of so many bytes takes on the device. */
+int64_t stored_bytes(int64_t bytes);
+
 /* Of the plans with early updates the one of the fewest bytes. */
 qn_plan_params smallest_early(const qn_graph *graph, const qn_plan_params *of);
+
+/* The same training with early updates, in the fewest bytes. */
+void check_early(const qn_graph *graph, const qn_plan_params *params,
+                 const qn_trainer_params *trainer);
 
 /* The same training where the budget changes before each update: to that of early updates and back.
  */

@@ -12,23 +12,11 @@
 
 #include "base/shape.h"
 #include "plan/plan.h"
-#include "same.h"
+#include "two_layers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The first weight has two chunks, the second of which ends within a scale's elements; all else is
- * small. */
-enum { HIDDEN = 74, PARAMETERS = 4 };
-static const struct {
-    const char *name;
-    int rank;
-    int64_t dim[2];
-} parameters[PARAMETERS] = {{"in.weight", 2, {HIDDEN, WIDTH}},
-                            {"in.bias", 1, {HIDDEN}},
-                            {"out.weight", 2, {TEST_CLASSES, HIDDEN}},
-                            {"out.bias", 1, {TEST_CLASSES}}};
 
 /* What is trained, by which optimizer. */
 static const struct subject {
@@ -55,32 +43,7 @@ static qn_plan_params params_of(const struct subject *s)
                             .optimizer = {.name = s->optimizer, .no_master = s->no_master}};
 }
 
-static qn_graph *network(const struct subject *s)
-{
-    qn_graph *graph;
-    const qn_graph_params params = {.log = test_log, .parameter_storage = s->stored};
-    assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
-    const qn_init init = qn_init_fan_in(WIDTH);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
-    qn_tensor p[PARAMETERS];
-    for (int i = 0; i < PARAMETERS; i++)
-        p[i] =
-            qn_parameter(graph, parameters[i].name, parameters[i].rank, parameters[i].dim, &init);
-    x = qn_tanh(graph, qn_linear(graph, x, p[0], p[1]));
-    x = qn_linear(graph, x, p[2], p[3]);
-    const qn_cross_entropy_params loss = {.ignore = true, .ignore_label = TEST_IGNORED};
-    qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, &loss), "loss", NULL);
-    assert_int_equal(qn_graph_status(graph), QN_OK);
-    return graph;
-}
-
 /* --- bytes --- */
-
-static int64_t stored(int64_t bytes)
-{
-    return qn_round_up(bytes, qn_device_facts(device)->alignment);
-}
 
 static int64_t optimizer_bytes(const qn_graph *graph, const qn_plan_params *params)
 {
@@ -108,11 +71,12 @@ static void bytes_are_few(void **state)
         x = qn_linear(graph, x, weight, (qn_tensor){0});
         qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, 512});
         qn_loss(graph, qn_squared_error(graph, x, target), "loss", NULL);
-        const int64_t table = count / QN_CHUNK * 16, bytes = optimizer_bytes(graph, &params);
+        const int64_t table = count / QN_CHUNK * (int64_t)sizeof(struct qn_chunk);
+        const int64_t slots = optimizer_bytes(graph, &params) - stored_bytes(table);
         print_message("  %s of %s%s: %.4f bytes a parameter\n", s->optimizer,
                       qn_dtype_name(s->stored), s->no_master ? " without masters" : "",
-                      (double)(bytes - stored(table)) / (double)count);
-        assert_true(fabs((double)(bytes - stored(table)) - s->slot_bytes * (double)count) < 4096);
+                      (double)slots / (double)count);
+        assert_true((double)slots == s->slot_bytes * (double)count);
         qn_graph_destroy(&graph);
     }
 }
@@ -123,7 +87,7 @@ static void it_trains(void **state)
 {
     (void)state;
     for (int i = 0; i < SUBJECTS; i++) {
-        qn_graph *graph = network(&subjects[i]);
+        qn_graph *graph = two_layers(subjects[i].stored);
         const qn_plan_params params = params_of(&subjects[i]);
         struct trained end = train(graph, &params, &trainer_params, false);
         assert_true(end.metrics[UPDATES - 1].loss < end.metrics[0].loss);
@@ -136,15 +100,9 @@ static void early_updates_are_the_same(void **state)
 {
     (void)state;
     for (int i = 0; i < SUBJECTS; i++) {
-        qn_graph *graph = network(&subjects[i]);
-        const qn_plan_params params = params_of(&subjects[i]),
-                             early = smallest_early(graph, &params);
-        struct trained a = train(graph, &params, &trainer_params, false);
-        struct trained b = train(graph, &early, &trainer_params, false);
-        assert_true(b.info.early_updates && !a.info.early_updates);
-        assert_same(&a, &b);
-        free(a.weights);
-        free(b.weights);
+        qn_graph *graph = two_layers(subjects[i].stored);
+        const qn_plan_params params = params_of(&subjects[i]);
+        check_early(graph, &params, &trainer_params);
         qn_graph_destroy(&graph);
     }
 }
@@ -153,7 +111,7 @@ static void a_resumed_training_is_the_same(void **state)
 {
     (void)state;
     for (int i = 0; i < SUBJECTS; i++) {
-        qn_graph *graph = network(&subjects[i]);
+        qn_graph *graph = two_layers(subjects[i].stored);
         const qn_plan_params params = params_of(&subjects[i]),
                              early = smallest_early(graph, &params);
         check_resumes(graph, &params, &trainer_params);
@@ -166,21 +124,21 @@ static void a_budget_that_changes(void **state)
 {
     (void)state;
     for (int i = 0; i < SUBJECTS; i++) {
-        qn_graph *graph = network(&subjects[i]);
+        qn_graph *graph = two_layers(subjects[i].stored);
         const qn_plan_params params = params_of(&subjects[i]);
         check_budgets(graph, &params, &trainer_params);
         qn_graph_destroy(&graph);
     }
 }
 
-/* With a clip; the first update is the same but for the order of sums, and codes that fall to the
- * other side. */
+/* With a clip: the same but for the order of sums, and for codes and weights in 16 bits that fall
+ * to the other side. */
 static void a_split_cycle_is_nearly_the_same(void **state)
 {
     (void)state;
     const qn_trainer_params clipped = {.seed = 11, .weight_decay = 0.01, .clip = 0.01};
     for (int i = 0; i < SUBJECTS; i++) {
-        qn_graph *graph = network(&subjects[i]);
+        qn_graph *graph = two_layers(subjects[i].stored);
         const qn_plan_params whole = params_of(&subjects[i]);
         qn_plan_params split = whole;
         split.micro_batch = 12;
@@ -190,7 +148,7 @@ static void a_split_cycle_is_nearly_the_same(void **state)
         print_message("  %s of %s: %.2g\n", subjects[i].optimizer,
                       qn_dtype_name(subjects[i].stored), far);
         assert_true(a.metrics[0].grad_norm > 0.02);
-        assert_true(far > 0 && far < (subjects[i].no_master ? 2e-2 : 1e-3));
+        assert_true(far > 0 && far < (subjects[i].no_master ? 5e-3 : 1e-4));
         free(a.weights);
         free(b.weights);
         qn_graph_destroy(&graph);
@@ -203,7 +161,7 @@ static void a_split_cycle_is_nearly_the_same(void **state)
 static void small_tensors_keep_f32(void **state)
 {
     (void)state;
-    qn_graph *graph = network(&subjects[0]);
+    qn_graph *graph = two_layers(subjects[0].stored);
     const qn_plan_params params = params_of(&subjects[0]);
     struct test_run run = test_open(device, graph, &params, &trainer_params);
     const struct qn_persist *persist = &run.plan->persist;

@@ -336,9 +336,9 @@ const struct command command_generate = {
     "continues a text with a trained model",
     "Prints what a gpt or llama model adds to a prompt, as it is made. DIR is the folder of a\n"
     "training (its newest checkpoint) or a checkpoint, or has config.json and weights in Hugging\n"
-    "Face's layout (GPT-2). Without --tokenizer that of DIR is taken, if it has a tokenizer.json;\n"
-    "else a model of 256 tokens takes bytes, and others are asked with --tokens and answer with\n"
-    "numbers. All device memory is within --budget. A special token ends the text.",
+    "Face's layout (GPT-2, Llama). Without --tokenizer that of DIR is taken, if it has a\n"
+    "tokenizer.json; else a model of 256 tokens takes bytes, and others are asked with --tokens\n"
+    "and answer with numbers. All device memory is within --budget. A special token ends the text.",
     false,
     run,
     {OPTION_PROMPT, OPTION_PROMPT_FILE, OPTION_IDS, OPTION_TOKENIZER, OPTION_MAX_TOKENS,
