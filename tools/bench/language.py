@@ -92,7 +92,6 @@ class Quern:
         report = self.report(work, 'bench', '--only', 'update')
         self.version = f"Quern {report['quern']}, {report['platform']} {report['driver']}"
         result = report['results'][0]
-        work.plan = result
         return {work.key: (result['fastest_seconds'], result['seconds'])}
 
 

@@ -113,19 +113,13 @@ static int give_number(const struct field *field, const cJSON *item, const qn_te
                        struct recipe *recipe, const char *path, struct failure *failure)
 {
     (void)file;
-    const struct recipe_entry *entry = recipe_find(recipe, "model", field->key);
-    char text[32], *end;
     if (!cJSON_IsNumber(item))
         return failure_set(failure, CODE_FAILED, "%s: %s: is missing or no number", path,
                            field->name);
-    snprintf(text, sizeof text, "%.9g", item->valuedouble);
-    if (!entry)
-        return recipe_put(recipe, "model", field->key, text, "train.adapters", failure);
-    const double wanted = strtod(entry->value, &end);
-    if (!field->needed || (end != entry->value && !*end && wanted == item->valuedouble))
+    if (!field->needed && recipe_find(recipe, "model", field->key))
         return CODE_DONE;
-    return failure_set(failure, CODE_FAILED, "%s: %s: is %s, but model.%s of %s is %s", path,
-                       field->name, text, field->key, recipe->name, entry->value);
+    const struct recipe_number said = {"model", field->key, item->valuedouble, path, field->name};
+    return recipe_agree(recipe, &said, "train.adapters", failure);
 }
 
 static int check_others(const cJSON *root, const char *path, struct failure *failure)

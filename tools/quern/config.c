@@ -100,18 +100,9 @@ int config_read(struct config *config, const char *text, const char *path, struc
 static int give(const struct config *config, const struct field *field, struct recipe *recipe,
                 const char *path, struct failure *failure)
 {
-    const struct recipe_entry *entry = recipe_find(recipe, field->section, field->key);
-    const double number = field_number(field, config);
-    char text[32];
-    snprintf(text, sizeof text, "%.15g", number);
-    if (!entry)
-        return recipe_put(recipe, field->section, field->key, text, "train.weights", failure);
-    char *end;
-    const double wanted = strtod(entry->value, &end);
-    if (end != entry->value && !*end && wanted == number)
-        return CODE_DONE;
-    return failure_set(failure, CODE_FAILED, "%s: %s: is %s, but %s.%s of %s is %s", path,
-                       field->name, text, field->section, field->key, recipe->name, entry->value);
+    const struct recipe_number said = {field->section, field->key, field_number(field, config),
+                                       path, field->name};
+    return recipe_agree(recipe, &said, "train.weights", failure);
 }
 
 int config_give(const struct config *config, struct recipe *recipe, const char *path,

@@ -25,6 +25,7 @@ struct family {
     const char *type, *model; /* model_type; the model that ships */
     /* Of transformers; `classifier` has config.labels, NULL: there is none. */
     const char *architecture, *classifier;
+    bool continues;                /* it is a decoder, which continues texts */
     const char *words, *positions; /* tables with a row for each; positions NULL: no table */
     int64_t tokens;       /* from so many on, those that begin and end texts are transformers' */
     struct config absent; /* what optional fields mean that are not there */

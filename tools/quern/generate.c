@@ -60,8 +60,6 @@ static int read_real(struct generating *g, enum option option, const char *name,
 
 static int read_options(struct generating *g)
 {
-    static const char *const types[] = {"f32", "f16", "bf16", NULL};
-    static const qn_dtype dtypes[] = {QN_F32, QN_F16, QN_BF16};
     const char *const *value = g->arguments->value;
     int64_t seed = 0;
     int type = 0;
@@ -77,8 +75,8 @@ static int read_options(struct generating *g)
     const char *reason = budget ? value_size(budget, &g->plan.budget) : NULL;
     if (reason)
         return refuse(g, "--budget", budget, reason);
-    reason = storage ? value_word(storage, types, &type) : NULL;
-    g->storage = dtypes[type];
+    reason = storage ? value_word(storage, value_floats, &type) : NULL;
+    g->storage = (qn_dtype)(QN_F32 + type);
     return reason ? refuse(g, "--storage", storage, reason) : CODE_DONE;
 }
 

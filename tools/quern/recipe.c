@@ -29,6 +29,21 @@ const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *
     return index < 0 ? NULL : &recipe->entries[index];
 }
 
+int recipe_agree(struct recipe *recipe, const struct recipe_number *said, const char *option,
+                 struct failure *failure)
+{
+    const struct recipe_entry *entry = recipe_find(recipe, said->section, said->key);
+    char text[32], *end;
+    snprintf(text, sizeof text, "%.15g", said->number);
+    if (!entry)
+        return recipe_put(recipe, said->section, said->key, text, option, failure);
+    const double wanted = strtod(entry->value, &end);
+    if (end != entry->value && !*end && wanted == said->number)
+        return CODE_DONE;
+    return failure_set(failure, CODE_FAILED, "%s: %s: is %s, but %s.%s of %s is %s", said->path,
+                       said->field, text, said->section, said->key, recipe->name, entry->value);
+}
+
 void recipe_remove(struct recipe *recipe, const char *section, const char *key)
 {
     int index = find(recipe, section, key);

@@ -38,6 +38,15 @@ const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *
 /* Adds or replaces a value that came from an option of the command line, or from elsewhere (""). */
 int recipe_put(struct recipe *recipe, const char *section, const char *key, const char *value,
                const char *option, struct failure *failure);
+/* Puts a number that the field of a file says, or, where the recipe has the key, requires the same
+ * of it: CODE_FAILED. `option` as above. */
+struct recipe_number {
+    const char *section, *key;
+    double number;
+    const char *path, *field;
+};
+int recipe_agree(struct recipe *recipe, const struct recipe_number *said, const char *option,
+                 struct failure *failure);
 void recipe_remove(struct recipe *recipe, const char *section, const char *key);
 
 /* CODE_USAGE with the place, section and key of an entry before the text. */

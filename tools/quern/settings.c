@@ -15,7 +15,6 @@ static const char *const schedules[] = {"constant", "step", "cosine", "linear", 
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
-static const char *const storages[] = {"f32", "f16", "bf16", NULL};
 
 #define AT(member) offsetof(struct settings, member)
 static const struct key keys[] = {
@@ -135,9 +134,10 @@ static const struct key keys[] = {
      .help = "activations may go to host memory and back, where it helps (no)"},
     {"memory", "effort", key_word, AT(memory.effort), .words = efforts,
      .help = "of the search for it: default, instant or thorough (default)"},
-    {"memory", "storage", key_storage, AT(memory.storage), .words = storages,
+    {"memory", "storage", key_storage, AT(memory.storage), .words = value_floats,
      .help = "of activations: f32, f16 or bf16 (f32)"},
-    {"memory", "parameter_storage", key_storage, AT(memory.parameter_storage), .words = storages,
+    {"memory", "parameter_storage", key_storage, AT(memory.parameter_storage),
+     .words = value_floats,
      .help = "of weights of rank 2 or more: f32, f16 or bf16, of f32 masters (f32)"},
     {"memory", "variants", key_text, AT(memory.variants),
      .help = "kernels to prefer: linear=clblast,..."},

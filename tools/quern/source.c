@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
+#include "family.h"
 #include "file.h"
 #include "note.h"
 #include "value.h"
@@ -11,15 +12,13 @@
 /* The table with a row for each token; the number of rows. */
 static int count_tokens(struct source *source, const char *weights, struct failure *failure)
 {
-    static const char *const tables[][2] = {{"gpt", "transformer.wte.weight"},
-                                            {"llama", "model.embed_tokens.weight"}};
+    const struct family *family = family_of_model(source->model);
     const qn_log log = failure_log(failure);
     const qn_tensors_entry *table = NULL;
     qn_tensors *file;
     TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, weights, &log));
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (strcmp(tables[i][0], source->model) == 0)
-            table = qn_tensors_find(file, tables[i][1]);
+    if (family && family->continues)
+        table = qn_tensors_find(file, family->words);
     if (table && table->shape.rank == 2 && table->shape.dim[0] <= INT_MAX)
         source->data.classes = (int)table->shape.dim[0];
     qn_tensors_close(&file);

@@ -97,6 +97,8 @@ const char *value_switch(const char *text, bool *value)
     return NULL;
 }
 
+const char *const value_floats[] = {"f32", "f16", "bf16", NULL};
+
 const char *value_word(const char *text, const char *const *words, int *value)
 {
     for (int i = 0; words[i]; i++) {

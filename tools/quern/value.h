@@ -24,6 +24,8 @@ const char *value_size(const char *text, int64_t *value);
 const char *value_switch(const char *text, bool *value);
 /* One of `words`, a list ended by NULL; gives its index. */
 const char *value_word(const char *text, const char *const *words, int *value);
+/* Words for value_word: types of numbers from QN_F32 on. */
+extern const char *const value_floats[];
 /* Numbers separated by commas, at most `capacity`, each as of value_single. */
 const char *value_reals(const char *text, float *values, int capacity, int *count);
 
