@@ -68,7 +68,7 @@ typedef struct qn_struct_info {
     X(qn_check_params, 0x2b7cd8a6)                                                                 \
     X(qn_check_record, 0xd8180d6c)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
-    X(qn_checkpoint_info, 0xa749e101)                                                              \
+    X(qn_checkpoint_info, 0xcaf90099)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
@@ -102,10 +102,10 @@ typedef struct qn_struct_info {
     X(qn_model_data, 0x1f44bb56)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
-    X(qn_optimizer, 0xde45994b)                                                                    \
+    X(qn_optimizer, 0x40d35f2f)                                                                    \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0xf2a017d4)                                                                    \
-    X(qn_plan_params, 0xe2c25fcb)                                                                  \
+    X(qn_plan_params, 0x058b776f)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \
     X(qn_profile_step, 0x6203e526)                                                                 \

@@ -58,6 +58,11 @@ typedef struct qn_optimizer {
     double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of Adam's kin, 0.9
                             and 0.99 of lion */
     double eps;          /* of Adam's kin; 0: 1e-8 */
+    double ema; /* below 1; above 0: trained parameters have an exponential moving average in f32,
+                   average = ema * average + (1 - ema) * parameter after each update that is not
+                   skipped, which begins as the parameter does (Polyak and Juditsky 1992).
+                   Evaluations read the averages, and files of weights hold them; training and
+                   qn_trainer_read go by the parameters */
 } qn_optimizer;
 
 typedef enum qn_recompute_mode {

@@ -61,4 +61,5 @@
     X(adamw)                                                                                       \
     X(lion)                                                                                        \
     X(adamw8)                                                                                      \
+    X(weight_average)                                                                              \
     /* end of the list */

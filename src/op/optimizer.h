@@ -28,6 +28,11 @@ struct qn_optimizer_attr {
     double momentum, beta1, beta2, eps; /* 1 - beta is not exact enough in f32 */
 };
 
+/* Of weight_average. */
+struct qn_average_attr {
+    double decay;
+};
+
 /* The attributes, with the optimizer's own defaults where a setting is 0. */
 struct qn_optimizer_attr qn_optimizer_settings(const struct qn_optimizer *optimizer, bool dynamic);
 

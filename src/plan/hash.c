@@ -73,6 +73,8 @@ static void add_optimizer_settings(uint64_t *hash, const struct qn_plan *plan)
     *hash = qn_hash(*hash, &attr, sizeof attr);
     if (plan->params.optimizer.no_master)
         add_text(hash, "no master");
+    if (plan->params.optimizer.ema > 0)
+        *hash = qn_hash(*hash, &plan->params.optimizer.ema, sizeof plan->params.optimizer.ema);
 }
 
 /* --- the steps --- */

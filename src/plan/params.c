@@ -92,6 +92,7 @@ static qn_status check_optimizer(const struct qn_log *log, const struct qn_plan_
     QN_REQUIRE(log, !params->optimizer.nesterov || params->optimizer.momentum > 0);
     QN_REQUIRE(log, is_share(params->optimizer.beta1) && is_share(params->optimizer.beta2));
     QN_REQUIRE(log, params->optimizer.eps >= 0 && isfinite(params->optimizer.eps));
+    QN_REQUIRE(log, is_share(params->optimizer.ema));
     return QN_OK;
 }
 

@@ -39,18 +39,21 @@ struct qn_block {
     int parameters; /* value of what the optimizer updates: f32 masters of 16-bit parameters, or the
                        parameters themselves */
     int working;    /* value of what operators read: the masters in 16 bits, else `parameters` */
+    int average, working_average; /* values of their moving average in f32, and of what evaluations
+                                     read: the same in the type of `working`; -1: does not exist */
     int gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
     int chunks, first_chunk; /* their number; the first one's in the list of all blocks' chunks */
 };
 
 /* A parameter, whichever graphs use it. */
 struct qn_parameter {
-    const struct qn_node *node; /* of the first graph that has it */
-    bool trainable;             /* not frozen, and the backward pass of some loss reaches it */
-    int value, working;         /* of the block's `parameters`; of its `working` */
-    int gradient;               /* -1: not trainable */
-    int block;                  /* of persist->blocks; -1: not trainable */
-    int first_chunk, chunks;    /* if trainable: its range in the list of all blocks' chunks */
+    const struct qn_node *node;   /* of the first graph that has it */
+    bool trainable;               /* not frozen, and the backward pass of some loss reaches it */
+    int value, working;           /* of the block's `parameters`; of its `working` */
+    int average, working_average; /* of those of the block; -1 */
+    int gradient;                 /* -1: not trainable */
+    int block;                    /* of persist->blocks; -1: not trainable */
+    int first_chunk, chunks;      /* if trainable: its range in the list of all blocks' chunks */
 };
 
 /* A state of an operator (running averages), shared by the graphs that have its node. */
@@ -118,6 +121,7 @@ struct qn_persist {
     int n_parameters, n_moving;
     const struct qn_op *optimizer;            /* as it was asked for; blocks have their own */
     const struct qn_optimizer_attr *settings; /* of the optimizer */
+    const struct qn_average_attr *averaging;  /* NULL: parameters have no averages */
     struct qn_block blocks[QN_MAX_BLOCKS];
     int n_blocks;
     int n_chunks; /* of all blocks */

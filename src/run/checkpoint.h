@@ -44,10 +44,12 @@ struct qn_tensor_list {
     void *room[2];           /* qn_open_tensors: of the largest, as it is read and as it becomes */
 };
 
-/* Parameters and state; or the optimizer's slots of every trainable parameter. Allocated from
- * `arena`. */
+/* Parameters and state; the same with averages in the place of parameters that have one; or the
+ * optimizer's slots of every trainable parameter, and those parameters. Allocated from `arena`. */
 qn_status qn_list_weights(const struct qn_trainer *trainer, struct qn_arena *arena,
                           struct qn_tensor_list *list);
+qn_status qn_list_averages(const struct qn_trainer *trainer, struct qn_arena *arena,
+                           struct qn_tensor_list *list);
 qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena,
                         struct qn_tensor_list *list);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers of the host to and from what a value stores, and f32 masters with what operators read of
- * them.
+ * Numbers of the host to and from what a value stores, and with f32 masters and averages what
+ * operators read of them.
  */
 #include "base/log.h"
 #include "base/number.h"
@@ -63,22 +63,62 @@ static qn_status write_rounded(struct qn_trainer *trainer, int value, const floa
     return status;
 }
 
-/* The value that operators read in the place of the f32 master `value`; -1: it is none. */
+const struct qn_parameter *qn_trainer_parameter(const struct qn_trainer *trainer, int value)
+{
+    const struct qn_persist *persist = &trainer->plan->persist;
+    for (int p = 0; p < persist->n_parameters; p++)
+        if (persist->parameters[p].value == value)
+            return &persist->parameters[p];
+    return NULL;
+}
+
+/* The value that operators read in the place of `value`, an f32 master or an average; -1: there is
+ * none. */
 static int working_of(const struct qn_persist *persist, int value)
 {
-    for (int p = 0; p < persist->n_parameters; p++)
-        if (persist->parameters[p].value == value && persist->parameters[p].working != value)
-            return persist->parameters[p].working;
+    for (int p = 0; p < persist->n_parameters; p++) {
+        const struct qn_parameter *parameter = &persist->parameters[p];
+        if (parameter->value == value && parameter->working != value)
+            return parameter->working;
+        if (parameter->average == value && parameter->working_average != value)
+            return parameter->working_average;
+    }
     return -1;
 }
 
-qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
-                                  const void *host, int64_t bytes)
+static qn_status write_with_working(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                    const void *host, int64_t bytes)
 {
     const int working = working_of(&trainer->plan->persist, value);
     QN_TRY(qn_trainer_write_value(trainer, value, offset_bytes, host, bytes));
     return working < 0 ? QN_OK
                        : write_rounded(trainer, working, host, bytes / (int64_t)sizeof(float));
+}
+
+/* The average of a parameter begins anew with what it was set to. */
+static qn_status begin_average(struct qn_trainer *trainer, int value)
+{
+    const struct qn_parameter *parameter = qn_trainer_parameter(trainer, value);
+    if (!parameter || parameter->average < 0)
+        return QN_OK;
+    const int64_t count = qn_operand_count(&parameter->node->leaf);
+    float *numbers = malloc((size_t)count * sizeof *numbers);
+    if (!numbers)
+        return qn_fail(&trainer->log, QN_ERR_MEMORY, "%s: out of host memory",
+                       parameter->node->name);
+    qn_status status = qn_trainer_read_numbers(trainer, value, numbers, count);
+    if (status == QN_OK)
+        status = write_with_working(trainer, parameter->average, 0, numbers,
+                                    count * (int64_t)sizeof *numbers);
+    free(numbers);
+    return status;
+}
+
+qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                  const void *host, int64_t bytes)
+{
+    QN_TRY(write_with_working(trainer, value, offset_bytes, host, bytes));
+    return begin_average(trainer, value);
 }
 
 static bool is_f32(const struct qn_trainer *trainer, int value)
@@ -89,9 +129,11 @@ static bool is_f32(const struct qn_trainer *trainer, int value)
 qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const float *numbers,
                                    int64_t count)
 {
-    return is_f32(trainer, value) ? qn_trainer_write_tensor(trainer, value, 0, numbers,
-                                                            count * (int64_t)sizeof *numbers)
-                                  : write_rounded(trainer, value, numbers, count);
+    if (is_f32(trainer, value))
+        return qn_trainer_write_tensor(trainer, value, 0, numbers,
+                                       count * (int64_t)sizeof *numbers);
+    QN_TRY(write_rounded(trainer, value, numbers, count));
+    return begin_average(trainer, value);
 }
 
 qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *numbers,

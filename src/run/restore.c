@@ -222,14 +222,15 @@ static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_tra
                                   sizeof control);
 }
 
-/* Both files are open and checked before anything is written. */
+/* Both files are open and checked before anything is written. Averages come after the parameters,
+ * with which they would begin anew. */
 static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_trainer *trainer,
                                struct qn_arena *arena)
 {
     char path[PATH_MAX + 80];
     struct qn_tensor_list weights, slots;
     qn_tensors *weights_file = NULL, *slots_file = NULL;
-    QN_TRY(qn_list_weights(trainer, arena, &weights));
+    QN_TRY(qn_list_averages(trainer, arena, &weights));
     QN_TRY(qn_list_slots(trainer, arena, &slots));
     snprintf(path, sizeof path, "%s/%s", checkpoint->info.path, QN_OPTIMIZER_FILE);
     QN_TRY(qn_open_tensors(&weights, checkpoint->info.weights, NULL, arena, &checkpoint->log,
@@ -238,9 +239,9 @@ static qn_status restore_lists(const qn_checkpoint *checkpoint, struct qn_traine
     if (status == QN_OK)
         status = qn_trainer_finish(trainer, NULL);
     if (status == QN_OK)
-        status = qn_restore_tensors(trainer, &weights, weights_file);
-    if (status == QN_OK)
         status = qn_restore_tensors(trainer, &slots, slots_file);
+    if (status == QN_OK)
+        status = qn_restore_tensors(trainer, &weights, weights_file);
     qn_tensors_close(&weights_file);
     qn_tensors_close(&slots_file);
     return status;

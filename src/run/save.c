@@ -47,7 +47,7 @@ static qn_status write_both(struct saving *s)
 {
     struct qn_arena arena = {0};
     struct qn_tensor_list list;
-    qn_status status = qn_list_weights(s->trainer, &arena, &list);
+    qn_status status = qn_list_averages(s->trainer, &arena, &list);
     if (status == QN_OK)
         status = write_tensors(s, QN_WEIGHTS_FILE, &list, &arena);
     if (status == QN_OK)

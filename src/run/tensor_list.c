@@ -36,6 +36,34 @@ qn_status qn_list_weights(const struct qn_trainer *trainer, struct qn_arena *are
     return complete ? QN_OK : qn_fail(&trainer->log, QN_ERR_MEMORY, "save: out of host memory");
 }
 
+qn_status qn_list_averages(const struct qn_trainer *trainer, struct qn_arena *arena,
+                           struct qn_tensor_list *list)
+{
+    QN_TRY(qn_list_weights(trainer, arena, list));
+    for (int i = 0; i < list->count; i++) {
+        const struct qn_parameter *parameter = qn_trainer_parameter(trainer, list->items[i].value);
+        if (!parameter || parameter->average < 0)
+            continue;
+        list->items[i].value = parameter->average;
+        list->items[i].dtype = QN_F32;
+    }
+    return QN_OK;
+}
+
+/* The parameter itself, where files of weights hold its average. */
+static bool append_own(const struct qn_trainer *trainer, struct qn_arena *arena,
+                       const struct qn_parameter *parameter, struct qn_tensor_list *list)
+{
+    char text[160];
+    if (parameter->average < 0)
+        return true;
+    snprintf(text, sizeof text, "%s.parameter", parameter->node->name);
+    const struct qn_named named = {text, parameter->value,
+                                   trainer->plan->persist.values[parameter->value].operand.dtype,
+                                   parameter->node->leaf.shape};
+    return append(arena, list, &named, 0);
+}
+
 /* The optimizer's states of one parameter: of its shape, or an array of what each chunk has. */
 static bool append_states(const struct qn_trainer *trainer, struct qn_arena *arena,
                           const struct qn_parameter *parameter, struct qn_tensor_list *list)
@@ -82,10 +110,11 @@ qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena
 {
     const struct qn_persist *persist = &trainer->plan->persist;
     bool complete =
-        new_list(arena, (size_t)persist->n_parameters * QN_MAX_STATE + QN_MAX_CELLS, list);
+        new_list(arena, (size_t)persist->n_parameters * (QN_MAX_STATE + 1) + QN_MAX_CELLS, list);
     for (int p = 0; complete && p < persist->n_parameters; p++)
         if (persist->parameters[p].trainable)
-            complete = append_states(trainer, arena, &persist->parameters[p], list);
+            complete = append_own(trainer, arena, &persist->parameters[p], list) &&
+                       append_states(trainer, arena, &persist->parameters[p], list);
     complete = complete && append_rings(trainer, arena, list);
     return complete ? QN_OK : qn_fail(&trainer->log, QN_ERR_MEMORY, "save: out of host memory");
 }

@@ -16,7 +16,7 @@
 
 /* --- tables: one line per number --- */
 
-enum kind { WHOLE, REAL, FLAG, INTEGER, BITS = INTEGER, NEWER };
+enum kind { WHOLE, REAL, FLAG, INTEGER, BITS = INTEGER, NEWER, NEWER_REAL };
 
 struct field {
     const char *name;
@@ -44,6 +44,7 @@ static const struct field plan_fields[] = {
     {"beta1", offsetof(struct qn_plan_params, optimizer.beta1), REAL, 0, 0},
     {"beta2", offsetof(struct qn_plan_params, optimizer.beta2), REAL, 0, 0},
     {"eps", offsetof(struct qn_plan_params, optimizer.eps), REAL, 0, 0},
+    {"ema", offsetof(struct qn_plan_params, optimizer.ema), NEWER_REAL, 0, 0},
     PLAN(early_updates, FLAG),
     PLAN(park, FLAG),
 };
@@ -74,6 +75,7 @@ static void add_fields(struct qn_text *text, const struct field *fields, int cou
             qn_text_add(text, "%" PRId64, *(const int64_t *)at);
             break;
         case REAL:
+        case NEWER_REAL:
             qn_text_number(text, 17, *(const double *)at);
             break;
         case FLAG:
@@ -184,19 +186,21 @@ static qn_status read_field(const struct reading *r, const cJSON *from, const st
         *(bool *)at = cJSON_IsTrue(item);
         return QN_OK;
     }
+    const bool newer = field->kind == NEWER || field->kind == NEWER_REAL;
+    const bool real = field->kind == REAL || field->kind == NEWER_REAL;
     double value = 0;
-    if (field->kind == NEWER && !cJSON_HasObjectItem(from, field->name))
+    if (newer && !cJSON_HasObjectItem(from, field->name))
         return QN_OK;
     QN_TRY(read_number(r, from, field->name, &value));
     if (field->most > 0 && !(value >= field->least && value <= field->most))
         return qn_fail(&r->checkpoint->log, QN_ERR_FORMAT,
                        "%s: %s: %.15g is not from %.15g to %.15g", r->path, field->name, value,
                        field->least, field->most);
-    if (field->kind != REAL && !(value >= -0x1p53 && value <= 0x1p53))
+    if (!real && !(value >= -0x1p53 && value <= 0x1p53))
         return wrong(r, field->name);
     if (field->kind == WHOLE)
         *(int64_t *)at = (int64_t)value;
-    else if (field->kind == REAL)
+    else if (real)
         *(double *)at = value;
     else if (value >= INT32_MIN && value <= INT32_MAX)
         *(int *)at = (int)value;

@@ -243,8 +243,12 @@ qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t o
 qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                  const void *host, int64_t bytes);
 
-/* Writes a tensor that is saved, or a part of an optimizer's slot, in the value's own type; an f32
- * master is written whole, and what operators read of it with it. */
+/* The parameter that `value` holds; NULL: it holds none. */
+const struct qn_parameter *qn_trainer_parameter(const struct qn_trainer *trainer, int value);
+
+/* Writes a tensor that is saved, or a part of an optimizer's slot, in the value's own type; f32
+ * masters, parameters with an average and averages are written whole, and what operators read of
+ * them with them. The average of a parameter begins anew. */
 qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                   const void *host, int64_t bytes);
 /* All elements of a value, which is f32, f16 or bf16, from and to f32. QN_ERR_MEMORY. */

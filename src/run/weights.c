@@ -186,7 +186,7 @@ static qn_status save(struct qn_trainer *trainer, const char *path,
 {
     struct qn_tensor_list list;
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
-    QN_TRY(qn_list_weights(trainer, arena, &list));
+    QN_TRY(qn_list_averages(trainer, arena, &list));
     QN_TRY(qn_match_tensors(&list, params, NULL, path, &trainer->log));
     return qn_save_tensors(trainer, &list, path, arena, NULL, NULL);
 }

@@ -25,7 +25,7 @@ class Shape(Structure):
 
 class Optimizer(Structure):
     _fields_ = [("name", c_char_p), ("momentum", c_double), ("nesterov", c_bool),
-                ("no_master", c_bool), ("beta1", c_double), ("beta2", c_double), ("eps", c_double)]
+                ("no_master", c_bool), ("beta1", c_double), ("beta2", c_double), ("eps", c_double), ("ema", c_double)]
 
 
 class PlanParams(Structure):
@@ -77,8 +77,8 @@ STRUCTS = {
     "qn_log": (Log, 0x37b6e2ab),
     "qn_tensor": (Tensor, 0x701beb85),
     "qn_shape": (Shape, 0x37dab209),
-    "qn_optimizer": (Optimizer, 0xde45994b),
-    "qn_plan_params": (PlanParams, 0xe2c25fcb),
+    "qn_optimizer": (Optimizer, 0x40d35f2f),
+    "qn_plan_params": (PlanParams, 0x058b776f),
     "qn_trainer_params": (TrainerParams, 0x51ddebe7),
     "qn_metrics": (Metrics, 0xbf3b5863),
     "qn_cycle": (Cycle, 0x0645f9b8),

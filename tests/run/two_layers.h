@@ -34,6 +34,7 @@ static inline qn_graph *two_layers(qn_dtype stored)
             qn_parameter(graph, parameters[i].name, parameters[i].rank, parameters[i].dim, &init);
     x = qn_tanh(graph, qn_linear(graph, x, p[0], p[1]));
     x = qn_linear(graph, x, p[2], p[3]);
+    qn_output(graph, x, "logits");
     const qn_cross_entropy_params loss = {.ignore = true, .ignore_label = TEST_IGNORED};
     qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, &loss), "loss", NULL);
     assert_int_equal(qn_graph_status(graph), QN_OK);

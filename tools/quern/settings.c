@@ -94,6 +94,9 @@ static const struct key keys[] = {
     {"train", "beta2", key_positive, AT(train.optimizer.beta2), 0, 1,
      .help = "(the optimizer's own: adam 0.999, lion 0.99)"},
     {"train", "eps", key_positive, AT(train.optimizer.eps), 0, 1, .help = "of adam (1e-8)"},
+    {"train", "ema", key_real, AT(train.optimizer.ema), 0, 1,
+     .help = "decay of a moving average of the weights, which is evaluated and exported: 0.999 "
+             "(0: none)"},
     {"train", "weight_decay", key_real, AT(train.weight_decay), 0, 1e6, .help = "(0)"},
     {"train", "clip", key_real, AT(train.clip), 0, 1e30,
      .help = "largest norm of the gradient; 0: none (0)"},

@@ -95,6 +95,21 @@ static void add_parameters(const struct qn_lowering *how, struct qn_persist *per
                                : block->working;
 }
 
+/* What the block's parameters are on average, if that is wanted. */
+static void add_average(struct qn_persist *persist, struct qn_block *block, qn_dtype dtype,
+                        int64_t count)
+{
+    block->average = block->working_average = -1;
+    if (!persist->averaging)
+        return;
+    block->average = qn_persist_add_array(persist, "average parameters", QN_F32, count,
+                                          QN_TAG_AVERAGES, QN_LIFE_TRAINING);
+    block->working_average = dtype == QN_F32
+                                 ? block->average
+                                 : qn_persist_add_array(persist, "average parameters", dtype, count,
+                                                        QN_TAG_AVERAGES, QN_LIFE_TRAINING);
+}
+
 /* What parameters of a block have in common. */
 struct kind {
     qn_dtype dtype;
@@ -110,6 +125,7 @@ static qn_status open_block(const struct qn_lowering *how, struct qn_persist *pe
     block->chunks = chunks;
     block->first_chunk = persist->n_chunks;
     add_parameters(how, persist, block, kind.dtype, count);
+    add_average(persist, block, kind.dtype, count);
     block->gradients = persist->early ? -1
                                       : qn_persist_add_array(persist, "gradients", QN_F32, count,
                                                              QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
@@ -121,10 +137,13 @@ static qn_status open_block(const struct qn_lowering *how, struct qn_persist *pe
     return QN_OK;
 }
 
-/* The part of the block's array `whole` that is a parameter's, `first` elements from the start. */
+/* The part of the block's array `whole` (-1: there is none) that is a parameter's, `first` elements
+ * from the start. */
 static int add_part(struct qn_persist *persist, const struct qn_node *node, int whole,
                     int64_t first)
 {
+    if (whole < 0)
+        return -1;
     struct qn_value value = persist->values[whole];
     value.name = node->name;
     qn_shape_set(&value.operand, value.operand.dtype, node->leaf.shape.rank, node->leaf.shape.dim);
@@ -153,6 +172,10 @@ static void add_member(struct qn_persist *persist, struct qn_parameter *paramete
     parameter->working = block->working == block->parameters
                              ? parameter->value
                              : add_part(persist, node, block->working, first);
+    parameter->average = add_part(persist, node, block->average, first);
+    parameter->working_average = block->working_average == block->average
+                                     ? parameter->average
+                                     : add_part(persist, node, block->working_average, first);
     parameter->gradient = persist->early ? add_early_gradient(persist, node)
                                          : add_part(persist, node, block->gradients, first);
     parameter->block = persist->n_blocks - 1;
@@ -231,7 +254,7 @@ static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist 
 
 /* --- frozen ones --- */
 
-/* Bytes of gradient, master and slots that the parameter would have if it were trained. */
+/* Bytes of gradient, master, average and slots that the parameter would have if it were trained. */
 static int64_t spared_bytes(const struct qn_lowering *how, const struct qn_persist *persist,
                             const struct qn_parameter *parameter)
 {
@@ -239,6 +262,8 @@ static int64_t spared_bytes(const struct qn_lowering *how, const struct qn_persi
     const bool master = has_master(how, dtype);
     const int64_t count = aligned_count(how, parameter), numbers = (!persist->early) + master;
     int64_t bytes = count * numbers * (int64_t)sizeof(float);
+    if (persist->averaging)
+        bytes += count * ((int64_t)sizeof(float) + (dtype == QN_F32 ? 0 : qn_dtype_size(dtype)));
     struct qn_shape_call call;
     if (ask_states(qn_optimizer_of(persist->optimizer, qn_operand_count(&parameter->node->leaf)),
                    persist, master ? QN_F32 : dtype, count, chunks_of(parameter), &call) == QN_OK)

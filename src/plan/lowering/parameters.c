@@ -44,8 +44,13 @@ static qn_status list_graph(const struct qn_lowering *how, struct qn_persist *pe
         int known = find_parameter(persist, node->name);
         if (known < 0) {
             known = persist->n_parameters++;
-            persist->parameters[known] = (struct qn_parameter){
-                .node = node, .value = -1, .working = -1, .gradient = -1, .block = -1};
+            persist->parameters[known] = (struct qn_parameter){.node = node,
+                                                               .value = -1,
+                                                               .working = -1,
+                                                               .average = -1,
+                                                               .working_average = -1,
+                                                               .gradient = -1,
+                                                               .block = -1};
         }
         struct qn_parameter *parameter = &persist->parameters[known];
         QN_TRY(check_same(how, parameter->node, node));

@@ -145,14 +145,17 @@ static bool allocate(const struct qn_lowering *how, const struct qn_graph *const
             return false;
     }
     const size_t values =
-        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (4 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
+        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (6 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
     struct qn_optimizer_attr *settings = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
+    struct qn_average_attr *averaging = qn_arena_new(how->arena, struct qn_average_attr, 1);
     persist->values = qn_arena_new(how->arena, struct qn_value, values);
     persist->moving = qn_arena_new(how->arena, struct qn_moving, nodes * QN_MAX_STATE + 1);
     persist->settings = settings;
-    if (!settings || !persist->values || !persist->moving)
+    if (!settings || !averaging || !persist->values || !persist->moving)
         return false;
     *settings = qn_optimizer_settings(&how->params->optimizer, graphs[0]->storage == QN_F16);
+    *averaging = (struct qn_average_attr){how->params->optimizer.ema};
+    persist->averaging = averaging->decay > 0 ? averaging : NULL;
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The update: gradient norm, optimizer, and what operators commit once per update. Parameters are
- * updated by the block, after the whole norm is known; or early, one by one in the micro-step, each
- * as soon as its gradient is complete, so that the gradient can go.
+ * The update: gradient norm, optimizer, averages of parameters, and what operators commit once per
+ * update. Parameters are updated by the block, after the whole norm is known; or early, one by one
+ * in the micro-step, each as soon as its gradient is complete, so that the gradient can go.
  */
 #include "base/number.h"
 #include "base/shape.h"
@@ -76,14 +76,24 @@ static void add_optimizer(struct lowering *l, const struct qn_block *block, cons
             own_write(l, task, block->state[s], (struct qn_ref)QN_STATE(s), false);
 }
 
-/* Masters are followed by what operators read of them. */
-static void add_cast(struct lowering *l, const struct qn_block *block, const char *name)
+/* What is kept in f32 is followed by what operators read of it. */
+static void add_cast(struct lowering *l, int exact, int working, const char *name)
 {
-    if (block->working == block->parameters)
+    if (working == exact)
         return;
     struct qn_task *task = qn_lower_add_own(l, "cast", name, NULL);
+    own_read(l, task, exact, 0);
+    own_write(l, task, working, (struct qn_ref)QN_OUT(0), false);
+}
+
+static void add_average(struct lowering *l, const struct qn_block *block)
+{
+    struct qn_task *task =
+        qn_lower_add_own(l, "weight_average", NULL, l->problem->persist->averaging);
     own_read(l, task, block->parameters, 0);
-    own_write(l, task, block->working, (struct qn_ref)QN_OUT(0), false);
+    own_read(l, task, block->average, 1);
+    own_write(l, task, block->average, (struct qn_ref)QN_OUT(0), false);
+    add_cast(l, block->average, block->working_average, NULL);
 }
 
 /* --- after the cycle --- */
@@ -111,8 +121,10 @@ void qn_lower_add_update(struct lowering *l)
                  norms, 0);
         for (int b = 0; !persist->early && b < persist->n_blocks; b++) {
             add_optimizer(l, &persist->blocks[b], NULL);
-            add_cast(l, &persist->blocks[b], NULL);
+            add_cast(l, persist->blocks[b].parameters, persist->blocks[b].working, NULL);
         }
+        for (int b = 0; persist->averaging && b < persist->n_blocks; b++)
+            add_average(l, &persist->blocks[b]);
     }
 }
 
@@ -140,7 +152,7 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
     own_read(l, qn_lower_add_own(l, "gradient_finite", name, l->problem->persist->settings), part,
              0);
     add_optimizer(l, &alone, name);
-    add_cast(l, &alone, name);
+    add_cast(l, alone.parameters, alone.working, name);
 }
 
 /* Views do not count as readers: who reads a view reads its root tensor. */

@@ -23,12 +23,24 @@ uint32_t qn_lower_root_of(const struct lowering *l, uint32_t tensor)
     return qn_graph_root(l->graph, tensor);
 }
 
+/* The persistent value of a leaf; -1: it has none. Evaluations read averages where there are. */
+static int leaf_value(const struct lowering *l, uint32_t n)
+{
+    const struct qn_bound *bound = l->problem->bound;
+    const bool evaluates = l->run && l->run->what == QN_RUN_EVALUATE;
+    const int parameter = evaluates ? bound->parameter[n] : -1;
+    const int average =
+        parameter < 0 ? -1 : l->problem->persist->parameters[parameter].working_average;
+    return average < 0 ? bound->leaf[n] : average;
+}
+
 int qn_lower_forward_value(struct lowering *l, uint32_t tensor)
 {
     uint32_t root = qn_lower_root_of(l, tensor);
     uint32_t n = l->graph->tensors[root].node;
-    if (l->problem->bound->leaf[n] >= 0)
-        return l->problem->bound->leaf[n];
+    const int leaf = leaf_value(l, n);
+    if (leaf >= 0)
+        return leaf;
     if (l->forward[root] < 0) {
         const struct qn_node *node = &l->graph->nodes[n];
         l->forward[root] =
