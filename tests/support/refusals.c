@@ -8,7 +8,8 @@
  * a device opened, a graph built, planned and trained for two updates, evaluated, saved and closed.
  * Once the trainer is open, updates and evaluations make none of these calls.
  *
- * Usage: refusals [RUNS]: about so many of tuning and of everything; else one for each call.
+ * Usage: refusals RUNS: about so many of tuning and of everything; refusals SHARE SHARES: of their
+ * calls every one whose number is SHARE, SHARE + SHARES, ...
  */
 #define _GNU_SOURCE
 #include "refuse.h"
@@ -202,39 +203,50 @@ static qn_status act_once(struct objects *o, qn_status (*act)(struct objects *),
     return act(o);
 }
 
-/* The first time nothing is, and the calls are counted; then they are in turn, in about so many
- * runs (0: one for each call), up to one in which none is. */
+/* Which calls are refused. */
+struct choice {
+    long runs;        /* about so many, from the first on; 0: */
+    long first, step; /* the first, and how many later the next */
+};
+static const struct choice each = {0, 1, 1};
+
+/* The first time nothing is, and the calls are counted; then they are in turn, up to a run in which
+ * none is. */
 static void refuse_calls(struct objects *o, qn_status (*act)(struct objects *), const char *name,
-                         long runs)
+                         struct choice choice)
 {
     char reason[64];
     judge(act_once(o, act, 0) == QN_OK, name, last_error);
-    const long total = calls_made(), step = runs > 0 && total > runs ? total / runs : 1;
-    for (long n = 1; n <= total + step; n += step) {
+    const long total = calls_made();
+    const long step = choice.runs && total > choice.runs ? total / choice.runs : choice.step;
+    for (long n = choice.first; n <= total + step; n += step) {
         const qn_status status = act_once(o, act, n);
         snprintf(reason, sizeof reason, "call %ld refused: %s without a reason", n,
                  qn_status_name(status));
         judge(status == QN_OK || *last_error, name, reason);
     }
     refuse_call(0);
-    printf("%s: %ld calls, each %ldth refused\n", name, total, step);
+    printf("%s: %ld calls, one in %ld refused\n", name, total, step);
 }
 
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/quern-refusals-XXXXXX";
     char command[64];
-    const long runs = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    struct objects o = {.folder = mkdtemp(folder)};
+    const long first = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    const long shares = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
+    const struct choice some =
+        argc > 2 ? (struct choice){0, first, shares} : (struct choice){first, 1, 1};
+    struct objects o = {.folder = first > 0 && shares > 0 ? mkdtemp(folder) : NULL};
     if (!o.folder || plan_it(&o) != QN_OK || train(&o) != QN_OK) {
         printf("nothing is refused, and yet: %s\n0 passed, 1 failed\n", last_error);
         return 1;
     }
     judge(!calls_of_updates, "two updates and an evaluation", "none of them should ask");
-    refuse_calls(&o, checkpoint, "a checkpoint", 0);
-    refuse_calls(&o, weights, "weights", 0);
-    refuse_calls(&o, tune, "tuning", runs);
-    refuse_calls(&o, everything, "everything", runs);
+    refuse_calls(&o, checkpoint, "a checkpoint", each);
+    refuse_calls(&o, weights, "weights", each);
+    refuse_calls(&o, tune, "tuning", some);
+    refuse_calls(&o, everything, "everything", some);
     end(&o);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     judge(system(command) == 0, command, "the folder stays");
