@@ -112,7 +112,7 @@ typedef struct qn_struct_info {
     X(qn_reduce, 0x546d51d3)                                                                       \
     X(qn_reduce_slice, 0xe1d10e81)                                                                 \
     X(qn_rms_norm_params, 0x274c0159)                                                              \
-    X(qn_rotary_params, 0xf98ec5a1)                                                                \
+    X(qn_rotary_params, 0xdc464e3c)                                                                \
     X(qn_run, 0x48aca5b4)                                                                          \
     X(qn_run_list, 0x074e1c8a)                                                                     \
     X(qn_sampling, 0x5c25b4ef)                                                                     \

@@ -224,6 +224,14 @@ typedef struct qn_rotary_params {
     int heads;   /* side by side in x; 0: 1 */
     int still;   /* the last so many of them stay as they are: the values of a packed tensor */
     double base; /* above 1; 0: 10000 */
+    /* Scaling, for texts longer than those a network was first trained with: with only `factor`,
+     * position interpolation (Chen et al. 2023), all angles are divided by it; with
+     * `original_positions`, too, Llama 3.1's by parts (after Peng et al. 2023): so divided are
+     * those of elements that make less than low_freq_factor turns in the original positions, those
+     * that make more than high_freq_factor stay, between them the share is linear in the turns. */
+    double factor;                            /* at least 1; 0: 1 */
+    double low_freq_factor, high_freq_factor; /* above 0, the second above the first */
+    int64_t original_positions;               /* 0: none */
 } qn_rotary_params;
 /* Rotary position embedding (Su et al. 2021) of x (b, t, heads * n), n even, as the Llama models of
  * Hugging Face have it: with r = p / base^(2i / n), elements i and j = i + n / 2 of a head at

@@ -20,6 +20,7 @@ static const double DEVIATION = 0.02; /* of all weights at the start */
 
 struct settings {
     double layers, heads, kv_heads, width, inner, tied, base, eps, logits;
+    double factor, low_freq_factor, high_freq_factor, original_positions;
 };
 
 static const struct qn_model_key keys[] = {
@@ -32,6 +33,10 @@ static const struct qn_model_key keys[] = {
     {"base", offsetof(struct settings, base), 2, 1e9, false},
     {"eps", offsetof(struct settings, eps), 1e-12, 1e-2, false},
     {"logits", offsetof(struct settings, logits), 0, 1, true},
+    {"factor", offsetof(struct settings, factor), 1, 1e12, false},
+    {"low_freq_factor", offsetof(struct settings, low_freq_factor), 1e-12, 1e12, false},
+    {"high_freq_factor", offsetof(struct settings, high_freq_factor), 1e-12, 1e12, false},
+    {"original_positions", offsetof(struct settings, original_positions), 0, 1 << 24, true},
     {0},
 };
 
@@ -70,7 +75,13 @@ static qn_tensor norm(struct block *block, qn_tensor x, const char *layer)
 
 static qn_tensor turn(struct block *block, qn_tensor x, double heads)
 {
-    const qn_rotary_params params = {.heads = (int)heads, .base = block->settings->base};
+    const struct settings *s = block->settings;
+    const qn_rotary_params params = {.heads = (int)heads,
+                                     .base = s->base,
+                                     .factor = s->factor,
+                                     .low_freq_factor = s->low_freq_factor,
+                                     .high_freq_factor = s->high_freq_factor,
+                                     .original_positions = (int64_t)s->original_positions};
     return qn_rotary(block->graph, x, block->text.positions, &params);
 }
 
@@ -117,6 +128,8 @@ static const char *refuse(const struct settings *s, const qn_model_data *data, c
         return wrong;
     if (fmod(s->heads, s->kv_heads) != 0)
         return "model.heads: is not a multiple of kv_heads";
+    if (s->original_positions > 0 && s->high_freq_factor <= s->low_freq_factor)
+        return "model.high_freq_factor: is not above low_freq_factor";
     return NULL;
 }
 
@@ -130,7 +143,10 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                          .inner = 5632,
                          .base = 10000,
                          .eps = 1e-5,
-                         .logits = 1};
+                         .logits = 1,
+                         .factor = 1,
+                         .low_freq_factor = 1,
+                         .high_freq_factor = 4};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
         wrong = refuse(&s, data, error);
@@ -171,6 +187,10 @@ const struct qn_model qn_model_llama = {
     "inner            features inside the perceptron (5632)\n"
     "tied             1: the table of tokens is the last layer's weight, too (0)\n"
     "base             of the angles of positions (10000)\n"
+    "factor           that angles are divided by, for longer texts (1)\n"
+    "original_positions  of Llama 3's scaling by parts; 0: all are divided alike (0)\n"
+    "low_freq_factor  turns in so many positions, below which angles are divided whole (1)\n"
+    "high_freq_factor  turns in them, above which angles stay as they are (4)\n"
     "eps              of the norms (1e-5)\n"
     "logits           0: evaluation gives the loss alone and never holds logits (1)\n",
     build,

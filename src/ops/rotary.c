@@ -131,14 +131,25 @@ const struct qn_op qn_op_rotary =
             },
 };
 
+/* What becomes of the turns from one position to the next. */
+static double scaled(double rate, const qn_rotary_params *p)
+{
+    const double turns = rate * (double)p->original_positions;
+    if (p->original_positions == 0)
+        return rate / p->factor;
+    const double share = (turns - p->low_freq_factor) / (p->high_freq_factor - p->low_freq_factor);
+    const double kept = fmin(fmax(share, 0), 1);
+    return rate * (kept + (1 - kept) / p->factor);
+}
+
 /* Rates for heads of `head` elements, both parts, or one 0 if there is nothing to turn. */
-static qn_tensor rates_of(qn_graph *graph, int64_t head, double base)
+static qn_tensor rates_of(qn_graph *graph, int64_t head, const qn_rotary_params *params)
 {
     const double turn_ = 2 * acos(-1);
     const int64_t points = head / 2;
     float *rates = calloc((size_t)(points > 0 ? 2 * points : 1), sizeof *rates);
     for (int64_t i = 0; rates && i < points; i++) {
-        const double rate = pow(base, -(double)i / (double)points) / turn_;
+        const double rate = scaled(pow(params->base, -(double)i / (double)points) / turn_, params);
         rates[i] = (float)rate;
         rates[points + i] = (float)(rate - (double)rates[i]);
     }
@@ -148,17 +159,36 @@ static qn_tensor rates_of(qn_graph *graph, int64_t head, double base)
     return tensor;
 }
 
+/* The rates are all that knows of it: attributes stay those of positions without a scaling. */
+static bool check_scaling(qn_graph *graph, const qn_rotary_params *p)
+{
+    if (!(p->factor >= 1 && isfinite(p->factor)))
+        qn_graph_refuse(graph, "rotary: factor %g is not a number from 1", p->factor);
+    else if (p->original_positions < 0)
+        qn_graph_refuse(graph, "rotary: %lld original positions", (long long)p->original_positions);
+    else if (p->original_positions > 0 &&
+             !(p->low_freq_factor > 0 && p->high_freq_factor > p->low_freq_factor &&
+               isfinite(p->high_freq_factor)))
+        qn_graph_refuse(graph, "rotary: factors of frequency %g and %g do not rise from above 0",
+                        p->low_freq_factor, p->high_freq_factor);
+    else
+        return true;
+    return false;
+}
+
 qn_tensor qn_rotary(qn_graph *graph, qn_tensor x, qn_tensor positions,
                     const qn_rotary_params *params)
 {
-    const qn_rotary_params none = {0};
-    params = params ? params : &none;
-    const double base = params->base != 0 ? params->base : 10000;
+    qn_rotary_params p = params ? *params : (qn_rotary_params){0};
+    p.base = p.base != 0 ? p.base : 10000;
+    p.factor = p.factor != 0 ? p.factor : 1;
+    if (!check_scaling(graph, &p))
+        return (qn_tensor){0};
     const struct qn_rotary_attr attr = {
-        .heads = params->heads ? params->heads : 1, .still = params->still, .base = (float)base};
+        .heads = p.heads ? p.heads : 1, .still = p.still, .base = (float)p.base};
     const qn_shape shape_of_x = qn_shape_of(graph, x);
     const int64_t head =
         shape_of_x.rank == 3 && attr.heads > 0 ? shape_of_x.dim[2] / attr.heads : 0;
-    const qn_tensor in[] = {x, rates_of(graph, head, base), positions};
+    const qn_tensor in[] = {x, rates_of(graph, head, &p), positions};
     return qn_op_apply(graph, &qn_op_rotary, in, &attr);
 }

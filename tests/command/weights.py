@@ -50,14 +50,27 @@ CONFIG = [
     ({'resid_pdrop': 1}, r'resid_pdrop: is no fraction'),
     ({'rope\n\x1b[2Jtheta': 1}, r'rope\\n\\x1b\[2Jtheta: is not known'),
 ]
+LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0,
+          'original_max_position_embeddings': 8192}
 LLAMA = [
     ({'num_attention_heads': 5}, r'hidden_size: is not a multiple of num_attention_heads'),
     ({'num_key_value_heads': 3}, r'num_attention_heads: is not a multiple of num_key_value_heads'),
     ({'head_dim': 16}, r'head_dim: is not the width over num_attention_heads'),
     ({'rms_norm_eps': 0}, r'rms_norm_eps: is no number above 0'),
     ({'rope_parameters': {'rope_type': 'yarn'}}, r'rope_parameters: rope_type: the model has "default"'),
-    ({'rope_parameters': {'factor': 8.0}}, r'rope_parameters: has more than rope_type and rope_theta'),
-    ({'rope_scaling': {'rope_type': 'llama3'}}, r'rope_scaling: is \{.*; the model has null'),
+    ({'rope_parameters': {'factor': 8.0}}, r'rope_parameters: factor: is not known'),
+    ({'rope_parameters': {'rope_theta': 0}}, r'rope_parameters: rope_theta: is no number above 0'),
+    ({'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}, r'rope_scaling: type: the model has "default"'),
+    ({'rope_scaling': {'type': 'linear'}}, r'rope_scaling: factor: is missing'),
+    ({'rope_scaling': {'type': 'linear', 'factor': 0.5}}, r'rope_scaling: factor: is no number from 1'),
+    ({'rope_scaling': {'rope_type': 'llama3', 'factor': 8.0}}, r'rope_scaling: low_freq_factor: is missing'),
+    ({'rope_scaling': {**LLAMA3, 'low_freq_factor': 4.0}},
+     r'rope_scaling\.high_freq_factor: is not above rope_scaling\.low_freq_factor'),
+    ({'rope_scaling': {**LLAMA3, 'original_max_position_embeddings': 8192.5}},
+     r'original_max_position_embeddings: is no whole number'),
+    ({'rope_scaling': LLAMA3, 'rope_parameters': LLAMA3}, r'scales positions that are scaled already'),
+    ({'rope_scaling': 8.0}, r'rope_scaling: is neither null nor an object'),
+    ({'rope_scaling.factor': 8.0}, r'rope_scaling\.factor: is not known'),
     ({'attention_bias': True}, r'attention_bias: is true; the model has false'),
     ({'intermediate_size': None}, r'intermediate_size: is missing'),
 ]
@@ -248,7 +261,9 @@ def check_family(bench, networks, name, data, cases):
                  read_tensors(folder / 'model.safetensors'), f'{name}: other weights')
     written = json.loads((bench.folder / f'{name}-out/config.json').read_text())
     if 'rope_parameters' in config:
-        config |= {key: config['rope_parameters'][key] for key in ('rope_theta',)}
+        rope = config['rope_parameters']
+        config['rope_theta'] = rope.pop('rope_theta')
+        config['rope_scaling'] = rope if rope['rope_type'] != 'default' else None
     other = {key: (config[key], written[key]) for key in config.keys() & written.keys()
              if config[key] != written[key] and key not in ('head_dim', 'bos_token_id', 'eos_token_id')}
     bench.expect(not other and len(config.keys() & written.keys()) > 12, f'{name}: {other}')
@@ -261,6 +276,9 @@ def check_families(bench, networks):
     (bench.folder / 'tokens').write_bytes(struct.pack('<200H', *(draw.randrange(40)
                                                                 for _ in range(200))))
     check_family(bench, networks, 'llama', '', LLAMA)
+    check_family(bench, networks, 'llama3', '', [])
+    gpt(bench, 'factor = 8\n', weights='llama3', length=12)
+    fails(bench, 'plan g.ini', 1, r'rope_scaling\.factor: is 4, but model\.factor of g\.ini is 8')
     check_family(bench, networks, 'masked', 'mlm_probability = 0.15\nmask_token = 3\n', BERT)
     (bench.folder / 'classes').mkdir()
     shutil.copy(networks / 'classify.safetensors', bench.folder / 'classes/model.safetensors')

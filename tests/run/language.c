@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Networks of transformers (tools/golden/language.py), two BERTs and a Llama: their files load,
+ * Networks of transformers (tools/golden/language.py), two BERTs and two Llamas: their files load,
  * give the same logits, loss, gradients and losses of updates, whatever the plan, and are the same
  * bits when they are saved. The first argument is the folder of the files.
  */
@@ -27,7 +27,7 @@ static const double ROUNDING = 1e-6;
 
 struct network {
     const char *name, *model;
-    qn_model_option options[8];
+    qn_model_option options[10];
     int n_options;
     int tensors;
 };
@@ -48,6 +48,20 @@ static const struct network networks[] = {
      "llama",
      {{"layers", "2"}, {"heads", "4"}, {"kv_heads", "2"}, {"width", "32"}, {"inner", "24"}},
      5,
+     1 + 2 * 9 + 2},
+    {"llama3",
+     "llama",
+     {{"layers", "2"},
+      {"heads", "4"},
+      {"kv_heads", "2"},
+      {"width", "32"},
+      {"inner", "24"},
+      {"base", "10"},
+      {"factor", "4"},
+      {"low_freq_factor", "0.4"},
+      {"high_freq_factor", "1.2"},
+      {"original_positions", "10"}},
+     10,
      1 + 2 * 9 + 2},
 };
 enum { N_NETWORKS = sizeof networks / sizeof *networks };

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Tiny random networks of transformers, and what comes out of them: two BERTs, a masked language
-model and a classifier of sequences, and a Llama. language.py FOLDER [NAME...] writes
-NAME.safetensors and NAME.json, weights and config.json of a network, and NAME-golden.safetensors, of
-`masked`, `classify` and `llama`.
+model and a classifier of sequences, and two Llamas, one with scaled positions. language.py FOLDER
+[NAME...] writes NAME.safetensors and NAME.json, weights and config.json of a network, and
+NAME-golden.safetensors, of `masked`, `classify`, `llama` and `llama3`.
 
 Needs PyTorch, transformers and safetensors; seen with the versions that the golden files name.
 
@@ -61,17 +61,24 @@ def classify():
     return randomise(net, 5), batch
 
 
-def llama():
+def llama(**more):
     """Two heads of queries for one of keys and values; labels at two tokens of three."""
     net = transformers.LlamaForCausalLM(transformers.LlamaConfig(
         vocab_size=TOKENS, max_position_embeddings=LENGTH, hidden_size=32, intermediate_size=24,
-        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5))
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5, **more))
     labels = numbers(10, 0, TOKENS, SAMPLES, LENGTH)
     labels[numbers(11, 0, 3, SAMPLES, LENGTH) == 0] = -100
     return randomise(net, 8), {"tokens": numbers(9, 1, TOKENS, SAMPLES, LENGTH), "labels": labels}
 
 
-NETWORKS = {"masked": masked, "classify": classify, "llama": llama}
+def llama3():
+    """Of the four angles one is left, two are between, and one is a quarter of what it was."""
+    return llama(rope_theta=10.0, rope_scaling={
+        "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 0.4, "high_freq_factor": 1.2,
+        "original_max_position_embeddings": 10})
+
+
+NETWORKS = {"masked": masked, "classify": classify, "llama": llama, "llama3": llama3}
 
 
 def run(net, batch):

@@ -25,7 +25,8 @@ static int find_family(const struct family **family, const cJSON *root, const ch
 static int read_field(struct config *config, const struct family *family, const cJSON *item,
                       const char *path, struct failure *failure)
 {
-    const struct field *field = family_field(family, item->string);
+    const struct field *field =
+        field_is_part(item->string) ? NULL : family_field(family, item->string);
     if (strcmp(item->string, "model_type") == 0 || (!field && family_passes_over(item->string)))
         return CODE_DONE;
     const char *reason = field ? field->read(field, item, config) : "is not known";
@@ -51,6 +52,7 @@ static int check(const struct config *c, const struct family *family, const char
         {fmod(c->heads, c->kv_heads) != 0, AT(heads), "a multiple of ", AT(kv_heads)},
         {c->head > 0 && c->head * c->heads != c->width, AT(head), "the width over ", AT(heads)},
         {c->attention != c->dropout, AT(attention), "", AT(dropout)},
+        {c->original > 0 && c->high <= c->low, AT(high), "above ", AT(low)},
     };
 #undef AT
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

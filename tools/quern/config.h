@@ -14,9 +14,10 @@ struct config {
     const char *model; /* that ships with Quern: "gpt" */
     /* 0: not there, or none */
     double layers, heads, kv_heads, width, inner, tied, vocabulary, positions, labels;
-    double base, eps;          /* of rotary positions and norms */
-    double dropout, attention; /* the second of attention's probabilities */
-    double lost;               /* the largest dropout of those that the model has not */
+    double base, factor, low, high, original; /* of rotary positions and their scaling */
+    double eps;                               /* of norms */
+    double dropout, attention;                /* the second of attention's probabilities */
+    double lost; /* the largest dropout of those that the model has not */
     double context, fourfold,
         head;       /* what the model has otherwise: positions, 4 width, width / heads */
     qn_dtype dtype; /* of the weights; not of a file that was read */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "family.h"
+#include "rope.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -88,17 +89,10 @@ static const char *read_labels(const struct field *field, const cJSON *item, str
     return NULL;
 }
 
-/* Of transformers 5, in the place of rope_theta and rope_scaling. */
 static const char *read_rope(const struct field *field, const cJSON *item, struct config *config)
 {
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(item, "rope_type");
-    const cJSON *theta = cJSON_GetObjectItemCaseSensitive(item, "rope_theta");
-    if (!cJSON_IsObject(item) ||
-        (type && (!cJSON_IsString(type) || strcmp(type->valuestring, "default") != 0)))
-        return "rope_type: the model has \"default\"";
-    if (cJSON_GetArraySize(item) != (type != NULL) + (theta != NULL))
-        return "has more than rope_type and rope_theta";
-    return theta ? read_real(field, theta, config) : NULL;
+    (void)field;
+    return rope_read(config, item);
 }
 
 /* --- the tables --- */
@@ -141,13 +135,16 @@ static const struct family families[] = {
      "model.embed_tokens.weight",
      NULL,
      32000,
-     {.base = 10000, .eps = 1e-6},
+     {.base = 10000, .factor = 1, .low = 1, .high = 4, .eps = 1e-6},
      {.layers = 22,
       .heads = 32,
       .kv_heads = 4,
       .width = 2048,
       .inner = 5632,
       .base = 10000,
+      .factor = 1,
+      .low = 1,
+      .high = 4,
       .eps = 1e-5},
      {{"num_hidden_layers", read_count, AT(layers), "model", "layers", NULL, NULL},
       {"num_attention_heads", read_count, AT(heads), "model", "heads", NULL, NULL},
@@ -160,7 +157,12 @@ static const struct family families[] = {
       {"rms_norm_eps", read_real, AT(eps), "model", "eps", "", NULL},
       {"rope_theta", read_real, AT(base), "model", "base", "", NULL},
       {"rope_parameters", read_rope, AT(base), NULL, NULL, "", NULL},
-      {"rope_scaling", read_fixed, 0, NULL, NULL, "null", NULL},
+      {"rope_scaling", read_rope, AT(base), NULL, NULL, "null", NULL},
+      {"rope_scaling.factor", NULL, AT(factor), "model", "factor", "", NULL},
+      {"rope_scaling.low_freq_factor", NULL, AT(low), "model", "low_freq_factor", "", NULL},
+      {"rope_scaling.high_freq_factor", NULL, AT(high), "model", "high_freq_factor", "", NULL},
+      {"rope_scaling.original_max_position_embeddings", NULL, AT(original), "model",
+       "original_positions", "", NULL},
       {"head_dim", read_count_or_null, AT(head), NULL, NULL, "null", NULL},
       {"hidden_act", read_fixed, 0, NULL, NULL, "\"silu\"", NULL},
       {"attention_bias", read_fixed, 0, NULL, NULL, "false", NULL},
@@ -303,10 +305,13 @@ bool family_passes_over(const char *name)
 bool field_put(cJSON *object, const struct field *field, const struct config *config)
 {
     const double number = field_number(field, config);
+    if (field_is_part(field->name))
+        return true;
+    if (field->read == read_rope)
+        return !*field->written || rope_put(object, config);
     if (field->written && *field->written)
         return cJSON_AddRawToObject(object, field->name, field->written);
-    if (field->read == read_rope || field->read == read_labels ||
-        (field->read == read_count && number == 0))
+    if (field->read == read_labels || (field->read == read_count && number == 0))
         return true;
     return field->read == read_switch
                ? cJSON_AddBoolToObject(object, field->name, number != 0) != NULL

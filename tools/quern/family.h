@@ -8,11 +8,12 @@
 #include "config.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
 
 /* One field of the file. */
 struct field {
-    const char *name;
-    /* Reads it into the config; gives NULL or a reason. */
+    const char *name; /* "rope_scaling.factor" is in the object rope_scaling */
+    /* Reads it into the config; gives NULL or a reason. NULL of a part, which its object reads. */
     const char *(*read)(const struct field *field, const cJSON *item, struct config *config);
     size_t offset;             /* of a double of the config */
     const char *section, *key; /* of the recipe that say the same; NULL: none does */
@@ -20,7 +21,7 @@ struct field {
     const char *also;          /* what is taken beside `written` */
 };
 
-enum { FAMILY_FIELDS = 24 };
+enum { FAMILY_FIELDS = 28 };
 struct family {
     const char *type, *model; /* model_type; the model that ships */
     /* Of transformers; `classifier` has config.labels, NULL: there is none. */
@@ -44,6 +45,10 @@ bool family_passes_over(const char *name);
 
 /* Adds a field to a file that is written. False: out of memory. */
 bool field_put(cJSON *object, const struct field *field, const struct config *config);
+static inline bool field_is_part(const char *name)
+{
+    return strchr(name, '.') != NULL;
+}
 static inline double field_number(const struct field *field, const struct config *config)
 {
     return *(const double *)(const void *)((const char *)config + field->offset);
