@@ -99,7 +99,7 @@ typedef struct qn_struct_info {
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
-    X(qn_model_data, 0x1f44bb56)                                                                   \
+    X(qn_model_data, 0xa64f4cc0)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
@@ -124,7 +124,7 @@ typedef struct qn_struct_info {
     X(qn_tensors_item, 0x19ba2d3a)                                                                 \
     X(qn_tensors_pair, 0x729617ee)                                                                 \
     X(qn_tensors_params, 0x35af7ab5)                                                               \
-    X(qn_token_params, 0xb2cb1bf7)                                                                 \
+    X(qn_token_params, 0x54e86862)                                                                 \
     X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \

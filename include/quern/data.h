@@ -171,7 +171,10 @@ typedef enum qn_token_type {
 /* The label of a token that none is learned for: losses and metrics are told to ignore it. */
 enum { QN_IGNORED_LABEL = -100 };
 
-/* How a file of tokens becomes samples of one length. */
+/* Lengths that the samples of one dataset may have. */
+enum { QN_MAX_LENGTHS = 7 };
+
+/* How a file of tokens becomes samples, of one length or of several. */
 typedef struct qn_token_params {
     qn_log log;
     const char *path;
@@ -195,16 +198,26 @@ typedef struct qn_token_params {
                                `mask_token` in its place, in one any token, in one the token. What
                                is chosen is drawn (see qn_draw) */
     int64_t mask_token;     /* a token */
+    /* Samples of different length: with `n_lengths` lengths, which rise up to `length`, each
+     * document is a sample, padded at its end to the shortest of them that holds it; what is longer
+     * than all comes in parts. Needs `separate`, and no stride. */
+    int n_lengths; /* 1 to QN_MAX_LENGTHS; 0: samples of one length */
+    const int64_t *lengths;
 } qn_token_params;
 
 /* Opens a file of tokens of any size: a sample is read when it is due. Columns: "tokens" i32
  * (length) and "labels" i32 (length), the tokens that follow each of them; classes of both are the
  * vocabulary, labels may be QN_IGNORED_LABEL, too. A sample lies in its split with its last label
  * (of masked language modelling, its last token);
- * what is left at the end of a split for no whole sample is not used. A token outside the
+ * what is left at the end of a split for no whole sample is not used. Padding is the separator,
+ * with QN_IGNORED_LABEL. Where samples have different lengths, there are the columns "lengths" i32,
+ * tokens of a sample that are no padding, and "bucket" i32, the number of the length that holds
+ * them, from 0; and, for every length but the last, such as 64, "tokens.64" and "labels.64" i32
+ * (64), the beginnings of the same rows; the file is read once here. A token outside the
  * vocabulary is found when it is read: then the loader gives QN_ERR_FORMAT. QN_ERR_ARGUMENT: the
- * vocabulary's size is missing, or the separator or the mask is not in it; QN_ERR_IO: the file is
- * not readable; QN_ERR_FORMAT: it is not what it should be, or a split is shorter than a sample. */
+ * vocabulary's size is missing, the separator or the mask is not in it, or lengths do not rise;
+ * QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: it is not what it should be, or a split is
+ * shorter than a sample. */
 QN_API qn_status qn_dataset_open_tokens(qn_dataset **dataset, const qn_token_params *params);
 
 /* --- batches --- */
@@ -225,6 +238,11 @@ QN_API const qn_column *qn_batch_column(const qn_batch *batch, const char *name)
 QN_API qn_status qn_batch_fetch(void *batch, const char *input, int64_t first, int64_t count,
                                 void *rows);
 
+/* A qn_cycle.choose whose user is a qn_batch, for programs with a graph for each length, the
+ * shortest first: the largest number in the column "bucket" of these samples, so that the graph
+ * holds all of them. 0 without such a column of i32; below 0: there are not so many samples. */
+QN_API int qn_batch_choose(void *batch, int64_t first, int64_t count);
+
 /* --- loaders --- */
 
 typedef struct qn_loader_params {
@@ -237,8 +255,9 @@ typedef struct qn_loader_params {
 } qn_loader_params;
 
 /* An endless stream of samples: epoch after epoch, each a permutation drawn from (seed, epoch),
- * without regard to where cycles end. What comes depends on dataset, seed, position and samples
- * alone. A thread gathers the next cycles while the last one is in use; all memory is made by
+ * without regard to where cycles end; within a cycle samples of different length come by their
+ * bucket, the shortest first. What comes depends on dataset, seed, position and samples alone. A
+ * thread gathers the next cycles while the last one is in use; all memory is made by
  * qn_loader_open, except what decoding a file takes. Thread-safety: Unsafe; one thread at a time.
  * Lifetime: until qn_loader_close. */
 typedef struct qn_loader qn_loader;

@@ -34,6 +34,11 @@ typedef struct qn_model_data {
      * (qn_model_cells). There is no loss, and "logits" (batch, 1, classes) are the only output
      * beside those of the cells. 0: samples are whole rows. */
     int cache;
+    /* Above 0: there are graphs for samples of different length, up to this one, which a plan has
+     * as alternatives (plan.h). Tables of positions have so many rows, and the inputs of a graph
+     * for shorter rows end with their length: "tokens.64", "labels.64". 0: `width` is the only one.
+     */
+    int longest;
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

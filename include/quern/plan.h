@@ -158,7 +158,7 @@ typedef struct qn_cell {
                       QN_RUN_BACKWARD go on */
 } qn_cell;
 
-enum { QN_MAX_RUNS = 8, QN_MAX_CELLS = 80 };
+enum { QN_MAX_RUNS = 16, QN_MAX_CELLS = 80 };
 
 /* A program: runs in the order in which a cycle takes them, then the update, unless no run has a
  * backward pass. Runs that follow one another and are alternatives take turns micro-step by

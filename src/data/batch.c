@@ -12,6 +12,22 @@ const qn_column *qn_batch_column(const qn_batch *batch, const char *name)
     return batch && name ? qn_column_find(batch->columns, batch->n_columns, name) : NULL;
 }
 
+int qn_batch_choose(void *batch, int64_t first, int64_t count)
+{
+    const qn_batch *from = batch;
+    const qn_column *column = qn_batch_column(from, "bucket");
+    int32_t largest = 0;
+    if (!from || first < 0 || count < 0 || first > from->samples - count)
+        return -1;
+    if (!column || !column->data || column->dtype != QN_I32 || column->shape.rank)
+        return 0;
+    for (int64_t i = first; i < first + count; i++) {
+        const int32_t bucket = ((const int32_t *)column->data)[i];
+        largest = bucket > largest ? bucket : largest;
+    }
+    return largest;
+}
+
 qn_status qn_batch_fetch(void *batch, const char *input, int64_t first, int64_t count, void *rows)
 {
     const qn_batch *from = batch;

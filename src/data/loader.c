@@ -30,13 +30,14 @@ struct slot {
     char reason[1024];
 };
 
-/* `mutex` guards what follows it; `order`, `seed` and `rooms` are the worker's alone. */
+/* `mutex` guards what follows it; `order`, `seed`, `draws` and `rooms` are the worker's alone. */
 struct qn_loader {
     struct qn_log log;
     const struct qn_dataset *dataset;
     const struct qn_dataset_facts *data;
     struct qn_order order;
     uint64_t seed;
+    struct qn_draw *draws; /* (max_samples), of the cycle that is gathered */
     struct qn_rooms rooms;
     int64_t max_samples;
     int cycles;
@@ -92,25 +93,41 @@ static qn_status read_part(struct qn_loader *loader, struct slot *slot, int64_t 
                            int64_t count)
 {
     const struct qn_log log = {keep_reason, slot, QN_LOG_ERROR};
-    struct qn_draw draws[PART];
     void *rows[QN_MAX_COLUMNS];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t position = slot->batch.position + first + i;
-        draws[i] = (struct qn_draw){.seed = loader->seed,
-                                    .epoch = position / loader->data->count,
-                                    .sample = qn_order_at(&loader->order, position)};
-    }
     for (int c = 0; c < loader->data->n_columns; c++) {
         const struct qn_column *column = &slot->columns[c];
         rows[c] = slot->rows[c] + first * qn_column_bytes(column);
     }
-    return loader->dataset->source->read(loader->dataset, draws, count, rows, &loader->rooms, &log);
+    return loader->dataset->source->read(loader->dataset, loader->draws + first, count, rows,
+                                         &loader->rooms, &log);
+}
+
+static int bucket_of(const struct qn_loader *loader, int64_t sample)
+{
+    const struct qn_source *source = loader->dataset->source;
+    return source->bucket ? source->bucket(loader->dataset, sample) : 0;
+}
+
+/* The samples of a cycle, bucket by bucket, else in their order. */
+static void draw(struct qn_loader *loader, const struct qn_batch *batch)
+{
+    int64_t drawn = 0;
+    for (int bucket = 0; drawn < batch->samples; bucket++)
+        for (int64_t i = 0; i < batch->samples; i++) {
+            const int64_t position = batch->position + i;
+            const struct qn_draw one = {.seed = loader->seed,
+                                        .epoch = position / loader->data->count,
+                                        .sample = qn_order_at(&loader->order, position)};
+            if (bucket_of(loader, one.sample) == bucket)
+                loader->draws[drawn++] = one;
+        }
 }
 
 static void gather(struct qn_loader *loader, struct slot *slot)
 {
     const int64_t samples = slot->batch.samples;
     slot->status = QN_OK;
+    draw(loader, &slot->batch);
     for (int64_t i = 0; slot->status == QN_OK && i < samples && !atomic_load(&loader->cancel);
          i += PART)
         slot->status = read_part(loader, slot, i, samples - i < PART ? samples - i : PART);
@@ -163,7 +180,8 @@ static qn_status make_column(struct qn_loader *loader, int c)
 static qn_status make_memory(struct qn_loader *loader)
 {
     loader->slots = calloc((size_t)loader->cycles, sizeof *loader->slots);
-    if (!loader->slots)
+    loader->draws = calloc((size_t)loader->max_samples, sizeof *loader->draws);
+    if (!loader->slots || !loader->draws)
         return no_memory(loader);
     for (int c = 0; c < loader->data->n_columns; c++)
         QN_TRY(make_column(loader, c));
@@ -327,6 +345,7 @@ void qn_loader_close(qn_loader **loader)
     for (int c = 0; c < QN_MAX_COLUMNS; c++)
         free((*loader)->memory[c]);
     free((*loader)->slots);
+    free((*loader)->draws);
     free(*loader);
     *loader = NULL;
 }

@@ -25,6 +25,8 @@ struct qn_source {
                       void *const *rows, struct qn_rooms *rooms, const struct qn_log *log);
     uint32_t (*checksum)(const struct qn_dataset *dataset);
     void (*close)(struct qn_dataset *dataset); /* frees what is the source's own; NULL: nothing */
+    int (*bucket)(const struct qn_dataset *dataset,
+                  int64_t sample); /* from 0; NULL: all have one */
 };
 
 /* The first member of what a source keeps. */

@@ -3,15 +3,20 @@
  * Datasets of tokens.
  */
 #include "base/log.h"
+#include "data/documents.h"
 #include "data/masking.h"
 #include "data/source.h"
 #include "io/tokens.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
-enum column { TOKENS, LABELS, COLUMNS };
+/* Those from LENGTHS on are there where samples have different lengths: from SHORTER on tokens and
+ * labels of each of the lengths but the last. */
+enum column { TOKENS, LABELS, LENGTHS, BUCKET, SHORTER };
+_Static_assert(SHORTER + 2 * (QN_MAX_LENGTHS - 1) <= (int)QN_MAX_COLUMNS, "all have columns");
 
 /* Bytes of a token; 0: a header says it. Classes, where nothing says them; 0: they must be said. */
 static const struct type {
@@ -25,14 +30,27 @@ static const struct type {
 };
 enum { TYPES = sizeof types / sizeof *types };
 
-/* A file, and what its tokens become: sample i begins with token first + i * stride. */
+/* A file, and what its tokens become: sample i begins with token first + i * stride, or is piece i
+ * of the documents, if there are such. */
 struct token_set {
     struct qn_dataset base;
     struct qn_token_file file;
+    struct qn_documents documents;
     int64_t first, length, stride, classes;
     int64_t separator; /* below 0: there is none */
     struct qn_masking masking;
 };
+
+static qn_status check_lengths(const qn_token_params *params)
+{
+    const struct qn_log *log = &params->log;
+    QN_REQUIRE(log, params->lengths && params->separate && params->stride == 0);
+    QN_REQUIRE(log, params->length <= INT32_MAX && params->lengths[0] >= 1);
+    QN_REQUIRE(log, params->lengths[params->n_lengths - 1] == params->length);
+    for (int i = 1; i < params->n_lengths; i++)
+        QN_REQUIRE(log, params->lengths[i] > params->lengths[i - 1]);
+    return QN_OK;
+}
 
 static qn_status check_params(const qn_token_params *params)
 {
@@ -44,7 +62,8 @@ static qn_status check_params(const qn_token_params *params)
     QN_REQUIRE(log, params->held_out >= 0 && params->held_out < 1);
     QN_REQUIRE(log, params->mlm_probability >= 0 && params->mlm_probability <= 1);
     QN_REQUIRE(log, params->split == QN_SPLIT_TRAIN || params->split == QN_SPLIT_TEST);
-    return QN_OK;
+    QN_REQUIRE(log, params->n_lengths >= 0 && params->n_lengths <= QN_MAX_LENGTHS);
+    return params->n_lengths ? check_lengths(params) : QN_OK;
 }
 
 /* --- opening --- */
@@ -83,6 +102,23 @@ static int64_t tokens_behind(const struct token_set *set)
     return set->masking.probability > 0 ? 0 : 1;
 }
 
+static qn_status find_documents(struct token_set *set, const qn_token_params *params,
+                                int64_t tokens, int64_t *samples)
+{
+    const struct qn_document_range range = {set->first, set->first + tokens, set->separator,
+                                            tokens_behind(set)};
+    struct qn_documents *documents = &set->documents;
+    documents->n_lengths = params->n_lengths;
+    memcpy(documents->lengths, params->lengths,
+           (size_t)params->n_lengths * sizeof *params->lengths);
+    QN_TRY(qn_documents_find(documents, &set->file, &range, &params->log));
+    *samples = documents->count;
+    return *samples
+               ? QN_OK
+               : qn_fail(&params->log, QN_ERR_FORMAT,
+                         "%s: no document of the split has a token to learn from", set->file.path);
+}
+
 /* Finds the split's tokens and so the number of samples. */
 static qn_status divide(struct token_set *set, const qn_token_params *params, int64_t *samples)
 {
@@ -93,6 +129,8 @@ static qn_status divide(struct token_set *set, const qn_token_params *params, in
     set->first = test ? set->file.count - held : 0;
     set->length = params->length;
     set->stride = params->stride ? params->stride : params->length;
+    if (params->n_lengths)
+        return find_documents(set, params, tokens, samples);
     if (tokens - behind < set->length)
         return qn_fail(&params->log, QN_ERR_FORMAT,
                        "%s: %" PRId64 " tokens%s, too few for a sample of %" PRId64 "%s",
@@ -109,19 +147,46 @@ static qn_status divide(struct token_set *set, const qn_token_params *params, in
                          set->file.path, *samples);
 }
 
+/* Room for names such as "tokens.65536". */
+enum { NAME_BYTES = 32 };
+
+/* Fills in the columns, the names of the shorter ones in `names`; gives how many. */
+static int describe(const struct token_set *set, struct qn_column columns[QN_MAX_COLUMNS],
+                    char names[QN_MAX_COLUMNS][NAME_BYTES])
+{
+    static const char *const kinds[] = {"tokens", "labels"};
+    const struct qn_documents *documents = &set->documents;
+    const struct qn_column row = {
+        .dtype = QN_I32, .shape = {1, {set->length}}, .classes = set->classes};
+    for (int kind = TOKENS; kind <= LABELS; kind++) {
+        columns[kind] = row;
+        columns[kind].name = kinds[kind];
+    }
+    if (!documents->n_lengths)
+        return LENGTHS;
+    columns[LENGTHS] = (struct qn_column){.name = "lengths", .dtype = QN_I32};
+    columns[BUCKET] = (struct qn_column){.name = "bucket", .dtype = QN_I32};
+    for (int i = 0; i < 2 * (documents->n_lengths - 1); i++) {
+        struct qn_column *column = &columns[SHORTER + i];
+        const int64_t length = documents->lengths[i / 2];
+        snprintf(names[i], NAME_BYTES, "%s.%" PRId64, kinds[i % 2], length);
+        *column = row;
+        column->name = names[i];
+        column->shape.dim[0] = length;
+    }
+    return SHORTER + 2 * (documents->n_lengths - 1);
+}
+
 static qn_status open_file(struct token_set *set, const qn_token_params *params)
 {
+    struct qn_column columns[QN_MAX_COLUMNS] = {0};
+    char names[QN_MAX_COLUMNS][NAME_BYTES];
     int64_t samples = 0;
     QN_TRY(qn_token_file_open(&set->file, params->path, params->name, types[params->type].bytes,
                               &params->log));
     QN_TRY(set_classes(set, params));
     QN_TRY(divide(set, params, &samples));
-    const qn_shape shape = {1, {set->length}};
-    const struct qn_column columns[COLUMNS] = {
-        [TOKENS] = {.name = "tokens", .dtype = QN_I32, .shape = shape, .classes = set->classes},
-        [LABELS] = {.name = "labels", .dtype = QN_I32, .shape = shape, .classes = set->classes},
-    };
-    const qn_dataset_facts facts = {samples, COLUMNS, columns};
+    const qn_dataset_facts facts = {samples, describe(set, columns, names), columns};
     return qn_dataset_set(&set->base, &facts, &params->log);
 }
 
@@ -138,34 +203,67 @@ static qn_status check_tokens(const struct token_set *set, const int32_t *tokens
     return QN_OK;
 }
 
-static void ignore_separators(const struct token_set *set, const int32_t *tokens, int32_t *labels)
+static void ignore_separators(const struct token_set *set, const int32_t *tokens, int32_t *labels,
+                              int64_t count)
 {
-    for (int64_t i = 0; i < set->length; i++)
+    for (int64_t i = 0; i < count; i++)
         if (tokens[i] == set->separator)
             labels[i] = QN_IGNORED_LABEL;
 }
 
 /* The labels are the tokens, one further. */
-static qn_status label_next(const struct token_set *set, int64_t first, const int32_t *tokens,
-                            int32_t *labels, const struct qn_log *log)
+static qn_status label_next(const struct token_set *set, const struct qn_piece *piece,
+                            const int32_t *tokens, int32_t *labels, const struct qn_log *log)
 {
-    const int64_t last = set->length - 1;
+    const int64_t last = piece->count - 1, behind = piece->first + piece->count;
     memcpy(labels, tokens + 1, (size_t)last * sizeof *labels);
-    QN_TRY(qn_token_file_read(&set->file, first + set->length, 1, labels + last, log));
-    QN_TRY(check_tokens(set, labels + last, first + set->length, 1, log));
-    ignore_separators(set, tokens, labels);
+    QN_TRY(qn_token_file_read(&set->file, behind, 1, labels + last, log));
+    QN_TRY(check_tokens(set, labels + last, behind, 1, log));
+    ignore_separators(set, tokens, labels, piece->count);
     return QN_OK;
 }
 
-static qn_status read_sample(const struct token_set *set, const struct qn_draw *draw,
-                             int32_t *tokens, int32_t *labels, const struct qn_log *log)
+static qn_status read_piece(const struct token_set *set, const struct qn_draw *draw,
+                            const struct qn_piece *piece, int32_t *tokens, int32_t *labels,
+                            const struct qn_log *log)
 {
-    const int64_t first = set->first + draw->sample * set->stride;
-    QN_TRY(qn_token_file_read(&set->file, first, set->length, tokens, log));
-    QN_TRY(check_tokens(set, tokens, first, set->length, log));
+    QN_TRY(qn_token_file_read(&set->file, piece->first, piece->count, tokens, log));
+    QN_TRY(check_tokens(set, tokens, piece->first, piece->count, log));
     if (set->masking.probability == 0)
-        return label_next(set, first, tokens, labels, log);
-    qn_masking_apply(&set->masking, draw, tokens, labels, set->length);
+        return label_next(set, piece, tokens, labels, log);
+    qn_masking_apply(&set->masking, draw, tokens, labels, piece->count);
+    return QN_OK;
+}
+
+static struct qn_piece piece_of(const struct token_set *set, int64_t sample)
+{
+    if (set->documents.count)
+        return set->documents.pieces[sample];
+    return (struct qn_piece){set->first + sample * set->stride, set->length};
+}
+
+/* Row i of every column, `row` of each where all columns have their rows. */
+static qn_status read_sample(const struct token_set *set, const struct qn_draw *draw, int64_t i,
+                             void *const *rows, const struct qn_log *log)
+{
+    const struct qn_documents *documents = &set->documents;
+    const struct qn_piece piece = piece_of(set, draw->sample);
+    int32_t *row[] = {(int32_t *)rows[TOKENS] + i * set->length,
+                      (int32_t *)rows[LABELS] + i * set->length};
+    QN_TRY(read_piece(set, draw, &piece, row[TOKENS], row[LABELS], log));
+    for (int64_t k = piece.count; k < set->length; k++) {
+        row[TOKENS][k] = (int32_t)set->separator;
+        row[LABELS][k] = QN_IGNORED_LABEL;
+    }
+    if (!documents->n_lengths)
+        return QN_OK;
+    ((int32_t *)rows[LENGTHS])[i] = (int32_t)piece.count;
+    ((int32_t *)rows[BUCKET])[i] = qn_documents_bucket(documents, draw->sample);
+    for (int c = 0; c < 2 * (documents->n_lengths - 1); c++) {
+        const int64_t length = documents->lengths[c / 2];
+        memcpy((int32_t *)rows[SHORTER + c] + i * length, row[c % 2],
+               (size_t)length * sizeof **row);
+    }
     return QN_OK;
 }
 
@@ -173,11 +271,9 @@ static qn_status read_samples(const struct qn_dataset *dataset, const struct qn_
                               int64_t count, void *const *rows, struct qn_rooms *rooms,
                               const struct qn_log *log)
 {
-    const struct token_set *set = (const struct token_set *)dataset;
-    int32_t *tokens = rows[TOKENS], *labels = rows[LABELS];
     (void)rooms;
-    for (int64_t i = 0; i < count; i++, tokens += set->length, labels += set->length)
-        QN_TRY(read_sample(set, &draws[i], tokens, labels, log));
+    for (int64_t i = 0; i < count; i++)
+        QN_TRY(read_sample((const struct token_set *)dataset, &draws[i], i, rows, log));
     return QN_OK;
 }
 
@@ -187,18 +283,27 @@ static uint32_t checksum(const struct qn_dataset *dataset)
     const int64_t numbers[] = {qn_token_file_checksum(&set->file), set->first, set->length,
                                set->stride, set->separator};
     const double masks[] = {set->masking.probability, (double)set->masking.mask};
-    const uLong sum = crc32_z(0, (const Bytef *)numbers, sizeof numbers);
+    uLong sum = crc32_z(0, (const Bytef *)numbers, sizeof numbers);
+    sum = crc32_z(sum, (const Bytef *)set->documents.lengths,
+                  (size_t)set->documents.n_lengths * sizeof *set->documents.lengths);
     return (uint32_t)(set->masking.probability > 0
                           ? crc32_z(sum, (const Bytef *)masks, sizeof masks)
                           : sum);
 }
 
-static void close_file(struct qn_dataset *dataset)
+static int bucket(const struct qn_dataset *dataset, int64_t sample)
 {
-    qn_token_file_close(&((struct token_set *)dataset)->file);
+    return qn_documents_bucket(&((const struct token_set *)dataset)->documents, sample);
 }
 
-static const struct qn_source source = {read_samples, checksum, close_file};
+static void close_file(struct qn_dataset *dataset)
+{
+    struct token_set *set = (struct token_set *)dataset;
+    qn_token_file_close(&set->file);
+    qn_documents_free(&set->documents);
+}
+
+static const struct qn_source source = {read_samples, checksum, close_file, bucket};
 
 qn_status qn_dataset_open_tokens(qn_dataset **dataset, const qn_token_params *params)
 {

@@ -117,11 +117,12 @@ static qn_tensor add_types(qn_graph *graph, qn_tensor x, bool given)
     return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
 }
 
-static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length, qn_tensor words)
+static qn_tensor embed(qn_graph *graph, const struct settings *s, const qn_model_data *data,
+                       qn_tensor words)
 {
-    qn_tensor tokens = qn_input(graph, "tokens", QN_I32, 2, (int64_t[]){QN_BATCH, length});
+    qn_tensor tokens = qn_layer_text(graph, data).tokens;
     qn_tensor positions = qn_layer_table(graph, "bert.embeddings.position_embeddings.weight",
-                                         length, (int64_t)s->width, DEVIATION);
+                                         qn_layer_text_longest(data), (int64_t)s->width, DEVIATION);
     qn_tensor x = qn_layer_positions(graph, NULL, qn_embedding(graph, tokens, words), positions);
     x = add_types(graph, x, s->types != 0);
     x = qn_layer_row_norm(graph, x, "bert.embeddings.LayerNorm", EPS);
@@ -130,7 +131,7 @@ static qn_tensor embed(qn_graph *graph, const struct settings *s, int64_t length
 
 /* Asks for tokens: labels (b, t). */
 static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const struct settings *s,
-                         const struct qn_lora *lora)
+                         const qn_model_data *data, const struct qn_lora *lora)
 {
     const int64_t width = (int64_t)s->width;
     const int64_t tokens = qn_shape_of(graph, words).dim[0];
@@ -142,7 +143,8 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
         .name = "cls.predictions.decoder",
         .words = words,
         .bias = qn_parameter(graph, "cls.predictions.bias", 1, &tokens, &zero),
-        .logits = s->logits != 0};
+        .logits = s->logits != 0,
+        .data = data};
     qn_layer_learn_tokens(graph, x, &last);
 }
 
@@ -164,6 +166,8 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
         wrong = qn_model_refuse_tokens("bert", data, s.width, s.heads, error);
+    if (!wrong && data->longest && s.lengths == 0)
+        wrong = "model.lengths: samples of different length need 1";
     if (wrong)
         return wrong;
     struct block block = {.graph = graph,
@@ -176,13 +180,13 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                                      block.width, DEVIATION);
     if (s.lengths != 0)
         block.lengths = qn_input(graph, "lengths", QN_I32, 1, (int64_t[]){QN_BATCH});
-    qn_tensor x = embed(graph, &s, data->width, words);
+    qn_tensor x = embed(graph, &s, data, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     if (s.labels > 0)
         learn_sequences(graph, x, &s, lora);
     else
-        learn_tokens(graph, x, words, &s, lora);
+        learn_tokens(graph, x, words, &s, data, lora);
     return NULL;
 }
 

@@ -136,9 +136,9 @@ static qn_tensor think(struct block *block, qn_tensor stream)
 }
 
 static qn_tensor embed(qn_graph *graph, const struct qn_layer_text *text, qn_tensor words,
-                       int64_t length, int64_t width)
+                       int64_t rows, int64_t width)
 {
-    qn_tensor positions = qn_layer_table(graph, "transformer.wpe.weight", length, width, DEVIATION);
+    qn_tensor positions = qn_layer_table(graph, "transformer.wpe.weight", rows, width, DEVIATION);
     return qn_layer_positions(graph, text, qn_embedding(graph, text->tokens, words), positions);
 }
 
@@ -153,11 +153,11 @@ static qn_tensor causal_mask(qn_graph *graph, int64_t length)
     return mask;
 }
 
-static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words)
+static void learn_in_steps(qn_graph *graph, qn_tensor x, qn_tensor words, const qn_model_data *data)
 {
     x = qn_linear(graph, x, words, (qn_tensor){0});
     qn_name(graph, x, "lm_head");
-    qn_layer_classify_tokens(graph, x);
+    qn_layer_classify_tokens(graph, x, data);
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
@@ -178,7 +178,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     block.text = qn_layer_text(graph, data);
     qn_tensor words =
         qn_layer_table(graph, "transformer.wte.weight", data->classes, width, DEVIATION);
-    qn_tensor x = embed(graph, &block.text, words, length, width);
+    qn_tensor x = embed(graph, &block.text, words, qn_layer_text_longest(data), width);
     if (s.fused == 0 && !data->cache)
         block.mask = causal_mask(graph, length);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
@@ -187,13 +187,12 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.tied == 0)
         words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
     if (s.fused == 0 && !data->cache)
-        learn_in_steps(graph, x, words);
+        learn_in_steps(graph, x, words, data);
     else
-        qn_layer_learn_tokens(graph, x,
-                              &(struct qn_layer_words){.name = "lm_head",
-                                                       .words = words,
-                                                       .logits = s.logits != 0,
-                                                       .cached = data->cache != 0});
+        qn_layer_learn_tokens(
+            graph, x,
+            &(struct qn_layer_words){
+                .name = "lm_head", .words = words, .logits = s.logits != 0, .data = data});
     return NULL;
 }
 

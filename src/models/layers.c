@@ -107,11 +107,30 @@ qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_
     return qn_parameter(graph, name, 2, (int64_t[]){rows, width}, &init);
 }
 
-struct qn_layer_text qn_layer_text(qn_graph *graph, const qn_model_data *data)
+/* An input with a number for each token; graphs for different lengths have each their own. */
+static qn_tensor tokens_input(qn_graph *graph, const qn_model_data *data, const char *what)
 {
     const int64_t row[] = {QN_BATCH, data->cache ? 1 : data->width};
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s.%d", what, data->width);
+    return qn_input(graph, data->width < data->longest ? name : what, QN_I32, 2, row);
+}
+
+qn_tensor qn_layer_text_labels(qn_graph *graph, const qn_model_data *data)
+{
+    return tokens_input(graph, data, "labels");
+}
+
+int64_t qn_layer_text_longest(const qn_model_data *data)
+{
+    return data->longest ? data->longest : data->width;
+}
+
+struct qn_layer_text qn_layer_text(qn_graph *graph, const qn_model_data *data)
+{
+    const int64_t row[] = {QN_BATCH, 1};
     struct qn_layer_text text = {.cache = data->cache,
-                                 .tokens = qn_input(graph, "tokens", QN_I32, 2, row)};
+                                 .tokens = tokens_input(graph, data, "tokens")};
     if (text.cache)
         text.positions = qn_input(graph, "positions", QN_I32, 2, row);
     return text;
@@ -133,9 +152,13 @@ qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, 
                              qn_tensor table)
 {
     const qn_shape shape = qn_shape_of(graph, table);
-    const int64_t length = shape.dim[0], width = shape.dim[1];
+    const int64_t rows = shape.dim[0], width = shape.dim[1], length = qn_shape_of(graph, x).dim[1];
     if (text && text->cache)
         return qn_add(graph, x, qn_embedding(graph, text->positions, table));
+    if (length < rows) {
+        table = qn_reshape(graph, table, 2, (int64_t[]){1, rows * width});
+        table = qn_slice(graph, table, 1, 0, length * width);
+    }
     x = qn_flatten(graph, x);
     x = qn_bias(graph, x, qn_reshape(graph, table, 1, (int64_t[]){length * width}));
     return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
@@ -225,11 +248,9 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing
     learn(graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
 }
 
-void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits)
+void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data)
 {
-    const qn_shape shape = qn_shape_of(graph, logits);
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
-    learn(graph, logits, labels, &counted);
+    learn(graph, logits, qn_layer_text_labels(graph, data), &counted);
 }
 
 static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
@@ -241,13 +262,12 @@ static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_word
 
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
 {
-    const qn_shape shape = qn_shape_of(graph, x);
-    if (last->cached) {
+    if (last->data->cache) {
         if (last->logits)
             give_logits(graph, x, last);
         return;
     }
-    qn_tensor labels = qn_input(graph, "labels", QN_I32, 2, shape.dim);
+    qn_tensor labels = qn_layer_text_labels(graph, last->data);
     qn_tensor losses = qn_linear_cross_entropy(graph, x, last->words, last->bias, labels, &counted);
     qn_name(graph, losses, last->name);
     qn_loss(graph, losses, "objective", NULL);

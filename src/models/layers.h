@@ -55,6 +55,10 @@ struct qn_layer_text {
 };
 /* Makes the inputs. */
 struct qn_layer_text qn_layer_text(qn_graph *graph, const qn_model_data *data);
+/* Labels, one for each token. */
+qn_tensor qn_layer_text_labels(qn_graph *graph, const qn_model_data *data);
+/* Rows of a table of positions. */
+int64_t qn_layer_text_longest(const qn_model_data *data);
 
 /* Attention of single tokens, q (b, 1, n), to their own keys and values, (b, 2 k), and to those of
  * the tokens before them, which are in the cell QN_LAYER_CACHE and the number of the layer. */
@@ -66,8 +70,8 @@ qn_tensor qn_layer_cached_attention(qn_graph *graph, const struct qn_layer_text 
 /* A parameter (rows, width), normal around 0. */
 qn_tensor qn_layer_table(qn_graph *graph, const char *name, int64_t rows, int64_t width,
                          double deviation);
-/* x (b, t, c) + the rows of the table (t, c) of positions. Where every sample begins at position 0
- * the table is one bias for all of them. `text` NULL: that is so. */
+/* x (b, t, c) + the first t rows of the table (rows, c) of positions. Where every sample begins at
+ * position 0 they are one bias for all of them. `text` NULL: that is so. */
 qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, qn_tensor x,
                              qn_tensor table);
 
@@ -95,15 +99,15 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
  * counts nothing. */
-void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits);
+void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data);
 /* The same where logits are linear(x, words, bias) of the states x (b, t, c), a table of tokens and
  * a bias or none: last layer and loss in one operator, NAME, so that training never holds all
  * logits. Evaluation does where it is to give them, and has the loss from them. */
 struct qn_layer_words {
     const char *name;
     qn_tensor words, bias;
-    bool logits; /* evaluation gives them */
-    bool cached; /* nothing is learned: there are neither labels nor loss */
+    bool logits;               /* evaluation gives them */
+    const qn_model_data *data; /* with a cache there are neither labels nor loss */
 };
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last);
 /* The same for logits (b, classes, h, w) and a mask for each image. */

@@ -163,11 +163,10 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     x = qn_layer_rms_norm(graph, x, "model.norm", s.eps);
     if (s.tied == 0)
         words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
-    qn_layer_learn_tokens(graph, x,
-                          &(struct qn_layer_words){.name = "lm_head",
-                                                   .words = words,
-                                                   .logits = s.logits != 0,
-                                                   .cached = data->cache != 0});
+    qn_layer_learn_tokens(
+        graph, x,
+        &(struct qn_layer_words){
+            .name = "lm_head", .words = words, .logits = s.logits != 0, .data = data});
     return NULL;
 }
 

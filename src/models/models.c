@@ -81,6 +81,10 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
                                model->caches
                                    ? "a cache has rows for as many tokens as a text at most"
                                    : "continues no text, and so has no cache");
+    if (data->longest && (data->longest < data->width || data->cache))
+        return qn_graph_refuse(graph, "model %s: %s", name,
+                               data->cache ? "a cache goes with samples of one length"
+                                           : "a sample is longer than the longest");
     struct qn_lora lora;
     const char *wrong = qn_lora_read(&lora, options, n_options, error);
     if (!wrong)

@@ -118,6 +118,25 @@ static void others(void **state)
     assert_non_null(value_reals("", reals, 2, &count));
 }
 
+static void lists_of_lengths(void **state)
+{
+    struct lengths lengths = {.count = 9};
+    static const char *const bad[] = {"",      "0",         "8,8", "16,8", "1.5",
+                                      "8,x",   "-4,8",      "8,",  "8 16", "1,2,3,4,5,6,7,8",
+                                      "1e400", "16777217.5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_non_null(value_lengths(bad[i], &lengths));
+    assert_int_equal(lengths.count, 9);
+    assert_null(value_lengths("64, 128 ,16777216", &lengths));
+    assert_int_equal(lengths.count, 3);
+    assert_int_equal(lengths.length[0], 64);
+    assert_int_equal(lengths.length[1], 128);
+    assert_int_equal(lengths.length[2], 16777216);
+    assert_null(value_lengths("7", &lengths));
+    assert_int_equal(lengths.count, 1);
+}
+
 static void size_texts(void **state)
 {
     char text[SIZE_TEXT_BYTES];
@@ -130,9 +149,8 @@ static void size_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(others),
+        cmocka_unit_test(sizes),      cmocka_unit_test(counts),
+        cmocka_unit_test(others),     cmocka_unit_test(lists_of_lengths),
         cmocka_unit_test(size_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

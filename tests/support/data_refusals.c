@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Folders of images are read in spite of a refused allocation, or QN_ERR_MEMORY says so in one
- * line: run N refuses the Nth call of the library (see refusals.c), in opening and in the loader's
- * thread. No device.
+ * Folders of images and documents of a text are read in spite of a refused allocation, or
+ * QN_ERR_MEMORY says so in one line: run N refuses the Nth call of the library (see refusals.c), in
+ * opening and in the loader's thread. No device.
  */
 #include "io/tree.h"
 #include "refuse.h"
@@ -44,7 +44,16 @@ static void put(const char *name, uint8_t value)
         abort();
 }
 
-/* Two classes, and two images with masks. */
+static void put_text(const char *name)
+{
+    char path[300];
+    path_of(path, name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs("in\nthe beginning\nwas\na mill\n", file) < 0 || fclose(file))
+        abort();
+}
+
+/* Two classes, two images with masks, and a text. */
 static void make_folders(void)
 {
     static const char *const folders[] = {"classes", "classes/a", "classes/b", "scenes"};
@@ -64,6 +73,7 @@ static void make_folders(void)
         put(images[i], (uint8_t)(i + 3));
     put("scenes/1_m.png", 0);
     put("scenes/2_m.png", 1);
+    put_text("text");
 }
 
 static uint64_t mix(uint64_t sum, const void *bytes, int64_t size)
@@ -110,12 +120,35 @@ static qn_status read_folder(const char *name, const char *mask, uint64_t *sum)
     return status;
 }
 
+static qn_status read_documents(const char *name, uint64_t *sum)
+{
+    static const int64_t lengths[] = {2, 5};
+    char path[300];
+    path_of(path, name);
+    const qn_token_params params = {.log = {count_line, NULL, QN_LOG_ERROR},
+                                    .path = path,
+                                    .type = QN_TOKEN_U8,
+                                    .length = 5,
+                                    .separate = true,
+                                    .separator = '\n',
+                                    .n_lengths = 2,
+                                    .lengths = lengths};
+    qn_dataset *dataset = NULL;
+    qn_status status = qn_dataset_open_tokens(&dataset, &params);
+    if (status == QN_OK)
+        status = read_samples(dataset, &params.log, sum);
+    qn_dataset_close(&dataset);
+    return status;
+}
+
 static qn_status read_all(uint64_t *sum)
 {
     *sum = 1;
     lines = 0;
     qn_status status = read_folder("classes", NULL, sum);
-    return status == QN_OK ? read_folder("scenes", "_m", sum) : status;
+    if (status == QN_OK)
+        status = read_folder("scenes", "_m", sum);
+    return status == QN_OK ? read_documents("text", sum) : status;
 }
 
 int main(void)

@@ -29,6 +29,7 @@ static int load(struct source *source, int64_t samples, qn_cycle *cycle)
     TRY_LIBRARY(source->failure, NULL, qn_loader_next(l->loader, samples, &l->batch));
     cycle->fetch = qn_batch_fetch;
     cycle->user = &l->batch;
+    cycle->choose = qn_batch_choose;
     return CODE_DONE;
 }
 

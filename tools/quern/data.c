@@ -87,7 +87,9 @@ static int open_tokens(struct data *data, qn_dataset **dataset, const struct dat
                               .separate = s->separator >= 0,
                               .separator = s->separator,
                               .mlm_probability = s->mlm_probability,
-                              .mask_token = find_mask(data, s)};
+                              .mask_token = find_mask(data, s),
+                              .n_lengths = s->lengths.count,
+                              .lengths = s->lengths.length};
     if (!training && !other_file && s->held_out == 0)
         return CODE_DONE;
     if (data->text.tokenizer) {
@@ -165,7 +167,8 @@ static int describe(struct data *data, const struct settings *s, const struct re
                              .height = (int)shape[1],
                              .width = (int)shape[2],
                              .classes = (int)classes,
-                             .masks = s->data.mask != NULL};
+                             .masks = s->data.mask != NULL,
+                             .longest = s->data.lengths.count ? (int)shape[2] : 0};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
                   failure);

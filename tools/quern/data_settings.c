@@ -33,6 +33,7 @@ static const struct {
     {"shape", OF_IDX | OF_IMAGES},
     {"type", OF_TOKENS},
     {"length", OF_TEXT | OF_TOKENS},
+    {"lengths", OF_TEXT | OF_TOKENS},
     {"stride", OF_TEXT | OF_TOKENS},
     {"held_out", OF_TEXT | OF_TOKENS},
     {"separator", OF_TEXT | OF_TOKENS},
@@ -101,8 +102,12 @@ static int check_tokens(const struct data_settings *data, const struct recipe *r
                     failure));
     TRY(recipe_need(recipe, !masked || named || data->kind == DATA_TEXT, "data.mask_token: missing",
                     failure));
-    return recipe_need(recipe, data->length, "data.length: missing: the tokens of a sample",
-                       failure);
+    TRY(recipe_need(recipe, !data->lengths.count || data->separator >= 0,
+                    "data.lengths: needs data.separator, which ends documents", failure));
+    TRY(recipe_need(recipe, !data->lengths.count || !data->stride,
+                    "data.stride: goes with data.length", failure));
+    return recipe_need(recipe, data->length || data->lengths.count,
+                       "data.length: missing: the tokens of a sample", failure);
 }
 
 bool data_settings_own_mask(const struct data_settings *data)
@@ -126,7 +131,7 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
 
 void data_settings_complete(struct data_settings *data)
 {
-    const int64_t row[3] = {1, 1, data->length};
+    const struct lengths *lengths = &data->lengths;
     const bool bytes = data->kind == DATA_TEXT && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
         data->held_out = data->test_path ? 0 : 0.05;
@@ -134,6 +139,8 @@ void data_settings_complete(struct data_settings *data)
         data->classes = (bytes ? 256 : data->vocabulary) + data_settings_own_mask(data);
     if (bytes && data->mlm_probability == 0)
         data->bytes_per_token = 1;
+    if (lengths->count)
+        data->length = lengths->length[lengths->count - 1];
     if (data->length)
-        memcpy(data->shape, row, sizeof row);
+        memcpy(data->shape, (int64_t[]){1, 1, data->length}, sizeof data->shape);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
+#include "evaluate_lengths.h"
 
 #include <math.h>
 #include <quern/metric.h>
@@ -89,17 +90,22 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
     return qn_loader_fetch(((struct tally *)user)->loader, input, first, count, rows);
 }
 
-static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
-                         const void *rows)
+static qn_status add_rows(void *user, const char *name, int64_t first, int64_t count,
+                          const void *rows, const qn_batch *batch)
 {
     const struct tally *tally = user;
-    const qn_batch *batch = qn_loader_batch(tally->loader);
     qn_status status = QN_OK;
     for (int i = 0; status == QN_OK && i < FIGURES; i++)
         if (tally->metrics[i])
-            status = qn_metric_update(tally->metrics[i], name, first - batch->position, count, rows,
-                                      batch);
+            status = qn_metric_update(tally->metrics[i], name, first, count, rows, batch);
     return status;
+}
+
+static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
+                         const void *rows)
+{
+    const qn_batch *batch = qn_loader_batch(((struct tally *)user)->loader);
+    return add_rows(user, name, first - batch->position, count, rows, batch);
 }
 
 static int measure(struct session *s, struct tally *tally, bool by_class)
@@ -109,6 +115,8 @@ static int measure(struct session *s, struct tally *tally, bool by_class)
                                      .max_samples = qn_plan_facts(session_running(s))->micro_batch,
                                      .sequential = true};
     TRY(open_metrics(s, tally, by_class));
+    if (s->n_shorter)
+        return evaluate_lengths(s, add_rows, tally);
     TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.test, &params));
     TRY_LIBRARY(s->failure, NULL, qn_trainer_evaluate(s->trainer, samples, fetch, receive, tally));
     return CODE_DONE;

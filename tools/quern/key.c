@@ -140,8 +140,14 @@ const char *key_shape(const struct key *key, const char *text, void *to)
     return NULL;
 }
 
+const char *key_lengths(const struct key *key, const char *text, void *to)
+{
+    (void)key;
+    return value_lengths(text, to);
+}
+
 /* Height and width, or one number alone. */
-static const char *read_lengths(const struct key *key, const char *text, int lengths[2])
+static const char *read_sides(const struct key *key, const char *text, int sides[2])
 {
     float values[2];
     int count;
@@ -151,28 +157,28 @@ static const char *read_lengths(const struct key *key, const char *text, int len
         if (values[i] < key->least || values[i] > key->most || values[i] != floorf(values[i]))
             return "has a number that is not whole or out of range";
     for (int i = 0; i < count; i++)
-        lengths[i] = (int)values[i];
+        sides[i] = (int)values[i];
     return NULL;
 }
 
 const char *key_side(const struct key *key, const char *text, void *to)
 {
-    int lengths[2] = {0};
-    const char *reason = read_lengths(key, text, lengths);
+    int sides[2] = {0};
+    const char *reason = read_sides(key, text, sides);
     if (!reason)
-        memcpy(to, lengths, sizeof lengths);
+        memcpy(to, sides, sizeof sides);
     return reason;
 }
 
 const char *key_square(const struct key *key, const char *text, void *to)
 {
-    int lengths[2] = {0};
-    const char *reason = read_lengths(key, text, lengths);
+    int sides[2] = {0};
+    const char *reason = read_sides(key, text, sides);
     if (reason)
         return reason;
-    if (!lengths[1])
-        lengths[1] = lengths[0];
-    memcpy(to, lengths, sizeof lengths);
+    if (!sides[1])
+        sides[1] = sides[0];
+    memcpy(to, sides, sizeof sides);
     return NULL;
 }
 

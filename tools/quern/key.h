@@ -40,6 +40,7 @@ key_read key_word;        /* an enum as large as an int: the index of the word i
 key_read key_channels;    /* struct channel_values */
 key_read key_deviation;   /* struct channel_values, each above 0 */
 key_read key_shape;       /* int64_t[3]: channels, height, width */
+key_read key_lengths;     /* struct lengths */
 key_read key_side;        /* int[2]: height and width, or the shorter side and 0 */
 key_read key_square;      /* int[2]: height and width; one number is both */
 key_read key_batch;       /* qn_batch_schedule: one size, or without steps for "adaptive" */

@@ -51,8 +51,12 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
 {
     const bool budget = a->value[OPTION_BUDGET] || a->value[OPTION_BUDGET_FILE];
     if (!a->value[OPTION_REPLAN] && !budget) {
+        struct session_runs runs;
+        session_runs(s, &runs);
         failure_clear(s->failure);
-        qn_status status = qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
+        qn_status status =
+            runs.list.n_runs ? qn_checkpoint_plan_runs(checkpoint, &runs.list, s->device, &s->plan)
+                             : qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
         return status == QN_ERR_FORMAT
                    ? failure_set(s->failure, CODE_FAILED, "%s; --replan makes a new one",
                                  s->failure->logged)

@@ -81,26 +81,63 @@ static int refuse_model(struct session *s, const char *text)
                  : failure_set(s->failure, CODE_USAGE, "%s: %s", s->recipe.name, text);
 }
 
-int session_graph(struct session *s)
+static int build_graph(struct session *s, const qn_model_data *data, qn_graph **graph)
 {
     const qn_graph_params params = {.log = failure_log(s->failure),
                                     .storage = s->settings.memory.storage,
                                     .parameter_storage = s->settings.memory.parameter_storage};
-    TRY(pretrained_fits(&s->pretrained, &s->data.model, s->failure));
-    TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(&s->graph, &params));
-    qn_status status = qn_model_build(s->graph, s->settings.model, &s->data.model,
-                                      s->settings.options, s->settings.n_options);
+    TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(graph, &params));
+    qn_status status =
+        qn_model_build(*graph, s->settings.model, data, s->settings.options, s->settings.n_options);
     if (status == QN_ERR_MEMORY)
         return failure_library(s->failure, status, s->recipe.name);
     if (status != QN_OK)
-        return refuse_model(s, qn_graph_error(s->graph));
-    return named_apply(s->graph, &s->settings, &s->recipe, s->failure);
+        return refuse_model(s, qn_graph_error(*graph));
+    return named_apply(*graph, &s->settings, &s->recipe, s->failure);
+}
+
+int session_graph(struct session *s)
+{
+    const struct lengths *lengths = &s->settings.data.lengths;
+    TRY(pretrained_fits(&s->pretrained, &s->data.model, s->failure));
+    TRY(build_graph(s, &s->data.model, &s->graph));
+    while (s->n_shorter < lengths->count - 1) {
+        qn_model_data data = s->data.model;
+        data.width = (int)lengths->length[s->n_shorter];
+        TRY(build_graph(s, &data, &s->shorter[s->n_shorter++]));
+    }
+    return CODE_DONE;
+}
+
+void session_run_name(const struct session *s, int bucket, bool evaluates,
+                      char name[SESSION_RUN_BYTES])
+{
+    snprintf(name, SESSION_RUN_BYTES, "%s of %" PRId64 " tokens",
+             evaluates ? "evaluation" : "training", s->settings.data.lengths.length[bucket]);
+}
+
+void session_runs(const struct session *s, struct session_runs *r)
+{
+    const int count = s->n_shorter + 1;
+    r->list = (qn_run_list){.runs = r->runs, .n_runs = s->n_shorter ? 2 * count : 0};
+    for (int i = 0; i < r->list.n_runs; i++) {
+        const int bucket = i % count;
+        const bool evaluates = i >= count;
+        session_run_name(s, bucket, evaluates, r->names[i]);
+        r->runs[i] = (qn_run){.name = r->names[i],
+                              .graph = bucket < s->n_shorter ? s->shorter[bucket] : s->graph,
+                              .what = evaluates ? QN_RUN_EVALUATE : QN_RUN_TRAIN,
+                              .alternative = !evaluates && bucket > 0};
+    }
 }
 
 int session_fits(struct session *s)
 {
     const qn_log log = failure_log(s->failure);
     TRY_LIBRARY(s->failure, s->recipe.name, qn_dataset_fits(s->data.train, s->graph, &log));
+    for (int i = 0; i < s->n_shorter; i++)
+        TRY_LIBRARY(s->failure, s->recipe.name,
+                    qn_dataset_fits(s->data.train, s->shorter[i], &log));
     return CODE_DONE;
 }
 
@@ -125,10 +162,15 @@ void session_warn_budget(struct session *s, int64_t budget, const qn_facts *fact
 int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
 {
     struct waiting waiting;
+    struct session_runs runs;
+    session_runs(s, &runs);
     session_warn_budget(s, s->settings.memory.budget, facts);
     failure_clear(s->failure);
     waiting_begin(&waiting, s->quiet ? NULL : "planning ...");
-    qn_status status = qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget);
+    qn_status status =
+        runs.list.n_runs
+            ? qn_plan_create_runs(&s->plan, &runs.list, facts, params, &s->smallest_budget)
+            : qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget);
     waiting_end(&waiting);
     return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
 }
@@ -161,6 +203,8 @@ void session_close(struct session *s)
     s->tuning = NULL;
     qn_device_close(&s->device);
     qn_graph_destroy(&s->graph);
+    while (s->n_shorter)
+        qn_graph_destroy(&s->shorter[--s->n_shorter]);
     data_close(&s->data);
 }
 

@@ -22,7 +22,9 @@ struct session {
     struct pretrained pretrained;
     struct adapters adapters;
     struct data data;
-    qn_graph *graph;
+    qn_graph *graph; /* of the longest samples */
+    qn_graph *shorter[QN_MAX_LENGTHS - 1];
+    int n_shorter;
     qn_device *device;
     struct budget_file budget_file;
     char *tuning; /* what is known of the device's kernels; NULL: not looked for */
@@ -39,7 +41,19 @@ int session_recipe(struct session *session, const char *name, const struct argum
 int session_note(struct session *session, const qn_checkpoint_info *info,
                  const struct arguments *arguments);
 int session_graph(struct session *session);
-/* Whether the training split has a column for each input of the graph. */
+/* The program of several lengths: a graph for each, alternatives, from the shortest on; then their
+ * evaluations. Without shorter samples there are no runs: one graph says all. */
+enum { SESSION_RUN_BYTES = 48 };
+struct session_runs {
+    qn_run runs[2 * QN_MAX_LENGTHS];
+    char names[2 * QN_MAX_LENGTHS][SESSION_RUN_BYTES];
+    qn_run_list list;
+};
+void session_runs(const struct session *session, struct session_runs *runs);
+/* The name of a bucket's run in it. */
+void session_run_name(const struct session *session, int bucket, bool evaluates,
+                      char name[SESSION_RUN_BYTES]);
+/* Whether the training split has a column for each input of the graphs. */
 int session_fits(struct session *session);
 int session_device(struct session *session, const struct arguments *arguments);
 int session_plan(struct session *session, const qn_facts *facts, const qn_plan_params *params);

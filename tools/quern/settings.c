@@ -51,6 +51,8 @@ static const struct key keys[] = {
      .help = "tokens: llm.c, whose files have a header, or u16 or u32 without one (llm.c)"},
     {"data", "length", key_count, AT(data.length), 1, 1 << 24,
      .help = "text, tokens: tokens of a sample"},
+    {"data", "lengths", key_lengths, AT(data.lengths),
+     .help = "64,128,256: instead, documents (separator) are samples, each padded to one of these"},
     {"data", "stride", key_count, AT(data.stride), 1, 1 << 24,
      .help = "text, tokens: from one sample of the training to the next (length)"},
     {"data", "held_out", key_real, AT(data.held_out), 0, 1,
@@ -162,9 +164,8 @@ enum { N_RESUMED = sizeof resumed / sizeof *resumed };
 static const struct rivals {
     const char *section, *key[2];
 } rivals[] = {
-    {"train", {"epochs", "steps"}},
-    {"train", {"batch", "batch_schedule"}},
-    {"data", {"test_path", "held_out"}},
+    {"train", {"epochs", "steps"}},        {"train", {"batch", "batch_schedule"}},
+    {"data", {"test_path", "held_out"}},   {"data", {"length", "lengths"}},
     {"data", {"tokenizer", "vocabulary"}},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
@@ -271,6 +272,9 @@ static int check_whole(const struct settings *s, const struct recipe *recipe,
     TRY(recipe_need(recipe, s->train.epochs || s->train.steps,
                     "train.epochs: missing, and train.steps too", failure));
     TRY(check_adaptive(s, recipe, failure));
+    TRY(recipe_need(recipe, s->train.batches.count || !s->data.lengths.count,
+                    "data.lengths: go with no adaptive batch: short samples come first in a cycle",
+                    failure));
     TRY(recipe_need(recipe, !s->train.optimizer.nesterov || s->train.optimizer.momentum > 0,
                     "train.nesterov: needs train.momentum", failure));
     return recipe_need(recipe,

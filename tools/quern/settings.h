@@ -6,6 +6,7 @@
 #define QUERN_TOOL_SETTINGS_H
 
 #include "recipe.h"
+#include "value.h"
 
 #include <inttypes.h>
 #include <quern/model.h>
@@ -40,6 +41,7 @@ struct data_settings {
     /* Of text and tokens, as in qn_token_params. */
     enum token_files type;
     int64_t length, stride, separator; /* separator below 0: there is none */
+    struct lengths lengths;            /* without any: all samples have one */
     double held_out;
     double bytes_per_token; /* 0: nobody knows */
     double mlm_probability; /* of a token to be asked for; 0: the next one is */

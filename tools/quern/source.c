@@ -46,21 +46,30 @@ static int read_model(struct source *source, const char *path, struct failure *f
     return CODE_DONE;
 }
 
+/* The longest sample that it was trained with. */
+static int read_length(struct source *source, const char *path, struct failure *failure)
+{
+    const struct recipe_entry *one = recipe_find(&source->recipe, "data", "length");
+    const struct recipe_entry *entry = one ? one : recipe_find(&source->recipe, "data", "lengths");
+    struct lengths read = {.count = 1};
+    const char *reason = one     ? value_count(one->value, 1, INT_MAX, read.length)
+                         : entry ? value_lengths(entry->value, &read)
+                                 : "is missing";
+    if (reason)
+        return failure_set(failure, CODE_FAILED, "%s: recipe: data.length: %s", path, reason);
+    source->data.width = (int)read.length[read.count - 1];
+    return CODE_DONE;
+}
+
 static int open_checkpoint(struct source *source, const char *path, struct failure *failure)
 {
     const qn_log log = failure_log(failure);
-    int64_t length = 0;
     TRY_LIBRARY(failure, NULL, qn_checkpoint_open(&source->checkpoint, path, &log));
     const qn_checkpoint_info *info = qn_checkpoint_describe(source->checkpoint);
     TRY(note_read(&source->recipe, info->note ? info->note : "", info->path, failure));
     TRY(read_model(source, info->path, failure));
     TRY(count_tokens(source, info->weights, failure));
-    const struct recipe_entry *entry = recipe_find(&source->recipe, "data", "length");
-    const char *reason = entry ? value_count(entry->value, 1, INT_MAX, &length) : "is missing";
-    if (reason)
-        return failure_set(failure, CODE_FAILED, "%s: recipe: data.length: %s", info->path, reason);
-    source->data.width = (int)length;
-    return CODE_DONE;
+    return read_length(source, info->path, failure);
 }
 
 static int open_folder(struct source *source, const char *path, struct failure *failure)

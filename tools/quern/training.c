@@ -138,6 +138,7 @@ static int step(struct loop *l)
                             .lr = qn_schedule_lr(&l->schedule, l->update),
                             .fetch = qn_batch_fetch,
                             .user = &batch,
+                            .choose = qn_batch_choose,
                             .measure_noise = batches_adapt(&l->batches)};
     if (trace_is_due(l))
         TRY(trace(l, &cycle, &previous));

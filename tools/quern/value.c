@@ -136,6 +136,22 @@ const char *value_reals(const char *text, float *values, int capacity, int *coun
     return NULL;
 }
 
+const char *value_lengths(const char *text, struct lengths *lengths)
+{
+    float read[QN_MAX_LENGTHS];
+    int count;
+    const char *reason = value_reals(text, read, QN_MAX_LENGTHS, &count);
+    for (int i = 0; !reason && i < count; i++)
+        if (read[i] < (i ? read[i - 1] + 1 : 1) || read[i] > 1 << 24 || read[i] != floorf(read[i]))
+            reason = "is not a list of whole numbers that rise from 1 to 16777216";
+    if (reason)
+        return reason;
+    for (int i = 0; i < count; i++)
+        lengths->length[i] = (int64_t)read[i];
+    lengths->count = count;
+    return NULL;
+}
+
 const char *value_factor(const char **list, struct factor *factor)
 {
     static const char *const form = "is not PATTERN:FACTOR, PATTERN:FACTOR, factors from 0 to 1e6";

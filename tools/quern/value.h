@@ -6,6 +6,7 @@
 #ifndef QUERN_TOOL_VALUE_H
 #define QUERN_TOOL_VALUE_H
 
+#include <quern/data.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,13 @@ const char *value_word(const char *text, const char *const *words, int *value);
 extern const char *const value_floats[];
 /* Numbers separated by commas, at most `capacity`, each as of value_single. */
 const char *value_reals(const char *text, float *values, int capacity, int *count);
+
+/* Tokens of samples, rising from 1 to 2^24, separated by commas. */
+struct lengths {
+    int64_t length[QN_MAX_LENGTHS];
+    int count;
+};
+const char *value_lengths(const char *text, struct lengths *lengths);
 
 /* The first of a list "PATTERN:FACTOR, PATTERN:FACTOR", whose factors are from 0 to 1e6; *list
  * moves behind it. */
