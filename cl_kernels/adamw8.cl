@@ -13,6 +13,7 @@
  * DIGITS is 7, level 1 (e = 0) stands for 0, and codes are level - 1.
  */
 #define QN_SHARED 256
+#define S_TYPE f32
 
 #include "lib/type.clh"
 
@@ -86,8 +87,8 @@ GROUP_KERNEL adamw8(__global const TYPE(P) * p, ulong p_at, __global const float
                     ulong gradient_at, __global const int *table, ulong table_at,
                     __global const uint *control, ulong control_at, __global uchar *first,
                     ulong first_at, __global uchar *second, ulong second_at,
-                    __global float *first_scale, ulong first_scale_at,
-                    __global float *second_scale, ulong second_scale_at, __global TYPE(P) * out,
+                    __global TYPE(S) * first_scale, ulong first_scale_at,
+                    __global TYPE(S) * second_scale, ulong second_scale_at, __global TYPE(P) * out,
                     ulong out_at, float beta1, float beta2, float rest1, float rest2, float eps)
 {
     __local float part[QN_WG];

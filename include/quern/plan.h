@@ -45,6 +45,10 @@ QN_API const char *qn_tag_name(qn_tag tag);
 /* The names of the optimizers, one after another ("sgd", "adam", ...); NULL past the last.
  * Thread-safety: Safe. */
 QN_API const char *qn_optimizer_name(int index);
+/* The type of parameters (qn_graph_params.parameter_storage) that the optimizer is made for:
+ * QN_BF16 if it keeps 8 more bits of such in the place of a master, else QN_F32. Thread-safety:
+ * Safe. */
+QN_API qn_dtype qn_optimizer_storage(const char *name);
 
 /* PyTorch's definitions and names where it has the optimizer. Zero means default. */
 typedef struct qn_optimizer {
@@ -54,7 +58,9 @@ typedef struct qn_optimizer {
     bool no_master;   /* of parameters in f16 or bf16 (qn_graph_params.parameter_storage): they are
                          updated themselves, rounded stochastically so that no small step is lost
                          on average (Gupta et al. 2015). Else each has a master in f32, which is
-                         updated and saved, and they are it rounded to nearest */
+                         updated and saved, and they are it rounded to nearest. Of flash_adamw those
+                         in bf16 have 8 more bits in any case, with which they are updated and
+                         saved as f32, and no master */
     double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of Adam's kin, 0.9
                             and 0.99 of lion */
     double eps;          /* of Adam's kin; 0: 1e-8 */

@@ -107,6 +107,27 @@ void qn_number_decode(qn_dtype dtype, const void *bytes, int64_t count, double *
     }
 }
 
+void qn_number_split(const float *values, int64_t count, void *bf16, uint8_t *code)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint16_t stored = to_bf16(values[i]);
+        const uint32_t bits = isnan(values[i]) ? 0x7fc00000u : bits_of(values[i]);
+        const int32_t whole = (int32_t)((bits + 0x7fu + ((bits >> 8) & 1u)) >> 8);
+        const int32_t step = whole - stored * 256;
+        memcpy((uint8_t *)bf16 + 2 * i, &stored, sizeof stored);
+        code[i] = (uint8_t)(128 + (step < -127 ? -127 : step > 127 ? 127 : step));
+    }
+}
+
+void qn_number_join(const void *bf16, const uint8_t *code, int64_t count, float *values)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t stored;
+        memcpy(&stored, (const uint8_t *)bf16 + 2 * i, sizeof stored);
+        values[i] = float_of(((uint32_t)stored << 16) + ((uint32_t)code[i] << 8) - 0x8000u);
+    }
+}
+
 bool qn_number_is_float(qn_dtype dtype)
 {
     return dtype == QN_F32 || dtype == QN_F16 || dtype == QN_BF16;

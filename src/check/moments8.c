@@ -22,10 +22,10 @@ struct share {
 };
 
 /* A skipped update, and what belongs to no element. */
-static void keep_all(const struct qn_reference *r)
+static void keep_all(const struct qn_reference *r, const struct qn_check_codes *codes)
 {
     for (int64_t i = 0; i < qn_operand_count(&r->call->in[0]); i++)
-        r->out[0][i] = r->in[0][i];
+        r->out[0][i] = codes->parameter(r, i);
     for (int slot = FIRST; slot <= SECOND_SCALE; slot++)
         for (int64_t i = 0; i < qn_operand_count(&r->call->state[slot]); i++)
             r->new_state[slot][i] = r->state[slot][i];
@@ -61,6 +61,8 @@ static void update_share(const struct qn_reference *r, const struct qn_check_cod
         first = fmax(first, fabs(r->new_state[FIRST][i]));
         second = fmax(second, r->new_state[SECOND][i]);
     }
+    first = codes->scale(first);
+    second = codes->scale(second);
     for (int64_t i = s->first; i < s->first + s->n; i++) {
         double *m = &r->new_state[FIRST][i], *v = &r->new_state[SECOND][i];
         *m = codes->first_code(first > 0 ? *m / first : 0);
@@ -72,7 +74,7 @@ static void update_share(const struct qn_reference *r, const struct qn_check_cod
 
 void qn_check_moments8(const struct qn_reference *r, const struct qn_check_codes *codes)
 {
-    keep_all(r);
+    keep_all(r, codes);
     for (int64_t k = 0; !r->control->skip && k < r->call->in[2].shape.dim[0]; k++) {
         struct share s = {.chunk = qn_check_chunk_of(r, k)};
         const int64_t n = s.chunk.n;

@@ -13,6 +13,7 @@ struct qn_check_codes {
     int shared; /* elements that share a scale */
     double (*first_value)(int code), (*first_code)(double x);
     double (*second_value)(int code), (*second_code)(double x);
+    double (*scale)(double top);                                  /* of moments up to this one */
     double (*parameter)(const struct qn_reference *r, int64_t i); /* before the update */
 };
 

@@ -31,6 +31,7 @@ static const struct {
     {"attention", 1, 2, "its gradient comes from the output, which was rounded"},
     {"batch_norm", 1, 2, "weight and bias: sums over all pixels of the micro-batch"},
     {"bias", 1, 4, "bias: a sum over all rows of the micro-batch"},
+    {"flash_adamw", 2, 1, STOCHASTIC},
     {"lion", 2, 1, STOCHASTIC},
     {"linear_activation", 1, 2, "the derivative comes from the output, which was rounded"},
     {"sgd", 2, 1, STOCHASTIC},

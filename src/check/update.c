@@ -85,6 +85,14 @@ struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k)
                                    .decay = factor(row[4]) * (double)r->control->weight_decay};
 }
 
+double qn_check_corrected(double stored, int code)
+{
+    int exponent;
+    const double fraction = frexp(fabs(stored), &exponent);
+    const int step = exponent - 16 - (fraction == 0.5 && code < 128);
+    return copysign(fabs(stored) + ldexp(code - 128, step), stored);
+}
+
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *))
 {
     for (int64_t k = 0; k < r->call->in[2].shape.dim[0]; k++) {

@@ -23,6 +23,10 @@ struct qn_check_chunk {
 };
 struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k);
 
+/* A parameter in bf16 with the code that corrects it: a step is a unit of 16 bits, half as large
+ * below a power of two. */
+double qn_check_corrected(double stored, int code);
+
 /* Applies `step` to every element of every chunk, unless the update is skipped. For slots with one
  * element for each element of the parameters. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));

@@ -61,5 +61,6 @@
     X(adamw)                                                                                       \
     X(lion)                                                                                        \
     X(adamw8)                                                                                      \
+    X(flash_adamw)                                                                                 \
     X(weight_average)                                                                              \
     /* end of the list */

@@ -17,7 +17,7 @@
 #include <quern/graph.h>
 #include <quern/tensor.h>
 
-enum { QN_MAX_IN = 6, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 4 };
+enum { QN_MAX_IN = 6, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
 enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 6 };
 
 /* What an operand of a group is, seen from its node. */
@@ -220,6 +220,9 @@ struct qn_op {
         int64_t below;
         const char *name;
     } small;
+    /* Of an optimizer: number of the slot, of u8, that has 8 more bits of parameters in bf16, which
+     * therefore need no master (base/number.h); 0: there is none. */
+    int correction;
     /* For operators on single elements: the step that this is in a chain of such (op/chain.h), its
      * values left out; false: none with these operands. NULL: never. */
     bool (*link)(const struct qn_shape_call *call, struct qn_chain_link *link);

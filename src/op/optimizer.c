@@ -35,6 +35,17 @@ const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t eleme
     return elements < optimizer->small.below ? qn_optimizer_find(optimizer->small.name) : optimizer;
 }
 
+bool qn_optimizer_corrects(const struct qn_op *optimizer, qn_dtype dtype)
+{
+    return optimizer->correction && dtype == QN_BF16;
+}
+
+qn_dtype qn_optimizer_storage(const char *name)
+{
+    const struct qn_op *op = qn_optimizer_find(name);
+    return op && qn_optimizer_corrects(op, QN_BF16) ? QN_BF16 : QN_F32;
+}
+
 const char *qn_optimizer_name(int index)
 {
     for (const struct qn_op *const *op = qn_op_all(); index >= 0 && *op; op++)

@@ -40,5 +40,7 @@ struct qn_optimizer_attr qn_optimizer_settings(const struct qn_optimizer *optimi
 const struct qn_op *qn_optimizer_find(const char *name);
 /* The one that updates a parameter of so many elements: itself, or its `small`. */
 const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t elements);
+/* Whether parameters of the type have a slot of it that corrects them. */
+bool qn_optimizer_corrects(const struct qn_op *optimizer, qn_dtype dtype);
 
 #endif

@@ -11,7 +11,7 @@ enum { SHARED = 256, SCALES_OF_A_CHUNK = QN_CHUNK / SHARED };
 
 static qn_status shape(struct qn_shape_call *call)
 {
-    return qn_moments8_shape(call, SCALES_OF_A_CHUNK);
+    return qn_moments8_shape(call, SCALES_OF_A_CHUNK, QN_F32);
 }
 
 static qn_status step(struct qn_emit *emit, const struct qn_call *call)

@@ -3,20 +3,20 @@
 
 #include "base/log.h"
 
-qn_status qn_moments8_shape(struct qn_shape_call *call, int per_chunk)
+qn_status qn_moments8_shape(struct qn_shape_call *call, int per_chunk, qn_dtype scale)
 {
     QN_TRY(qn_update_shape(call, 0));
     const int64_t scales = call->in[2].shape.dim[0] * per_chunk;
     for (int moment = 0; moment < 2; moment++) {
         qn_shape_set(&call->state[moment], QN_U8, 1, call->in[0].shape.dim);
-        qn_shape_set(&call->state[2 + moment], QN_F32, 1, &scales);
+        qn_shape_set(&call->state[2 + moment], scale, 1, &scales);
     }
     return QN_OK;
 }
 
 void qn_moments8_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    qn_update_cost(call, 60, cost);
+    qn_update_cost(call, 64, cost);
 }
 
 qn_status qn_moments8_launch(struct qn_emit *emit, const struct qn_call *call, const char *program,

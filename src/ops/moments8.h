@@ -8,9 +8,9 @@
 
 #include "ops/update.h"
 
-/* Slots 0 to 3: codes of both moments, one for each element; their scales, `per_chunk` for each
- * chunk. */
-qn_status qn_moments8_shape(struct qn_shape_call *call, int per_chunk);
+/* Slots 0 to 3: codes of both moments, one for each element; their scales, `per_chunk` of the type
+ * `scale` for each chunk. */
+qn_status qn_moments8_shape(struct qn_shape_call *call, int per_chunk, qn_dtype scale);
 void qn_moments8_cost(const struct qn_call *call, struct qn_cost *cost);
 
 /* Launches the only kernel of the program that has its name: arguments are the three inputs, the

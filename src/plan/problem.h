@@ -260,6 +260,10 @@ struct qn_state_part {
 };
 struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
                                       const struct qn_parameter *parameter, int state);
+/* The state of a block, or of a parameter's block, that corrects parameters in bf16; -1: none does.
+ */
+int qn_block_correction(const struct qn_block *block);
+int qn_correction_of(const struct qn_persist *persist, const struct qn_parameter *parameter);
 
 /* The block->chunks rows of a block's chunk table. With early updates, elements
  * are counted from the beginning of their parameter, not of the block. */

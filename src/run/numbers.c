@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers of the host to and from what a value stores, and with f32 masters and averages what
- * operators read of them.
+ * Numbers of the host to and from what a value stores: with f32 masters and averages what operators
+ * read of them, and parameters with their corrections.
  */
 #include "base/log.h"
 #include "base/number.h"
@@ -86,13 +86,24 @@ static int working_of(const struct qn_persist *persist, int value)
     return -1;
 }
 
+/* The parameter that the value holds if a slot corrects it; NULL: none. */
+static const struct qn_parameter *corrected_of(const struct qn_trainer *trainer, int value)
+{
+    const struct qn_parameter *parameter = qn_trainer_parameter(trainer, value);
+    return parameter && qn_correction_of(&trainer->plan->persist, parameter) >= 0 ? parameter
+                                                                                  : NULL;
+}
+
 static qn_status write_with_working(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                     const void *host, int64_t bytes)
 {
+    const struct qn_parameter *corrected = corrected_of(trainer, value);
     const int working = working_of(&trainer->plan->persist, value);
+    const int64_t size = (int64_t)sizeof(float);
+    if (corrected)
+        return qn_corrected_write(trainer, corrected, offset_bytes / size, host, bytes / size);
     QN_TRY(qn_trainer_write_value(trainer, value, offset_bytes, host, bytes));
-    return working < 0 ? QN_OK
-                       : write_rounded(trainer, working, host, bytes / (int64_t)sizeof(float));
+    return working < 0 ? QN_OK : write_rounded(trainer, working, host, bytes / size);
 }
 
 /* The average of a parameter begins anew with what it was set to. */
@@ -121,9 +132,25 @@ qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t
     return begin_average(trainer, value);
 }
 
+qn_status qn_trainer_read_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                 void *host, int64_t bytes)
+{
+    const struct qn_parameter *corrected = corrected_of(trainer, value);
+    const int64_t size = (int64_t)sizeof(float);
+    return corrected
+               ? qn_corrected_read(trainer, corrected, offset_bytes / size, host, bytes / size)
+               : qn_trainer_read_value(trainer, value, offset_bytes, host, bytes);
+}
+
+qn_dtype qn_trainer_tensor_type(const struct qn_trainer *trainer, int value)
+{
+    return corrected_of(trainer, value) ? QN_F32
+                                        : trainer->plan->persist.values[value].operand.dtype;
+}
+
 static bool is_f32(const struct qn_trainer *trainer, int value)
 {
-    return trainer->plan->persist.values[value].operand.dtype == QN_F32;
+    return qn_trainer_tensor_type(trainer, value) == QN_F32;
 }
 
 qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const float *numbers,
@@ -140,7 +167,7 @@ qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *
                                   int64_t count)
 {
     if (is_f32(trainer, value))
-        return qn_trainer_read_value(trainer, value, 0, numbers, count * (int64_t)sizeof *numbers);
+        return qn_trainer_read_tensor(trainer, value, 0, numbers, count * (int64_t)sizeof *numbers);
     struct converted *room = new_room(trainer);
     qn_status status = room ? read_converted(trainer, value, numbers, count, room) : QN_ERR_MEMORY;
     free(room);

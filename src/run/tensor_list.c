@@ -59,12 +59,13 @@ static bool append_own(const struct qn_trainer *trainer, struct qn_arena *arena,
         return true;
     snprintf(text, sizeof text, "%s.parameter", parameter->node->name);
     const struct qn_named named = {text, parameter->value,
-                                   trainer->plan->persist.values[parameter->value].operand.dtype,
+                                   qn_trainer_tensor_type(trainer, parameter->value),
                                    parameter->node->leaf.shape};
     return append(arena, list, &named, 0);
 }
 
-/* The optimizer's states of one parameter: of its shape, or an array of what each chunk has. */
+/* The optimizer's states of one parameter: of its shape, or an array of what each chunk has. What
+ * corrects it is saved with the parameter. */
 static bool append_states(const struct qn_trainer *trainer, struct qn_arena *arena,
                           const struct qn_parameter *parameter, struct qn_tensor_list *list)
 {
@@ -75,7 +76,7 @@ static bool append_states(const struct qn_trainer *trainer, struct qn_arena *are
         const struct qn_state_info *info = &block->optimizer->state[s];
         const struct qn_state_part span = qn_part_of_state(persist, parameter, s);
         char text[160];
-        if (block->state[s] < 0)
+        if (block->state[s] < 0 || s == qn_correction_of(persist, parameter))
             continue;
         snprintf(text, sizeof text, "%s.%s", parameter->node->name, info->name);
         const qn_dtype dtype = persist->values[block->state[s]].operand.dtype;

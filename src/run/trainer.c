@@ -263,9 +263,10 @@ static bool name_state(const struct qn_persist *persist, const struct qn_node *n
     return false;
 }
 
-static bool name_node(const struct qn_persist *persist, const struct qn_bound *bound, int n,
+static bool name_node(const struct qn_trainer *trainer, const struct qn_bound *bound, int n,
                       int *index, char text[128], struct qn_named *named)
 {
+    const struct qn_persist *persist = &trainer->plan->persist;
     const struct qn_node *node = &bound->graph->nodes[n];
     if (node->kind == QN_NODE_OPERATOR)
         return name_state(persist, node, index, text, named);
@@ -273,7 +274,7 @@ static bool name_node(const struct qn_persist *persist, const struct qn_bound *b
         (*index)-- > 0)
         return false;
     const int value = persist->parameters[bound->parameter[n]].value;
-    *named = (struct qn_named){node->name, value, persist->values[value].operand.dtype,
+    *named = (struct qn_named){node->name, value, qn_trainer_tensor_type(trainer, value),
                                node->leaf.shape};
     return true;
 }
@@ -284,7 +285,7 @@ bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128
     const struct qn_persist *persist = &trainer->plan->persist;
     for (int g = 0; g < persist->n_graphs; g++)
         for (int n = 0; n < persist->graphs[g].graph->n_nodes; n++)
-            if (name_node(persist, &persist->graphs[g], n, &index, text, named))
+            if (name_node(trainer, &persist->graphs[g], n, &index, text, named))
                 return true;
     return false;
 }

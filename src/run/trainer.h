@@ -246,11 +246,21 @@ qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t 
 /* The parameter that `value` holds; NULL: it holds none. */
 const struct qn_parameter *qn_trainer_parameter(const struct qn_trainer *trainer, int value);
 
-/* Writes a tensor that is saved, or a part of an optimizer's slot, in the value's own type; f32
- * masters, parameters with an average and averages are written whole, and what operators read of
- * them with them. The average of a parameter begins anew. */
+/* Writes a tensor that is saved, or a part of an optimizer's slot, in its type; f32 masters,
+ * parameters with an average and averages are written whole, and what operators read of them with
+ * them. The average of a parameter begins anew. */
 qn_status qn_trainer_write_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                   const void *host, int64_t bytes);
+/* Reads whole elements of one. */
+qn_status qn_trainer_read_tensor(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                                 void *host, int64_t bytes);
+/* The value's own type, and f32 of parameters that an optimizer's slot corrects. */
+qn_dtype qn_trainer_tensor_type(const struct qn_trainer *trainer, int value);
+/* Elements of such a parameter from `first` on. QN_ERR_MEMORY. */
+qn_status qn_corrected_write(struct qn_trainer *trainer, const struct qn_parameter *parameter,
+                             int64_t first, const float *numbers, int64_t count);
+qn_status qn_corrected_read(struct qn_trainer *trainer, const struct qn_parameter *parameter,
+                            int64_t first, float *numbers, int64_t count);
 /* All elements of a value, which is f32, f16 or bf16, from and to f32. QN_ERR_MEMORY. */
 qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const float *numbers,
                                    int64_t count);

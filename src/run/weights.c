@@ -162,8 +162,8 @@ struct source {
 static qn_status give_bytes(void *user, int64_t index, int64_t at, void *bytes, int64_t size)
 {
     const struct source *s = user;
-    return qn_trainer_read_value(s->trainer, s->list->items[index].value,
-                                 s->list->offsets[index] + at, bytes, size);
+    return qn_trainer_read_tensor(s->trainer, s->list->items[index].value,
+                                  s->list->offsets[index] + at, bytes, size);
 }
 
 qn_status qn_save_tensors(struct qn_trainer *trainer, const struct qn_tensor_list *list,

@@ -117,6 +117,21 @@ static void images(void **state)
            "r.ini: data.path: missing");
 }
 
+/* Without a word about it parameters are of the type that the optimizer is made for. */
+static void parameters(void **state)
+{
+    (void)state;
+    accept(
+        "[model]\nname = gpt\n[data]\nkind = text\npath = a\nlength = 128\n[train]\nsteps = 1\n");
+    assert_int_equal(settings.memory.parameter_storage, QN_F32);
+    override("train.optimizer", "adamw8");
+    assert_int_equal(settings.memory.parameter_storage, QN_F32);
+    override("train.optimizer", "flash_adamw");
+    assert_int_equal(settings.memory.parameter_storage, QN_BF16);
+    override("memory.parameter_storage", "f32");
+    assert_int_equal(settings.memory.parameter_storage, QN_F32);
+}
+
 static void text(void **state)
 {
     (void)state;
@@ -383,12 +398,19 @@ static void bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),    cmocka_unit_test(everything),
-        cmocka_unit_test(images),     cmocka_unit_test(text),
-        cmocka_unit_test(adaptive),   cmocka_unit_test(an_unknown_optimizer),
-        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),
-        cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
-        cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
+        cmocka_unit_test(shipped),
+        cmocka_unit_test(everything),
+        cmocka_unit_test(images),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(text),
+        cmocka_unit_test(adaptive),
+        cmocka_unit_test(an_unknown_optimizer),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(long_line),
+        cmocka_unit_test(overriding),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value),
+        cmocka_unit_test(bad_values),
         cmocka_unit_test(bad_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

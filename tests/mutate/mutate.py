@@ -39,6 +39,7 @@ ELSEWHERE = {
     "activation.clh": "functions of one value; touches no memory",
     "type.clh": "its macros are what the bugs are made of",
     "control.clh": "has no code",
+    "correction.clh": "touches no memory; a wrong bit is in the parameters of flash_adamw",
     "math.clh": "tests/cl/math.c bounds the errors of its functions",
     "random.clh": "its values are compared with those of src/base/random.c",
     "ceiling.cl": "is launched by `quern bench` alone; writes what nobody reads",

@@ -21,11 +21,15 @@
 
 static const double DECAY = 0.75;
 
-/* Types of the weights, with masters or without. */
+/* Types of the weights, with masters, without, and with corrections. */
 static const struct subject {
+    const char *optimizer;
     qn_dtype stored;
     bool no_master;
-} subjects[] = {{QN_F32, false}, {QN_BF16, false}, {QN_BF16, true}};
+} subjects[] = {{"adamw", QN_F32, false},
+                {"adamw", QN_BF16, false},
+                {"adamw", QN_BF16, true},
+                {"flash_adamw", QN_BF16, false}};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 static const qn_trainer_params trainer_params = {.seed = 11, .weight_decay = 0.01};
@@ -38,7 +42,7 @@ static qn_plan_params params_of(const struct subject *s)
         .micro_batch = SAMPLES,
         .effort = QN_EFFORT_INSTANT,
         .cache_dir = "",
-        .optimizer = {.name = "adamw", .no_master = s->no_master, .ema = DECAY}};
+        .optimizer = {.name = s->optimizer, .no_master = s->no_master, .ema = DECAY}};
 }
 
 /* --- what a file of weights holds --- */

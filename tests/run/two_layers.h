@@ -20,10 +20,11 @@ static const struct {
                             {"out.bias", 1, {TEST_CLASSES}}};
 
 /* Weights are of the type `stored`. */
-static inline qn_graph *two_layers(qn_dtype stored)
+static inline qn_graph *two_layers_of(qn_dtype activations, qn_dtype stored)
 {
     qn_graph *graph;
-    const qn_graph_params params = {.log = test_log, .parameter_storage = stored};
+    const qn_graph_params params = {
+        .log = test_log, .storage = activations, .parameter_storage = stored};
     assert_int_equal(qn_graph_create(&graph, &params), QN_OK);
     const qn_init init = qn_init_fan_in(WIDTH);
     qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
@@ -39,6 +40,11 @@ static inline qn_graph *two_layers(qn_dtype stored)
     qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, &loss), "loss", NULL);
     assert_int_equal(qn_graph_status(graph), QN_OK);
     return graph;
+}
+
+static inline qn_graph *two_layers(qn_dtype stored)
+{
+    return two_layers_of(QN_F32, stored);
 }
 
 #endif

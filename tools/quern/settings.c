@@ -143,7 +143,8 @@ static const struct key keys[] = {
      .help = "of activations: f32, f16 or bf16 (f32)"},
     {"memory", "parameter_storage", key_storage, AT(memory.parameter_storage),
      .words = value_floats,
-     .help = "of weights of rank 2 or more: f32, f16 or bf16, of f32 masters (f32)"},
+     .help = "of weights of rank 2 or more: f32, f16 or bf16, of f32 masters (the optimizer's own: "
+             "f32, flash_adamw bf16)"},
     {"memory", "variants", key_text, AT(memory.variants),
      .help = "kernels to prefer: linear=clblast,..."},
     {"memory", "tune", key_word, AT(memory.tune), .words = tunings,
@@ -290,11 +291,13 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
         .data = {.separator = -1, .mask_token = -1, .held_out = -1},
-        .memory = {.storage = QN_F32, .parameter_storage = QN_F32},
+        .memory = {.storage = QN_F32},
         .best_score = -1,
     };
     for (int i = 0; i < recipe->count; i++)
         TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    if (!s->memory.parameter_storage)
+        s->memory.parameter_storage = qn_optimizer_storage(s->train.optimizer.name);
     TRY(check_whole(s, recipe, failure));
     data_settings_complete(&s->data);
     return CODE_DONE;

@@ -42,6 +42,11 @@ static double second_code(double x)
 
 /* --- the update --- */
 
+static double scale(double top)
+{
+    return top;
+}
+
 static double parameter(const struct qn_reference *r, int64_t i)
 {
     return r->in[0][i];
@@ -49,8 +54,8 @@ static double parameter(const struct qn_reference *r, int64_t i)
 
 static void reference(const struct qn_reference *r)
 {
-    static const struct qn_check_codes codes = {256,          first_value, first_code,
-                                                second_value, second_code, parameter};
+    static const struct qn_check_codes codes = {256,         first_value, first_code, second_value,
+                                                second_code, scale,       parameter};
     qn_check_moments8(r, &codes);
 }
 

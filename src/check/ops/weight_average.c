@@ -4,19 +4,32 @@
 extern const struct qn_op qn_op_weight_average;
 extern const struct qn_check_op qn_check_weight_average;
 
+static double parameter(const struct qn_reference *r, int64_t i)
+{
+    return r->in[2] ? qn_check_corrected(r->in[0][i], (int)r->in[2][i]) : r->in[0][i];
+}
+
 static void reference(const struct qn_reference *r)
 {
     const struct qn_average_attr *attr = r->call->attr;
     const double decay = r->control->skip ? 1 : attr->decay;
     for (int64_t i = 0; i < qn_operand_count(&r->call->in[0]); i++)
-        r->out[0][i] = decay * r->in[1][i] + (1 - decay) * r->in[0][i];
+        r->out[0][i] = decay * r->in[1][i] + (1 - decay) * parameter(r, i);
 }
 
 static const struct qn_average_attr usual = {0.75}, slow = {0.999};
 
 #define BLOCK(type, n)                                                                             \
     {                                                                                              \
-        QN_CHECK_STORED(type, n), QN_CHECK_PARAMETERS(n)                                           \
+        QN_CHECK_STORED(type, n), QN_CHECK_PARAMETERS(n),                                          \
+        {                                                                                          \
+            .rank = -1                                                                             \
+        }                                                                                          \
+    }
+#define CODES(n)                                                                                   \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 1, .dim = {(n)}, .fill = QN_FILL_INTEGER,   \
+        .a = 1, .b = 256                                                                           \
     }
 
 static const struct qn_check_case cases[] = {
@@ -28,12 +41,24 @@ static const struct qn_check_case cases[] = {
      .small = true},
     {"bf16", BLOCK(QN_BF16, 1031), &usual, .small = true},
     {"f16", BLOCK(QN_F16, 1031), &usual},
+    {"corrected",
+     {QN_CHECK_STORED(QN_BF16, 1031), QN_CHECK_PARAMETERS(1031), CODES(1031)},
+     &usual,
+     .small = true},
     {0},
 };
 
 static const struct qn_check_case refused[] = {
-    {"an average of another size", {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(9)}, &usual},
-    {"an average in 16 bits", {QN_CHECK_PARAMETERS(8), QN_CHECK_STORED(QN_BF16, 8)}, &usual},
+    {"an average of another size",
+     {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(9), {.rank = -1}},
+     &usual},
+    {"an average in 16 bits",
+     {QN_CHECK_PARAMETERS(8), QN_CHECK_STORED(QN_BF16, 8), {.rank = -1}},
+     &usual},
+    {"corrections of f32", {QN_CHECK_PARAMETERS(8), QN_CHECK_PARAMETERS(8), CODES(8)}, &usual},
+    {"corrections of another size",
+     {QN_CHECK_STORED(QN_BF16, 8), QN_CHECK_PARAMETERS(8), CODES(9)},
+     &usual},
     {0},
 };
 

@@ -78,16 +78,17 @@ static qn_status add_states(const struct qn_lowering *how, struct qn_persist *pe
 }
 
 /* Whether parameters of the type have masters. */
-static bool has_master(const struct qn_lowering *how, qn_dtype dtype)
+static bool has_master(const struct qn_lowering *how, const struct qn_op *optimizer, qn_dtype dtype)
 {
-    return dtype != QN_F32 && !how->params->optimizer.no_master;
+    return dtype != QN_F32 && !how->params->optimizer.no_master &&
+           !qn_optimizer_corrects(optimizer, dtype);
 }
 
 /* The block's parameters, and what operators read of them. */
 static void add_parameters(const struct qn_lowering *how, struct qn_persist *persist,
                            struct qn_block *block, qn_dtype dtype, int64_t count)
 {
-    const bool master = has_master(how, dtype);
+    const bool master = has_master(how, block->optimizer, dtype);
     block->working = qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS,
                                           QN_LIFE_TRAINING);
     block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, count,
@@ -259,14 +260,16 @@ static int64_t spared_bytes(const struct qn_lowering *how, const struct qn_persi
                             const struct qn_parameter *parameter)
 {
     const qn_dtype dtype = parameter->node->leaf.dtype;
-    const bool master = has_master(how, dtype);
+    const struct qn_op *optimizer =
+        qn_optimizer_of(persist->optimizer, qn_operand_count(&parameter->node->leaf));
+    const bool master = has_master(how, optimizer, dtype);
     const int64_t count = aligned_count(how, parameter), numbers = (!persist->early) + master;
     int64_t bytes = count * numbers * (int64_t)sizeof(float);
     if (persist->averaging)
         bytes += count * ((int64_t)sizeof(float) + (dtype == QN_F32 ? 0 : qn_dtype_size(dtype)));
     struct qn_shape_call call;
-    if (ask_states(qn_optimizer_of(persist->optimizer, qn_operand_count(&parameter->node->leaf)),
-                   persist, master ? QN_F32 : dtype, count, chunks_of(parameter), &call) == QN_OK)
+    if (ask_states(optimizer, persist, master ? QN_F32 : dtype, count, chunks_of(parameter),
+                   &call) == QN_OK)
         for (int s = 0; s < QN_MAX_STATE; s++)
             bytes += qn_present(&call.state[s]) ? qn_operand_bytes(&call.state[s]) : 0;
     return bytes;
@@ -317,6 +320,17 @@ struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
         return (struct qn_state_part){at, qn_operand_count(&parameter->node->leaf)};
     return (struct qn_state_part){(int64_t)(parameter->first_chunk - block->first_chunk) * each,
                                   (int64_t)parameter->chunks * each};
+}
+
+int qn_block_correction(const struct qn_block *block)
+{
+    const int slot = block->optimizer->correction;
+    return slot && block->state[slot] >= 0 ? slot : -1;
+}
+
+int qn_correction_of(const struct qn_persist *persist, const struct qn_parameter *parameter)
+{
+    return parameter->block < 0 ? -1 : qn_block_correction(&persist->blocks[parameter->block]);
 }
 
 static void add_rows(const struct qn_persist *persist, const struct qn_parameter *parameter,

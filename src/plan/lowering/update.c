@@ -92,6 +92,8 @@ static void add_average(struct lowering *l, const struct qn_block *block)
         qn_lower_add_own(l, "weight_average", NULL, l->problem->persist->averaging);
     own_read(l, task, block->parameters, 0);
     own_read(l, task, block->average, 1);
+    if (qn_block_correction(block) >= 0)
+        own_read(l, task, block->state[qn_block_correction(block)], 2);
     own_write(l, task, block->average, (struct qn_ref)QN_OUT(0), false);
     add_cast(l, block->average, block->working_average, NULL);
 }
