@@ -79,7 +79,7 @@ typedef struct qn_struct_info {
     X(qn_device_info, 0x0d514d15)                                                                  \
     X(qn_device_params, 0x3c1255e9)                                                                \
     X(qn_draw, 0x83430a11)                                                                         \
-    X(qn_encode_params, 0xf483fa60)                                                                \
+    X(qn_encode_params, 0x92c63759)                                                                \
     X(qn_facts, 0xf3bddb9e)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \
     X(qn_generator_params, 0x09faaffa)                                                             \
@@ -88,6 +88,7 @@ typedef struct qn_struct_info {
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_image_params, 0x30c8e7be)                                                                 \
     X(qn_init, 0x2837d0b4)                                                                         \
+    X(qn_json_line_params, 0xb930aa1f)                                                             \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
     X(qn_layout, 0x8337dd37)                                                                       \
     X(qn_layout_rule, 0x4fc6b677)                                                                  \
@@ -99,7 +100,7 @@ typedef struct qn_struct_info {
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
-    X(qn_model_data, 0xa64f4cc0)                                                                   \
+    X(qn_model_data, 0xf2c20437)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
@@ -124,7 +125,7 @@ typedef struct qn_struct_info {
     X(qn_tensors_item, 0x19ba2d3a)                                                                 \
     X(qn_tensors_pair, 0x729617ee)                                                                 \
     X(qn_tensors_params, 0x35af7ab5)                                                               \
-    X(qn_token_params, 0x54e86862)                                                                 \
+    X(qn_token_params, 0x6b9f30b9)                                                                 \
     X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \

@@ -18,6 +18,7 @@
 #define QUERN_DATA_H
 
 #include <quern/graph.h>
+#include <quern/text.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -182,7 +183,7 @@ typedef struct qn_token_params {
     qn_token_type type;
     int64_t length;  /* tokens of a sample, at least 1 */
     int64_t stride;  /* tokens from one sample's first to the next one's; 0: length */
-    int64_t classes; /* size of the vocabulary, below 2^31; 0: 256 of U8, of LLM_C 50257 (GPT-2) or
+    int64_t tokens;  /* size of the vocabulary, below 2^31; 0: 256 of U8, of LLM_C 50257 (GPT-2) or
                         128256 (Llama 3); the others need it */
     double held_out; /* in [0, 1): this fraction of the tokens, the file's last, is the test split,
                         what comes before the training split; 0: that is the whole file */
@@ -219,6 +220,34 @@ typedef struct qn_token_params {
  * QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: it is not what it should be, or a split is
  * shorter than a sample. */
 QN_API qn_status qn_dataset_open_tokens(qn_dataset **dataset, const qn_token_params *params);
+
+/* How lines of JSON become samples of one length. */
+typedef struct qn_json_line_params {
+    qn_log log;
+    const char *path;
+    const char *text;              /* the field of a sample's text; NULL: "text" */
+    const char *label;             /* the field of its class */
+    const qn_tokenizer *tokenizer; /* borrowed until qn_dataset_close; NULL: bytes are tokens */
+    int64_t length;                /* tokens of a row, at least 1 */
+    double held_out;               /* in [0, 1): this fraction of the lines, the file's last, is the
+                                      test split, what comes before the training split; 0: that is
+                                      the whole file */
+    qn_split split;
+    int64_t classes;                /* of class_names */
+    const char *const *class_names; /* (classes) that labels may name; NULL: those of the file */
+} qn_json_line_params;
+
+/* Opens a file of JSON lines, each an object with a text and a class, for models that tell the
+ * class of a text. Labels are numbers from 0 on, or names of classes; these are counted in the
+ * order of their bytes, over both splits. Columns: "tokens" i32 (length), whose classes are the
+ * tokens that there are: what the text becomes with the tokenizer's frame, cut off at its end or
+ * padded with zeros; "lengths" i32, the tokens that are no padding; "labels" i32 with the classes'
+ * names, if they have any. All lines are looked at here and read again by loaders; each takes 16
+ * bytes of memory in between. QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: as of
+ * qn_json_lines_texts, a text is empty, a label is missing or no such, or a split is empty. A text
+ * that becomes no token is found when it is read: then the loader gives QN_ERR_FORMAT. */
+QN_API qn_status qn_dataset_open_json_lines(qn_dataset **dataset,
+                                            const qn_json_line_params *params);
 
 /* --- batches --- */
 

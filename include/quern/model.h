@@ -4,9 +4,10 @@
  * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss. Models of
  * masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and (batch,
  * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
- * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width,
- * classes) and (batch, width); an option leaves "logits" out. Those that continue a text can be
- * built with a cache of keys and values, too.
+ * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width, tokens)
+ * and (batch, width); an option leaves "logits" out. Some of them can have one class for each row
+ * instead, with labels and outputs as of images. Those that continue a text can be built with a
+ * cache of keys and values, too.
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
@@ -21,22 +22,27 @@ extern "C" {
 
 enum { QN_MODEL_MAX_CHANNELS = 8 };
 
-/* What the data looks like. Rows of tokens have one channel, height 1, and as many classes as there
- * are tokens. */
+/* What the data looks like. Rows of tokens have one channel and height 1. */
 typedef struct qn_model_data {
-    int channels, height, width, classes;
+    int channels, height, width;
+    int classes; /* of samples, or of pixels; 0: the labels of tokens are tokens */
     float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */
     float deviation[QN_MODEL_MAX_CHANNELS]; /* 0: 1 */
     bool masks; /* a class for each pixel: "labels" are u8 (batch, height, width) */
+    int tokens; /* size of the vocabulary; 0: samples are images */
+    /* Rows of tokens are padded: the input "lengths" i32 (batch) says how many tokens of each are
+     * no padding, at least 1. */
+    bool lengths;
     /* Above 0, of models that continue a text: a sample is one token, "tokens" i32 (batch, 1), at
      * the place "positions" i32 (batch, 1) of a text of at most `width` tokens. Keys and values are
      * in appending cells of so many rows, named "cache.0" and so on, one for each layer
-     * (qn_model_cells). There is no loss, and "logits" (batch, 1, classes) are the only output
+     * (qn_model_cells). There is no loss, and "logits" (batch, 1, tokens) are the only output
      * beside those of the cells. 0: samples are whole rows. */
     int cache;
     /* Above 0: there are graphs for samples of different length, up to this one, which a plan has
      * as alternatives (plan.h). Tables of positions have so many rows, and the inputs of a graph
-     * for shorter rows end with their length: "tokens.64", "labels.64". 0: `width` is the only one.
+     * for shorter rows end with their length: "tokens.64", "labels.64"; models in which a token
+     * sees those behind it have the input "lengths", too. 0: `width` is the only one.
      */
     int longest;
 } qn_model_data;

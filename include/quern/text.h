@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Text as numbers: tokenizers in the files of the Hugging Face tokenizers package (tokenizer.json)
- * and of GPT-2 (vocab.json and merges.txt), and vocabularies made from text.
+ * and of GPT-2 (vocab.json and merges.txt), vocabularies made from text, and the texts of JSON
+ * lines.
  *
  *     qn_tokenizer_open(&tokenizer, "gpt2/tokenizer.json", NULL);
  *     qn_tokenizer_encode(tokenizer, text, size, &(qn_encode_params){.fn = take, .user = &list});
@@ -61,7 +62,9 @@ QN_API bool qn_tokenizer_is_special(const qn_tokenizer *tokenizer, int32_t id);
 typedef qn_status (*qn_ids_fn)(void *user, const int32_t *ids, int64_t count);
 
 typedef struct qn_encode_params {
-    bool frame; /* add the special tokens that the file puts around a text ([CLS], [SEP]) */
+    bool frame;   /* add the special tokens that the file puts around a text ([CLS], [SEP]) */
+    int64_t most; /* ids, those of the frame among them: the end of the text is cut off; 0: all */
+    const qn_log *log; /* NULL: that of the tokenizer */
     qn_ids_fn fn;
     void *user;
 } qn_encode_params;
@@ -69,11 +72,23 @@ typedef struct qn_encode_params {
 /* Gives the ids of a text of `size` bytes to params->fn, in order and in parts of some thousand.
  * Special tokens that stand in the text become their ids. QN_ERR_FORMAT: the vocabulary has no
  * token for a byte of the text, or the split pattern of the file exceeds PCRE2's limits;
- * QN_ERR_MEMORY. Bytes of memory: proportional to the longest word for BPE (to the text, if the
- * file wants a blank before it), to the longest stretch
- * without a special token for WordPiece. */
+ * QN_ERR_ARGUMENT: the frame alone has more than `most` ids; QN_ERR_MEMORY. Bytes of memory:
+ * proportional to the longest word for BPE (to the text, if the file wants a blank before it), to
+ * the longest stretch without a special token for WordPiece. */
 QN_API qn_status qn_tokenizer_encode(const qn_tokenizer *tokenizer, const void *text, size_t size,
                                      const qn_encode_params *params);
+
+/* Takes the text of a line: `size` bytes with a NUL behind them. Whatever it returns but QN_OK ends
+ * the reading. */
+typedef qn_status (*qn_text_fn)(void *user, const char *text, size_t size);
+
+/* Gives the texts of a file of JSON lines, of which each is an object with a text under the name
+ * `field`, to `fn`, in order. What is not UTF-8 is taken as it is. QN_ERR_IO: not readable;
+ * QN_ERR_FORMAT: the file is empty, or a line is no object, longer than 64 MiB, or without that
+ * field, has it twice or as something else than a text, or has a character 0 anywhere. Bytes of
+ * memory: some times the longest line. `log` may be NULL. */
+QN_API qn_status qn_json_lines_texts(const char *path, const char *field, qn_text_fn fn, void *user,
+                                     const qn_log *log);
 
 /* The text of `count` ids, `*size` bytes and a NUL behind them, which the caller frees with
  * qn_free. BPE gives the very bytes that were encoded; WordPiece puts blanks between words.

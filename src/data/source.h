@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is behind a qn_dataset: a source, which says what the columns are and reads rows of them.
- * There is one file for each kind of source: arrays.c, function.c, idx_pair.c, images.c, tokens.c.
+ * There is one file for each kind of source: arrays.c, function.c, idx_pair.c, images.c,
+ * json_lines.c, tokens.c.
  */
 #ifndef QN_DATA_SOURCE_H
 #define QN_DATA_SOURCE_H
@@ -13,7 +14,7 @@
 
 /* Memory that reading takes besides its results. A zeroed struct is none. */
 struct qn_rooms {
-    struct qn_room pixels, passes;
+    struct qn_room pixels, passes, line;
 };
 void qn_rooms_free(struct qn_rooms *rooms);
 

@@ -6,6 +6,7 @@
 #include "data/documents.h"
 #include "data/masking.h"
 #include "data/source.h"
+#include "io/file.h"
 #include "io/tokens.h"
 
 #include <inttypes.h>
@@ -18,10 +19,11 @@
 enum column { TOKENS, LABELS, LENGTHS, BUCKET, SHORTER };
 _Static_assert(SHORTER + 2 * (QN_MAX_LENGTHS - 1) <= (int)QN_MAX_COLUMNS, "all have columns");
 
-/* Bytes of a token; 0: a header says it. Classes, where nothing says them; 0: they must be said. */
+/* Bytes of a token; 0: a header says it. Tokens that there are, where nothing says it; 0: it must
+ * be said. */
 static const struct type {
     int bytes;
-    int64_t classes;
+    int64_t tokens;
 } types[] = {
     [QN_TOKEN_LLM_C] = {0, 0},
     [QN_TOKEN_U8] = {1, 256},
@@ -36,7 +38,7 @@ struct token_set {
     struct qn_dataset base;
     struct qn_token_file file;
     struct qn_documents documents;
-    int64_t first, length, stride, classes;
+    int64_t first, length, stride, tokens;
     int64_t separator; /* below 0: there is none */
     struct qn_masking masking;
 };
@@ -58,7 +60,7 @@ static qn_status check_params(const qn_token_params *params)
     QN_REQUIRE(log, params->path);
     QN_REQUIRE(log, (int)params->type >= 0 && (int)params->type < TYPES);
     QN_REQUIRE(log, params->length >= 1 && params->stride >= 0);
-    QN_REQUIRE(log, params->classes >= 0 && params->classes <= INT32_MAX);
+    QN_REQUIRE(log, params->tokens >= 0 && params->tokens <= INT32_MAX);
     QN_REQUIRE(log, params->held_out >= 0 && params->held_out < 1);
     QN_REQUIRE(log, params->mlm_probability >= 0 && params->mlm_probability <= 1);
     QN_REQUIRE(log, params->split == QN_SPLIT_TRAIN || params->split == QN_SPLIT_TEST);
@@ -71,23 +73,23 @@ static qn_status check_params(const qn_token_params *params)
 static qn_status check_token(const struct token_set *set, const char *key, int64_t token,
                              const struct qn_log *log)
 {
-    return token >= 0 && token < set->classes
+    return token >= 0 && token < set->tokens
                ? QN_OK
                : qn_fail(log, QN_ERR_ARGUMENT,
                          "%s: data.%s: %" PRId64 " is none of the %" PRId64 " tokens",
-                         set->file.path, key, token, set->classes);
+                         set->file.path, key, token, set->tokens);
 }
 
-static qn_status set_classes(struct token_set *set, const qn_token_params *params)
+static qn_status set_tokens(struct token_set *set, const qn_token_params *params)
 {
-    const int64_t told = set->file.classes ? set->file.classes : types[params->type].classes;
-    set->classes = params->classes ? params->classes : told;
+    const int64_t told = set->file.tokens ? set->file.tokens : types[params->type].tokens;
+    set->tokens = params->tokens ? params->tokens : told;
     set->separator = params->separate ? params->separator : -1;
-    set->masking = (struct qn_masking){params->mlm_probability, params->mask_token, set->classes,
+    set->masking = (struct qn_masking){params->mlm_probability, params->mask_token, set->tokens,
                                        set->separator};
-    if (!set->classes)
+    if (!set->tokens)
         return qn_fail(&params->log, QN_ERR_ARGUMENT,
-                       "%s: data.classes: missing: nothing says how many tokens there are",
+                       "%s: data.tokens: missing: nothing says how many tokens there are",
                        set->file.path);
     if (params->separate)
         QN_TRY(check_token(set, "separator", params->separator, &params->log));
@@ -157,7 +159,7 @@ static int describe(const struct token_set *set, struct qn_column columns[QN_MAX
     static const char *const kinds[] = {"tokens", "labels"};
     const struct qn_documents *documents = &set->documents;
     const struct qn_column row = {
-        .dtype = QN_I32, .shape = {1, {set->length}}, .classes = set->classes};
+        .dtype = QN_I32, .shape = {1, {set->length}}, .classes = set->tokens};
     for (int kind = TOKENS; kind <= LABELS; kind++) {
         columns[kind] = row;
         columns[kind].name = kinds[kind];
@@ -184,7 +186,7 @@ static qn_status open_file(struct token_set *set, const qn_token_params *params)
     int64_t samples = 0;
     QN_TRY(qn_token_file_open(&set->file, params->path, params->name, types[params->type].bytes,
                               &params->log));
-    QN_TRY(set_classes(set, params));
+    QN_TRY(set_tokens(set, params));
     QN_TRY(divide(set, params, &samples));
     const qn_dataset_facts facts = {samples, describe(set, columns, names), columns};
     return qn_dataset_set(&set->base, &facts, &params->log);
@@ -196,10 +198,10 @@ static qn_status check_tokens(const struct token_set *set, const int32_t *tokens
                               int64_t count, const struct qn_log *log)
 {
     for (int64_t i = 0; i < count; i++)
-        if ((uint32_t)tokens[i] >= set->classes)
+        if ((uint32_t)tokens[i] >= set->tokens)
             return qn_fail(log, QN_ERR_FORMAT,
                            "%s: token %" PRId64 " is %" PRIu32 ", but there are %" PRId64,
-                           set->file.path, first + i, (uint32_t)tokens[i], set->classes);
+                           set->file.path, first + i, (uint32_t)tokens[i], set->tokens);
     return QN_OK;
 }
 
@@ -280,8 +282,8 @@ static qn_status read_samples(const struct qn_dataset *dataset, const struct qn_
 static uint32_t checksum(const struct qn_dataset *dataset)
 {
     const struct token_set *set = (const struct token_set *)dataset;
-    const int64_t numbers[] = {qn_token_file_checksum(&set->file), set->first, set->length,
-                               set->stride, set->separator};
+    const int64_t numbers[] = {qn_file_pages_crc32(set->file.fd, set->file.path, set->file.size),
+                               set->first, set->length, set->stride, set->separator};
     const double masks[] = {set->masking.probability, (double)set->masking.mask};
     uLong sum = crc32_z(0, (const Bytef *)numbers, sizeof numbers);
     sum = crc32_z(sum, (const Bytef *)set->documents.lengths,

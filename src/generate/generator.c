@@ -135,7 +135,7 @@ static qn_status take(void *user, const char *name, int64_t first, int64_t count
     (void)name;
     (void)first;
     (void)count;
-    memcpy(part->logits, rows, (size_t)part->generator->data.classes * sizeof *part->logits);
+    memcpy(part->logits, rows, (size_t)part->generator->data.tokens * sizeof *part->logits);
     return QN_OK;
 }
 
@@ -147,10 +147,10 @@ static qn_status check(const struct qn_generator *g, const int32_t *tokens, int6
                        " more",
                        g->length, g->data.cache, count);
     for (int64_t i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= g->data.classes)
+        if (tokens[i] < 0 || tokens[i] >= g->data.tokens)
             return qn_fail(&g->log, QN_ERR_ARGUMENT,
                            "generator: token %" PRId64 ": %" PRId32 " is none of %d", i, tokens[i],
-                           g->data.classes);
+                           g->data.tokens);
     return QN_OK;
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { PART_BYTES = 1 << 18 };
+enum { PART_BYTES = 1 << 18, PAGE = 4096, PAGES = 64 };
 
 static void end_file(struct qn_file *file)
 {
@@ -207,4 +207,18 @@ qn_status qn_file_crc32(const char *path, uint32_t *crc, int64_t *bytes, const s
     if (status == QN_OK && bytes)
         *bytes = length;
     return status;
+}
+
+uint32_t qn_file_pages_crc32(int fd, const char *path, int64_t bytes)
+{
+    const int64_t whole = (bytes + PAGE - 1) / PAGE, pages = whole < PAGES ? whole : PAGES;
+    const size_t size = bytes < PAGE ? (size_t)bytes : PAGE;
+    uint8_t page[PAGE];
+    uLong sum = crc32_z(0, (const Bytef *)&bytes, sizeof bytes);
+    for (int64_t i = 0; i < pages; i++) {
+        const int64_t at = pages == 1 ? 0 : i * (bytes - PAGE) / (pages - 1);
+        if (qn_read_at(fd, path, at, page, size, NULL) == QN_OK)
+            sum = crc32_z(sum, page, size);
+    }
+    return (uint32_t)sum;
 }

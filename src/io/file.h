@@ -40,6 +40,10 @@ qn_status qn_file_open(const char *path, int *fd, int64_t *bytes, const struct q
 /* CRC-32 (zlib's) and size of a file. `bytes` may be NULL. */
 qn_status qn_file_crc32(const char *path, uint32_t *crc, int64_t *bytes, const struct qn_log *log);
 
+/* CRC-32 of the size of an open file and of 64 pages of 4096 bytes, evenly spread from the first to
+ * the last: of the whole file where it is smaller. A page that cannot be read counts nothing. */
+uint32_t qn_file_pages_crc32(int fd, const char *path, int64_t bytes);
+
 /* Reads exactly `size` bytes from `offset` on, or fails: "PATH: ends early". */
 qn_status qn_read_at(int fd, const char *path, int64_t offset, void *bytes, size_t size,
                      const struct qn_log *log);

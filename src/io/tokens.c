@@ -7,15 +7,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
-enum { HEADER_BYTES = 256 * 4, PAGE = 4096, PAGES = 64 };
+enum { HEADER_BYTES = 256 * 4 };
 
 /* What llm.c writes (dev/data/data_common.py), and of which vocabulary: GPT-2's, Llama 3's. */
 static const struct format {
     uint32_t magic, version;
     int bytes;
-    int64_t classes;
+    int64_t tokens;
 } formats[] = {
     {20240520, 1, 2, 50257},
     {20240801, 7, 4, 128256},
@@ -63,7 +62,7 @@ static qn_status read_header(struct qn_token_file *file, const struct qn_log *lo
                        " follow",
                        file->path, count, bytes, there);
     file->bytes = format->bytes;
-    file->classes = format->classes;
+    file->tokens = format->tokens;
     file->offset = HEADER_BYTES;
     return QN_OK;
 }
@@ -121,18 +120,4 @@ qn_status qn_token_file_read(const struct qn_token_file *file, int64_t first, in
     for (int64_t i = 0; i < count; i++)
         tokens[i] = (int32_t)number_at(bytes + i * width, width);
     return QN_OK;
-}
-
-uint32_t qn_token_file_checksum(const struct qn_token_file *file)
-{
-    const int64_t whole = (file->size + PAGE - 1) / PAGE, pages = whole < PAGES ? whole : PAGES;
-    const size_t bytes = file->size < PAGE ? (size_t)file->size : PAGE;
-    uint8_t page[PAGE];
-    uLong sum = crc32_z(0, (const Bytef *)&file->size, sizeof file->size);
-    for (int64_t i = 0; i < pages; i++) {
-        const int64_t at = pages == 1 ? 0 : i * (file->size - PAGE) / (pages - 1);
-        if (qn_read_at(file->fd, file->path, at, page, bytes, NULL) == QN_OK)
-            sum = crc32_z(sum, page, bytes);
-    }
-    return (uint32_t)sum;
 }

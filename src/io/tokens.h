@@ -14,12 +14,12 @@
  * Lifetime: until qn_token_file_close. */
 struct qn_token_file {
     int fd;
-    char *path;      /* for messages */
-    int64_t size;    /* of the file, in bytes */
-    int64_t offset;  /* of the first token, in bytes */
-    int64_t count;   /* tokens, at least 1 */
-    int64_t classes; /* the vocabulary that the header stands for; 0: there is no header */
-    int bytes;       /* of a token: 1, 2 or 4 */
+    char *path;     /* for messages */
+    int64_t size;   /* of the file, in bytes */
+    int64_t offset; /* of the first token, in bytes */
+    int64_t count;  /* tokens, at least 1 */
+    int64_t tokens; /* of the vocabulary that the header stands for; 0: there is no header */
+    int bytes;      /* of a token: 1, 2 or 4 */
 };
 
 /* Opens a file, which messages call `name` (NULL: `path`), of tokens of `bytes` bytes; 0: the
@@ -32,9 +32,6 @@ qn_status qn_token_file_open(struct qn_token_file *file, const char *path, const
  * QN_ERR_FORMAT: the file has become shorter. */
 qn_status qn_token_file_read(const struct qn_token_file *file, int64_t first, int64_t count,
                              int32_t *tokens, const struct qn_log *log);
-/* CRC-32 of the size and of 64 pages of 4096 bytes, evenly spread from the first to the last: of
- * the whole file where it is smaller. A page that cannot be read counts nothing. */
-uint32_t qn_token_file_checksum(const struct qn_token_file *file);
 void qn_token_file_close(struct qn_token_file *file);
 
 #endif

@@ -21,7 +21,7 @@ static const double DEVIATION = 0.02; /* of all weights at the start */
 static const double EPS = 1e-12;      /* of layer norms */
 
 struct settings {
-    double layers, heads, width, inner, dropout, labels, lengths, types, logits;
+    double layers, heads, width, inner, dropout, types, logits;
 };
 
 static const struct qn_model_key keys[] = {
@@ -30,8 +30,6 @@ static const struct qn_model_key keys[] = {
     {"width", offsetof(struct settings, width), 8, 65536, true},
     {"inner", offsetof(struct settings, inner), 0, 1 << 20, true},
     {"dropout", offsetof(struct settings, dropout), 0, 0.99, false},
-    {"labels", offsetof(struct settings, labels), 0, 1 << 20, true},
-    {"lengths", offsetof(struct settings, lengths), 0, 1, true},
     {"types", offsetof(struct settings, types), 0, 1, true},
     {"logits", offsetof(struct settings, logits), 0, 1, true},
     {0},
@@ -149,13 +147,13 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
 }
 
 /* Asks for the class of a sequence: labels (b). */
-static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s,
+static void learn_sequences(qn_graph *graph, qn_tensor x, int classes, const struct settings *s,
                             const struct qn_lora *lora)
 {
     x = qn_slice(graph, x, 1, 0, 1);
     x = qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, (int64_t)s->width});
     x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width, lora));
-    x = dense(graph, drop(graph, x, s->dropout), "classifier", (int64_t)s->labels, lora);
+    x = dense(graph, drop(graph, x, s->dropout), "classifier", classes, lora);
     qn_layer_classify(graph, x, 0);
 }
 
@@ -165,9 +163,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     struct settings s = {.layers = 12, .heads = 12, .width = 768, .dropout = 0.1, .logits = 1};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
-        wrong = qn_model_refuse_tokens("bert", data, s.width, s.heads, error);
-    if (!wrong && data->longest && s.lengths == 0)
-        wrong = "model.lengths: samples of different length need 1";
+        wrong = qn_model_refuse_heads(s.width, s.heads);
     if (wrong)
         return wrong;
     struct block block = {.graph = graph,
@@ -176,15 +172,15 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                           .width = (int64_t)s.width,
                           .inner = (int64_t)(s.inner > 0 ? s.inner : 4 * s.width),
                           .dropout = s.dropout};
-    qn_tensor words = qn_layer_table(graph, "bert.embeddings.word_embeddings.weight", data->classes,
+    qn_tensor words = qn_layer_table(graph, "bert.embeddings.word_embeddings.weight", data->tokens,
                                      block.width, DEVIATION);
-    if (s.lengths != 0)
+    if (data->lengths || data->longest)
         block.lengths = qn_input(graph, "lengths", QN_I32, 1, (int64_t[]){QN_BATCH});
     qn_tensor x = embed(graph, &s, data, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
-    if (s.labels > 0)
-        learn_sequences(graph, x, &s, lora);
+    if (data->classes > 0)
+        learn_sequences(graph, x, data->classes, &s, lora);
     else
         learn_tokens(graph, x, words, &s, data, lora);
     return NULL;
@@ -210,12 +206,11 @@ const struct qn_model qn_model_bert = {
     "width            features of a token (768)\n"
     "inner            features inside the perceptron; 0: four times width (0)\n"
     "dropout          in [0, 1): of embeddings, probabilities and what each layer adds (0.1)\n"
-    "labels           classes of sequences; 0: a masked language model (0)\n"
-    "lengths          1: the input \"lengths\" says how many tokens of a sample are no padding "
-    "(0)\n"
     "types            1: the input \"types\" says which of two sentences a token is of (0)\n"
     "logits           0: a masked language model's evaluation gives the loss alone and never holds "
     "logits (1)\n",
     build,
+    .tokens = true,
+    .sequences = true,
     .layout = &huggingface,
 };

@@ -167,7 +167,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
         .layers = 12, .heads = 12, .width = 768, .tied = 1, .fused = 1, .logits = 1};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
-        wrong = qn_model_refuse_tokens("gpt", data, s.width, s.heads, error);
+        wrong = qn_model_refuse_heads(s.width, s.heads);
     if (wrong)
         return wrong;
     const int64_t length = data->width, width = (int64_t)s.width;
@@ -177,7 +177,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                           .last = DEVIATION / sqrt(2 * s.layers)};
     block.text = qn_layer_text(graph, data);
     qn_tensor words =
-        qn_layer_table(graph, "transformer.wte.weight", data->classes, width, DEVIATION);
+        qn_layer_table(graph, "transformer.wte.weight", data->tokens, width, DEVIATION);
     qn_tensor x = embed(graph, &block.text, words, qn_layer_text_longest(data), width);
     if (s.fused == 0 && !data->cache)
         block.mask = causal_mask(graph, length);
@@ -185,7 +185,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
         x = think(&block, attend(&block, x));
     x = qn_layer_row_norm(graph, x, "transformer.ln_f", 0);
     if (s.tied == 0)
-        words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
+        words = qn_layer_table(graph, "lm_head.weight", data->tokens, width, DEVIATION);
     if (s.fused == 0 && !data->cache)
         learn_in_steps(graph, x, words, data);
     else
@@ -225,6 +225,7 @@ const struct qn_model qn_model_gpt = {
     "logits           0: with fused 1, evaluation gives the loss alone and never holds logits "
     "(1)\n",
     build,
+    .tokens = true,
     .caches = true,
     .layout = &huggingface,
 };

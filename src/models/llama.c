@@ -121,9 +121,9 @@ static qn_tensor think(struct block *block, qn_tensor stream)
     return dense(block, made, "mlp.down_proj", s->width, stream);
 }
 
-static const char *refuse(const struct settings *s, const qn_model_data *data, char error[200])
+static const char *refuse(const struct settings *s)
 {
-    const char *wrong = qn_model_refuse_tokens("llama", data, s->width, s->heads, error);
+    const char *wrong = qn_model_refuse_heads(s->width, s->heads);
     if (wrong)
         return wrong;
     if (fmod(s->heads, s->kv_heads) != 0)
@@ -149,20 +149,20 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                          .high_freq_factor = 4};
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
-        wrong = refuse(&s, data, error);
+        wrong = refuse(&s);
     if (wrong)
         return wrong;
     const int64_t width = (int64_t)s.width;
     struct block block = {
         .graph = graph, .lora = lora, .settings = &s, .text = qn_layer_text(graph, data)};
     qn_tensor words =
-        qn_layer_table(graph, "model.embed_tokens.weight", data->classes, width, DEVIATION);
+        qn_layer_table(graph, "model.embed_tokens.weight", data->tokens, width, DEVIATION);
     qn_tensor x = qn_embedding(graph, block.text.tokens, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
     x = qn_layer_rms_norm(graph, x, "model.norm", s.eps);
     if (s.tied == 0)
-        words = qn_layer_table(graph, "lm_head.weight", data->classes, width, DEVIATION);
+        words = qn_layer_table(graph, "lm_head.weight", data->tokens, width, DEVIATION);
     qn_layer_learn_tokens(
         graph, x,
         &(struct qn_layer_words){
@@ -193,6 +193,7 @@ const struct qn_model qn_model_llama = {
     "eps              of the norms (1e-5)\n"
     "logits           0: evaluation gives the loss alone and never holds logits (1)\n",
     build,
+    .tokens = true,
     .caches = true,
     .layout = &huggingface,
 };

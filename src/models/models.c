@@ -42,7 +42,22 @@ const qn_layout *qn_model_layout(const char *name)
 static bool usable(const qn_model_data *data)
 {
     return data->channels >= 1 && data->channels <= QN_MODEL_MAX_CHANNELS && data->height >= 1 &&
-           data->width >= 1 && data->classes >= 1;
+           data->width >= 1 && data->tokens >= 0 && data->classes >= (data->tokens == 0);
+}
+
+/* NULL, or why the model cannot learn from such data. */
+static const char *refuse_data(const struct qn_model *model, const qn_model_data *data)
+{
+    if (model->tokens && (!data->tokens || data->channels != 1 || data->height != 1))
+        return "a sample is a row of tokens: data of one channel and height 1";
+    if (!model->tokens && data->tokens)
+        return "a sample is an image, not a row of tokens";
+    if (model->masks != data->masks)
+        return model->masks ? "learns from masks: data.mask is missing"
+                            : "learns a class for each sample, not from data.mask";
+    if (model->tokens && !model->sequences && (data->classes || data->lengths))
+        return "learns the tokens of whole rows, not a class for each row";
+    return NULL;
 }
 
 static qn_status refuse_name(qn_graph *graph, const char *name)
@@ -70,12 +85,11 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
     if (!usable(data))
         return qn_graph_refuse(graph,
                                "model %s: images of 1 to %d channels and at least one class "
-                               "are needed",
+                               "or token are needed",
                                name, QN_MODEL_MAX_CHANNELS);
-    if (model->masks != data->masks)
-        return qn_graph_refuse(graph, "model %s: learns %s", name,
-                               model->masks ? "from masks: data.mask is missing"
-                                            : "a class for each image, not from data.mask");
+    const char *wrong = refuse_data(model, data);
+    if (wrong)
+        return qn_graph_refuse(graph, "model %s: %s", name, wrong);
     if (data->cache && (!model->caches || data->cache < 0 || data->cache > data->width))
         return qn_graph_refuse(graph, "model %s: %s", name,
                                model->caches
@@ -86,7 +100,7 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
                                data->cache ? "a cache goes with samples of one length"
                                            : "a sample is longer than the longest");
     struct qn_lora lora;
-    const char *wrong = qn_lora_read(&lora, options, n_options, error);
+    wrong = qn_lora_read(&lora, options, n_options, error);
     if (!wrong)
         wrong = model->build(graph, data, options, n_options, &lora, error);
     if (!wrong)

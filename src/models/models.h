@@ -14,6 +14,8 @@ struct qn_model {
     const char *(*build)(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, const struct qn_lora *lora, char error[200]);
     bool masks;              /* it learns a class for each pixel, not one for each image */
+    bool tokens;             /* a sample is a row of tokens, not an image */
+    bool sequences;          /* which may have a class and be padded */
     bool caches;             /* it can be built with a cache (qn_model_data.cache) */
     const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */
 };

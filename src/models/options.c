@@ -101,14 +101,7 @@ const char *qn_model_read_shared(const struct qn_model_key *keys, const qn_model
     return read_options(keys, options, n_options, settings, true, error);
 }
 
-const char *qn_model_refuse_tokens(const char *model, const qn_model_data *data, double width,
-                                   double heads, char error[200])
+const char *qn_model_refuse_heads(double width, double heads)
 {
-    if (fmod(width, heads) != 0)
-        return "model.width: is not a multiple of heads";
-    if (data->channels == 1 && data->height == 1)
-        return NULL;
-    snprintf(error, 200, "model %s: a sample is a row of tokens: data of one channel and height 1",
-             model);
-    return error;
+    return fmod(width, heads) == 0 ? NULL : "model.width: is not a multiple of heads";
 }

@@ -27,8 +27,7 @@ const char *qn_model_read_shared(const struct qn_model_key *keys, const qn_model
                                  int n_options, void *settings, char error[200]);
 bool qn_model_is_shared(const char *key);
 
-/* NULL if the data are rows of tokens and the width divides into the heads; else what is wrong. */
-const char *qn_model_refuse_tokens(const char *model, const qn_model_data *data, double width,
-                                   double heads, char error[200]);
+/* NULL if the width divides into the heads; else what is wrong. */
+const char *qn_model_refuse_heads(double width, double heads);
 
 #endif

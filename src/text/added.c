@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/added.h"
+#include "base/room.h"
 #include "text/blanks.h"
 #include "text/bytes.h"
-#include "text/room.h"
 
 #include <string.h>
 

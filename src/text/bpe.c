@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/bpe.h"
 #include "base/log.h"
+#include "base/room.h"
 #include "io/path.h"
 #include "text/alphabet.h"
 #include "text/heap.h"
-#include "text/room.h"
 
 /* A token of a word under way, in a list in both directions. */
 struct qn_symbol {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/bytes.h"
 #include "base/escape.h"
-#include "text/room.h"
+#include "base/room.h"
 
 #include <string.h>
 

@@ -100,15 +100,30 @@ static qn_status put_text(struct encoding *e, const char *text, size_t size)
     return QN_OK;
 }
 
-static qn_status encode(struct encoding *e, const char *text, size_t size, bool frame)
+/* As much of it as the sink takes. */
+static qn_status put_beginning(struct encoding *e, const char *text, size_t size)
 {
-    const struct qn_frame *around = &e->tokenizer->frame;
+    const qn_status status = put_text(e, text, size);
+    return e->sink.full ? QN_OK : status;
+}
+
+static qn_status encode(struct encoding *e, const char *text, size_t size,
+                        const qn_encode_params *params)
+{
+    static const struct qn_frame none;
+    const struct qn_frame *around = params->frame ? &e->tokenizer->frame : &none;
+    const int64_t most = params->most ? params->most : INT64_MAX, frame = (int64_t)around->count;
+    if (frame > most)
+        return qn_fail(e->sink.log, QN_ERR_ARGUMENT,
+                       "%s: puts %lld tokens around a text, of which %lld can be", e->sink.path,
+                       (long long)frame, (long long)most);
     QN_TRY(qn_search_begin(&e->search));
-    if (frame)
-        QN_TRY(put_frame(e, 0, around->before));
-    QN_TRY(put_text(e, text, size));
-    if (frame)
-        QN_TRY(put_frame(e, around->before, around->count));
+    e->sink.left = frame;
+    QN_TRY(put_frame(e, 0, around->before));
+    e->sink.left = most - frame;
+    QN_TRY(put_beginning(e, text, size));
+    e->sink.left = frame;
+    QN_TRY(put_frame(e, around->before, around->count));
     return qn_sink_flush(&e->sink);
 }
 
@@ -116,17 +131,18 @@ qn_status qn_tokenizer_encode(const qn_tokenizer *tokenizer, const void *text, s
                               const qn_encode_params *params)
 {
     QN_REQUIRE(tokenizer ? &tokenizer->log : NULL,
-               tokenizer && (text || !size) && params && params->fn);
+               tokenizer && (text || !size) && params && params->fn && params->most >= 0);
+    const struct qn_log *log = params->log ? params->log : &tokenizer->log;
     struct encoding *e = calloc(1, sizeof *e);
     if (!e)
-        return qn_fail_memory(&tokenizer->log, tokenizer->path);
+        return qn_fail_memory(log, tokenizer->path);
     e->tokenizer = tokenizer;
     e->sink.fn = params->fn;
     e->sink.user = params->user;
     e->search.pattern = tokenizer->pattern;
-    e->sink.log = e->search.log = &tokenizer->log;
+    e->sink.log = e->search.log = log;
     e->sink.path = e->search.path = tokenizer->path;
-    const qn_status status = encode(e, text, size, params->frame);
+    const qn_status status = encode(e, text, size, params);
     qn_search_end(&e->search);
     qn_bpe_scratch_free(&e->bpe);
     qn_bytes_free(&e->normal);

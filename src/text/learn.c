@@ -6,11 +6,11 @@
  * that the merges are the same.
  */
 #include "base/log.h"
+#include "base/room.h"
 #include "io/path.h"
 #include "text/bytes.h"
 #include "text/heap.h"
 #include "text/pairs.h"
-#include "text/room.h"
 #include "text/train.h"
 
 /* A pair, how frequent it was when it came into the heap, and the words in which it stands. */

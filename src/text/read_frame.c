@@ -3,8 +3,8 @@
  * The part "post_processor" of a tokenizer.json: the tokens around a text, such as [CLS] and [SEP].
  */
 #include "base/log.h"
+#include "base/room.h"
 #include "io/path.h"
-#include "text/room.h"
 #include "text/tokenizer.h"
 
 #include <stdio.h>

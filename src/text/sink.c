@@ -10,6 +10,10 @@ qn_status qn_sink_flush(struct qn_sink *sink)
 
 qn_status qn_sink_put(struct qn_sink *sink, int32_t id)
 {
+    sink->full = sink->left == 0;
+    if (sink->full)
+        return QN_ERR_INTERNAL;
+    sink->left--;
     sink->ids[sink->count++] = id;
     const bool full = sink->count == sizeof sink->ids / sizeof *sink->ids;
     return full ? qn_sink_flush(sink) : QN_OK;

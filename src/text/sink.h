@@ -12,10 +12,13 @@ struct qn_sink {
     void *user;
     const struct qn_log *log;
     const char *path; /* of the tokenizer, for messages */
+    int64_t left;     /* ids that are still taken */
+    bool full;        /* there were more */
     int count;
     int32_t ids[4096];
 };
 
+/* QN_ERR_INTERNAL, without a line in the log: the sink is full. */
 qn_status qn_sink_put(struct qn_sink *sink, int32_t id);
 /* Hands over what is collected. */
 qn_status qn_sink_flush(struct qn_sink *sink);

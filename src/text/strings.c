@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/strings.h"
+#include "base/room.h"
 #include "base/text.h"
-#include "text/room.h"
 
 #include <stdlib.h>
 #include <string.h>

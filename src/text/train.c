@@ -4,9 +4,9 @@
  */
 #include "text/train.h"
 #include "base/log.h"
+#include "base/room.h"
 #include "io/path.h"
 #include "text/alphabet.h"
-#include "text/room.h"
 #include "text/vocab.h"
 #include "text/words.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/vocab.h"
-#include "text/room.h"
+#include "base/room.h"
 
 static bool widen(struct qn_vocab *vocab, int32_t size)
 {

@@ -20,7 +20,7 @@ kind = tokens
 type = u16
 path = t.bin
 length = 12
-classes = 40
+tokens = 40
 [train]
 weights = gpt2
 {train}steps = 1

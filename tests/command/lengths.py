@@ -35,7 +35,7 @@ micro_batch = 4
 tune = off
 """
 MODELS = {'gpt': ('', ''), 'llama': ('kv_heads = 1\ninner = 24\n', ''),
-          'bert': ('lengths = 1\ndropout = 0\n', 'mlm_probability = 0.15\n')}
+          'bert': ('dropout = 0\n', 'mlm_probability = 0.15\n')}
 
 
 def write_text(bench):
@@ -131,8 +131,6 @@ def check_bad(bench, text):
     bench.recipe('whole.ini', RECIPE.format(name='gpt', model='', data='', lengths='8').replace(
         'separator = 10\n', ''))
     check(bench, 'train whole.ini', 2, r'data\.lengths: needs data\.separator')
-    check(bench, 'train bert.ini --set model.lengths=0', 2,
-          r'model\.lengths: samples of different length need 1')
     (bench.folder / 'ends').write_bytes(b'\n' * 100)
     check(bench, 'train gpt.ini --data ends', 1, r'ends: no document of the split has a token')
     bench.good('train', 'gpt.ini', '--quiet', '--steps', 2, '--out', 'cut')

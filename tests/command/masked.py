@@ -65,7 +65,7 @@ def check_splits(bench):
 def check_vocabularies(bench):
     """The mask is a token of its own, unless the tokenizer or the recipe has one."""
     for more, rows in ((['data.vocabulary=300'], 301), (['data.mask_token=0'], 256), ([], 257),
-                       (['data.classes=300'], 300)):
+                       (['data.tokens=300'], 300)):
         args = [part for key in more for part in ('--set', key)]
         plan = bench.good('plan', 't.ini', '--data', 'nowhere', '--explain',
                           'bert.embeddings.word_embeddings.weight', *args)
@@ -73,7 +73,7 @@ def check_vocabularies(bench):
         train(bench, '--steps', 1, *args)
     by_bytes, _ = train(bench, '--steps', 2)
     by_file, _ = train(bench, '--steps', 2, '--data', 'u16',
-                       *tokens('u16', 'data.classes=257', 'data.mask_token=256'))
+                       *tokens('u16', 'data.tokens=257', 'data.mask_token=256'))
     bench.expect(by_bytes == by_file, f'{by_bytes} {by_file}')
 
 
@@ -81,7 +81,7 @@ def check_bad(bench):
     u16 = ' '.join(tokens('u16'))
     check(bench, 'train t.ini --set data.mlm_probability=1', 2, 'is too large; from 0, below 1')
     check(bench, 'train t.ini --set data.mask_token=-1', 2, r'data\.mask_token: .-1. is too small')
-    check(bench, 'train t.ini --set data.classes=300 --set data.mask_token=300', 2,
+    check(bench, 'train t.ini --set data.tokens=300 --set data.mask_token=300', 2,
           r'data\.mask_token: 300 is none of the 300 tokens')
     check(bench, 'train t.ini --set data.mlm_probability=0 --set data.mask_token=0', 2,
           r'data\.mask_token: needs data\.mlm_probability')

@@ -27,7 +27,7 @@
 enum { SAMPLES = 2, LENGTH = 16, TOKENS = 64, UPDATES = 10, LAYERS = 2, ELEMENTS = 4 * 24 * 24 };
 
 /* What the recipe leaves out stands in config.json. */
-static const char recipe_text[] = "[data]\npath = .\nshape = 1,1,16\n"
+static const char recipe_text[] = "[data]\nkind = tokens\npath = .\nlength = 16\n"
                                   "[train]\nweights = " GOLDEN "\nsteps = 10\nbatch = 2\n"
                                   "optimizer = adamw\nlr = 1e-3\nweight_decay = 0.01\n"
                                   "[memory]\nbudget = 16MiB\ntune = off\n";
@@ -73,7 +73,7 @@ static void files_load_through_a_recipe(void **state)
     assert_string_equal(session.settings.model, "gpt");
     for (int i = 0; i < 4; i++)
         assert_string_equal(recipe_find(&session.recipe, "model", keys[i][0])->value, keys[i][1]);
-    assert_int_equal(session.settings.data.classes, TOKENS);
+    assert_int_equal(session.settings.data.tokens, TOKENS);
     const qn_plan_params plan = settings_plan(&session.settings);
     assert_code(data_look(&session.data, &session.settings, &session.recipe, &failure));
     assert_code(session_graph(&session));

@@ -35,8 +35,7 @@ MODELS = ['model.name=cnn model.group=4', 'model.name=mlp',
           *(f'model.name=resnet model.group=4 model.depth={depth}' for depth in (18, 50, 152)),
           *(f'model.name=vgg model.pool=2 model.group=4 model.depth={depth} model.batch_norm={norm}'
             for depth, norm in ((11, 0), (16, 1), (19, 0))),
-          *(f'model.name=gpt model.layers=3 data.shape=1,1,32 model.fused={fused}'
-            for fused in (0, 1))]
+          *(f'model.name=gpt model.layers=3 model.fused={fused}' for fused in (0, 1))]
 
 
 def lines(bench, name):
@@ -333,9 +332,12 @@ def check_waiting(bench):
 
 def check_models(bench):
     bench.recipe('net.ini', NETWORK)
+    bench.recipe('text.ini', NETWORK, **{'name = nowhere\nshape = 3,64,64\nclasses = 10':
+                                         'kind = text\npath = nowhere\nlength = 32'})
     for model in MODELS:
         sets = [word for pair in model.split() for word in ('--set', pair)]
-        code, out, error = bench.run('plan', 'net.ini', '--recompute', 'none', *sets)
+        name = 'text.ini' if 'gpt' in model else 'net.ini'
+        code, out, error = bench.run('plan', name, '--recompute', 'none', *sets)
         bench.expect(code == 0 and 'planned peak' in out, f'{model}: {out}')
         few = 'group=4' in model and 'batch_norm=0' not in model
         bench.expect(error.count('warning: batch norm of groups of 4') == few

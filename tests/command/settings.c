@@ -138,9 +138,10 @@ static void text(void **state)
     accept(
         "[model]\nname = gpt\n[data]\nkind = text\npath = a\nlength = 128\n[train]\nsteps = 1\n");
     assert_int_equal(settings.data.kind, DATA_TEXT);
-    assert_true(settings_has_tokens(&settings));
+    assert_true(settings_learns_tokens(&settings));
     assert_true(settings.data.held_out == 0.05 && settings.data.bytes_per_token == 1);
-    assert_int_equal(settings.data.classes, 256);
+    assert_int_equal(settings.data.tokens, 256);
+    assert_int_equal(settings.data.classes, 0);
     assert_int_equal(settings.data.separator, -1);
     assert_int_equal(settings.data.shape[0], 1);
     assert_int_equal(settings.data.shape[2], 128);
@@ -156,18 +157,46 @@ static void text(void **state)
     override("data.stride", "7");
     assert_int_equal(settings.data.type, TOKEN_FILE_U32);
     assert_int_equal(settings.data.stride, 7);
-    assert_int_equal(settings.data.classes, 0);
+    assert_int_equal(settings.data.tokens, 0);
     assert_true(settings.data.bytes_per_token == 0);
     refuse(HEAD "steps = 1\n[data]\nlength = 8\n",
-           "r.ini:8: data.length: goes with data.kind = text or tokens");
+           "r.ini:8: data.length: goes with data.kind = text, tokens or jsonl");
     refuse(HEAD "steps = 1\n[data]\ntest_path = a\n",
-           "r.ini:8: data.test_path: goes with data.kind = images, text or tokens");
+           "r.ini:8: data.test_path: goes with data.kind = images, text, tokens or jsonl");
     refuse("[model]\nname = gpt\n[data]\nkind = text\npath = a\n[train]\nsteps = 1\n",
            "r.ini: data.length: missing: the tokens of a sample");
     refuse("[model]\nname = gpt\n[data]\nkind = text\ntest_path = a\nheld_out = 0.1\n",
            "r.ini:6: data.held_out: and data.test_path exclude each other");
     refuse("[data]\nkind = text\nheld_out = 1\n",
            "r.ini:3: data.held_out: '1' is too large; from 0, below 1");
+}
+
+#define LINES "[model]\nname = bert\n[data]\nkind = jsonl\npath = a\nlength = 8\n"
+
+static void json_lines(void **state)
+{
+    (void)state;
+    accept(LINES "label = kind\n[train]\nsteps = 1\n");
+    assert_false(settings_learns_tokens(&settings));
+    assert_string_equal(settings.data.field, "text");
+    assert_int_equal(settings.data.tokens, 256);
+    assert_true(settings.data.bytes_per_token == 0);
+    override("data.vocabulary", "300");
+    assert_int_equal(settings.data.tokens, 300);
+    accept(LINES "separator = 0\nmlm_probability = 0.15\n[train]\nsteps = 1\n");
+    assert_true(settings_learns_tokens(&settings));
+    assert_int_equal(settings.data.tokens, 257);
+    refuse(LINES, "r.ini: data.separator: missing: the token behind each text");
+    refuse(LINES "classes = 2\nseparator = 0\n", "r.ini: data.classes: needs data.label");
+    refuse(LINES "label = a\nstride = 2\n", "r.ini:8: data.stride: goes without data.label");
+    refuse(LINES "label = a\nseparator = 2\n", "r.ini:8: data.separator: goes without data.label");
+    refuse(LINES "label = a\nmlm_probability = 0.1\n",
+           "r.ini:8: data.mlm_probability: goes without data.label");
+    refuse(LINES "type = u16\n", "r.ini:7: data.type: goes with data.kind = tokens");
+    refuse("[model]\nname = gpt\n[data]\nkind = text\nlabel = a\n",
+           "r.ini:5: data.label: goes with data.kind = jsonl");
+    refuse("[model]\nname = gpt\n[data]\nkind = text\nclasses = 2\n",
+           "r.ini:5: data.classes: goes with data.kind = idx, images or jsonl");
 }
 
 /* All are offered. */
@@ -403,6 +432,7 @@ int main(void)
         cmocka_unit_test(images),
         cmocka_unit_test(parameters),
         cmocka_unit_test(text),
+        cmocka_unit_test(json_lines),
         cmocka_unit_test(adaptive),
         cmocka_unit_test(an_unknown_optimizer),
         cmocka_unit_test(refusals),

@@ -53,9 +53,9 @@ def write_text(bench):
     return text
 
 
-def train(bench, *args):
+def train(bench, *args, recipe='t.ini'):
     """Losses of the updates, and the summary."""
-    bench.good('train', 't.ini', '--quiet', '--metrics', 'm.json', *args)
+    bench.good('train', recipe, '--quiet', '--metrics', 'm.json', *args)
     rows = [json.loads(line) for line in (bench.folder / 'm.json').read_text().splitlines()]
     return [row['loss'] for row in rows if 'step' in row], rows[-1]['summary']
 
@@ -65,7 +65,7 @@ def digest(bench, out):
 
 
 def tokens(kind, *more):
-    args = ['data.kind=tokens', f'data.type={kind}', 'data.classes=256', *more]
+    args = ['data.kind=tokens', f'data.type={kind}', 'data.tokens=256', *more]
     return [part for key in args for part in ('--set', key)]
 
 
@@ -167,9 +167,9 @@ def check_bad(bench, text):
           r'lie\.bin: header: count: 6000 tokens are 12000 bytes, but 11998 follow')
     check(bench, 'train t.ini --data text --set data.kind=tokens', 1, "header: is not llm.c's")
     check(bench, 'train t.ini --data u16 --set data.kind=tokens --set data.type=u16', 2,
-          r'u16: data\.classes: missing')
+          r'u16: data\.tokens: missing')
     check(bench, 'train t.ini --set data.separator=256', 2, r'data\.separator: 256 is none of the 256')
-    check(bench, 'train t.ini --set data.classes=100', 1, r'text: token \d+ is 1\d\d, but there are 100')
+    check(bench, 'train t.ini --set data.tokens=100', 1, r'text: token \d+ is 1\d\d, but there are 100')
     check(bench, 'train t.ini --set data.length=0', 2, r'data\.length: .0. ')
     check(bench, 'train t.ini --set data.mean=1', 2, r'data\.mean: goes with data\.kind = idx or images')
     check(bench, 'eval t.ini --weights a/last/weights.safetensors --set data.held_out=0', 2,

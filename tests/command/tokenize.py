@@ -23,6 +23,8 @@ REFUSED = [
     ('tokenize text.txt --train 300', 2, '--train needs --out FILE'),
     ('tokenize text.txt --train 300 --out o --decode', 2, '--train and --decode exclude each other'),
     ('tokenize text.txt --train 300 --out o --tokenizer t', 2, '--train and --tokenizer exclude'),
+    ('tokenize text.txt --tokenizer t.json --field a', 2, '--field goes with --train'),
+    ('tokenize text.txt --train 300 --out o --field a', 1, 'text.txt: line 1: is not a JSON object'),
     ('tokenize text.txt --train 256 --out o', 2, 'a vocabulary of 256 tokens: not from 257'),
     ('tokenize text.txt --train x --out o', 2, "--train: 'x' is not a whole number"),
     ('tokenize none.txt --tokenizer t.json --out o', 1, 'none.txt: No such file'),
@@ -121,6 +123,11 @@ def check_train(bench, golden):
     made, expected = (json.loads(path.read_text())['model']
                       for path in (bench.folder / 'made.json', golden / 'gpt2.json'))
     bench.expect(made == expected, 'made.json: other merges than those of the package')
+    lines = (bench.folder / 'text.txt').read_text(encoding='utf-8').removesuffix('\n').split('\n')
+    (bench.folder / 'lines').write_text(''.join(json.dumps({'n': 1, 'body': line}) + '\n' for line in lines))
+    bench.good('tokenize', 'lines', '--train', 600, '--out', 'lines.json', '--field', 'body')
+    bench.expect((bench.folder / 'lines.json').read_bytes() == (bench.folder / 'made.json').read_bytes(),
+                 'lines.json: another vocabulary than that of the text')
     code, out, error = bench.run('tokenize', 'odd', '--train', 600, '--out', 'made.json', '--json')
     bench.expect(code == 0 and 'has only 259 tokens' in error and
                  json.loads(out)['vocabulary'] == 259, f'{code}: {out}{error}')

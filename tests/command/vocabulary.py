@@ -35,7 +35,7 @@ def check_made(bench):
     bench.expect(next(iter(files)).read_bytes() == (bench.folder / 'hand.u16').read_bytes(),
                  'other tokens than by hand')
     _, tokens = train(bench, '--out', 'tokens', '--data', 'hand.u16', '--set', 'data.kind=tokens',
-                      '--set', 'data.type=u16', '--set', 'data.classes=300')
+                      '--set', 'data.type=u16', '--set', 'data.tokens=300')
     bench.expect(digest(bench, 'tokens') == digest(bench, 'made'), 'other weights than of tokens')
     check_bits(bench, summary)
     train(bench, *made, '--steps', 1)
@@ -63,7 +63,7 @@ def check_bits(bench, summary):
 def check_resumed(bench):
     """From the tokenizer that was kept, whatever became of cache and recipe."""
     args = ('train', 't.ini', '--quiet', '--set', 'train.schedule=constant', '--set',
-            'data.vocabulary=300', '--set', 'data.classes=320')
+            'data.vocabulary=300', '--set', 'data.tokens=320')
     bench.good(*args, '--steps', 6, '--out', 'whole')
     bench.good(*args, '--steps', 3, '--out', 'half', QN_CACHE_DIR='')
     bench.expect(not list(pathlib.Path(os.environ['TMPDIR']).iterdir()), 'left behind without a cache')
@@ -118,9 +118,9 @@ def check_bad(bench):
     (bench.folder / 'empty').write_bytes(b'')
     (bench.folder / 'cut.json').write_bytes((bench.folder / 'hand.json').read_bytes()[:900])
     hand = '--set data.tokenizer=hand.json'
-    check(bench, f'train t.ini {hand} --set data.classes=299', 2,
-          r'data\.classes: 299 classes, but the tokenizer has 300 tokens')
-    check(bench, f'plan t.ini {hand} --set data.classes=299', 2, 'the tokenizer has 300 tokens')
+    check(bench, f'train t.ini {hand} --set data.tokens=299', 2,
+          r'data\.tokens: 299 tokens, but the tokenizer has 300')
+    check(bench, f'plan t.ini {hand} --set data.tokens=299', 2, 'the tokenizer has 300')
     check(bench, 'train t.ini --set data.tokenizer=none.json', 1, r'none\.json: cannot read: No such')
     check(bench, 'train t.ini --set data.tokenizer=cut.json', 1, r'cut\.json: is not JSON')
     check(bench, 'train t.ini --set data.vocabulary=256', 2, r'data\.vocabulary: .256. is too small')

@@ -16,8 +16,9 @@ from support import Bench
 
 GPT = """[model]
 {model}[data]
+kind = tokens
 path = .
-shape = 1,1,{length}
+length = {length}
 {data}[train]
 weights = {weights}
 steps = 1
@@ -105,7 +106,7 @@ RECIPES = [
     ('width = 24.5\n', '', r'n_embd: is 24, but model\.width of g\.ini is 24\.5'),
     ('tied = 0\n', '', r'tie_word_embeddings: is 1, but model\.tied of g\.ini is 0'),
     ('name = mlp\n', '', r'model_type: is gpt2, the model gpt, but model\.name of g\.ini is mlp'),
-    ('', 'classes = 65\n', r'vocab_size: is 64, but data\.classes of g\.ini is 65'),
+    ('', 'tokens = 65\n', r'vocab_size: is 64, but data\.tokens of g\.ini is 65'),
 ]
 
 
@@ -149,7 +150,7 @@ def check_config(bench, golden):
     config = json.loads(path.read_text())
     gpt(bench)
     given = bench.good('plan', 'g.ini')
-    gpt(bench, 'name = gpt\nlayers = 2\nheads = 3\nwidth = 24.0\ntied = 1\n', 'classes = 64\n')
+    gpt(bench, 'name = gpt\nlayers = 2\nheads = 3\nwidth = 24.0\ntied = 1\n', 'tokens = 64\n')
     bench.expect(bench.good('plan', 'g.ini') == given, 'a recipe that says what config.json does')
     gpt(bench, weights='gpt2/model.safetensors')
     bench.expect(bench.good('plan', 'g.ini') == given, 'a file beside config.json')
@@ -283,10 +284,12 @@ def check_families(bench, networks):
     (bench.folder / 'classes').mkdir()
     shutil.copy(networks / 'classify.safetensors', bench.folder / 'classes/model.safetensors')
     shutil.copy(networks / 'classify.json', bench.folder / 'classes/config.json')
-    gpt(bench, 'labels = 4\n', weights='classes', length=12)
-    fails(bench, 'plan g.ini', 1, r'id2label: is 5, but model\.labels of g\.ini is 4')
-    gpt(bench, 'types = 1\n', weights='classes', length=12)
-    bench.good('plan', 'g.ini')
+    lines = TOKENS.replace('tokens\ntype = u16', 'jsonl').format(name='classes', data='label = l\n{}')
+    (bench.folder / 'c.ini').write_text(lines.format('classes = 4\n'))
+    fails(bench, 'plan c.ini', 1, r'id2label: is 5, but data\.classes of c\.ini is 4')
+    (bench.folder / 'c.ini').write_text(lines.format('') + '[model]\ntypes = 1\n')
+    plan = bench.good('plan', 'c.ini', '--explain', 'classifier.weight')
+    bench.expect('f32 5 x 16' in plan, plan)
 
 
 def check_export(bench):

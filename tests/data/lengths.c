@@ -32,7 +32,7 @@ static qn_token_params in_file(struct scratch *scratch)
                              .path = scratch->path,
                              .type = QN_TOKEN_U16,
                              .length = LONGEST,
-                             .classes = CLASSES,
+                             .tokens = CLASSES,
                              .separate = true,
                              .separator = END,
                              .n_lengths = 3,

@@ -35,7 +35,7 @@ static qn_token_params in_file(struct scratch *scratch)
                              .path = scratch->path,
                              .type = QN_TOKEN_U16,
                              .length = LENGTH,
-                             .classes = CLASSES,
+                             .tokens = CLASSES,
                              .mlm_probability = PROBABILITY,
                              .mask_token = MASK};
 }

@@ -156,8 +156,8 @@ static void all_types_are_read(void **state)
         if (start)
             put_header(cases[i].magic, cases[i].version, COUNT);
         put_file(scratch, put_tokens(start, COUNT, cases[i].width, cases[i].classes));
-        qn_dataset *dataset = open_tokens(
-            scratch, (qn_token_params){.type = cases[i].type, .classes = cases[i].told});
+        qn_dataset *dataset =
+            open_tokens(scratch, (qn_token_params){.type = cases[i].type, .tokens = cases[i].told});
         check_columns(dataset, cases[i].told ? cases[i].told : cases[i].classes);
         check_samples(scratch, dataset, (COUNT - 1) / LENGTH, 0, LENGTH, cases[i].classes);
         qn_dataset_close(&dataset);
@@ -180,7 +180,7 @@ static void samples_end_with_the_file(void **state)
         put_file(scratch, put_tokens(0, cases[i].tokens, 2, 999));
         qn_dataset *dataset = open_tokens(
             scratch,
-            (qn_token_params){.type = QN_TOKEN_U16, .classes = 999, .stride = cases[i].stride});
+            (qn_token_params){.type = QN_TOKEN_U16, .tokens = 999, .stride = cases[i].stride});
         check_samples(scratch, dataset, cases[i].samples, 0,
                       cases[i].stride ? cases[i].stride : LENGTH, 999);
         qn_dataset_close(&dataset);
@@ -198,7 +198,7 @@ static void splits_share_no_token(void **state)
     put_file(scratch, put_tokens(0, COUNT, 2, 999));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_token_params params = {.type = QN_TOKEN_U16,
-                                  .classes = 999,
+                                  .tokens = 999,
                                   .stride = cases[i].stride,
                                   .held_out = cases[i].held_out};
         const int64_t first = COUNT - cases[i].held;
@@ -269,7 +269,7 @@ static void files_may_be_larger_than_memory(void **state)
     const int fd = open(scratch_path(scratch, "t"), O_WRONLY | O_CREAT, 0600);
     assert_int_equal(pwrite(fd, bytes, 2 * COUNT, 2 * last), 2 * COUNT);
     close(fd);
-    const qn_token_params params = {.type = QN_TOKEN_U16, .classes = 999};
+    const qn_token_params params = {.type = QN_TOKEN_U16, .tokens = 999};
     qn_dataset *dataset = open_tokens(scratch, params);
     assert_int_equal(samples_of(dataset), (count - 1) / LENGTH);
     struct walk walk = begin(scratch, dataset, samples_of(dataset) - 1);
@@ -288,8 +288,8 @@ static void files_may_be_larger_than_memory(void **state)
 static void bad_files_are_named(void **state)
 {
     struct scratch *scratch = *state;
-    const qn_token_params u16 = {.type = QN_TOKEN_U16, .classes = 999};
-    const qn_token_params u32 = {.type = QN_TOKEN_U32, .classes = 999};
+    const qn_token_params u16 = {.type = QN_TOKEN_U16, .tokens = 999};
+    const qn_token_params u32 = {.type = QN_TOKEN_U32, .tokens = 999};
     const qn_token_params text = {.type = QN_TOKEN_U8}, llm_c = {0};
     refuse(scratch, text, QN_ERR_IO, "/t", "No such file");
     assert_int_equal(mkdir(scratch_path(scratch, "t"), 0700), 0);
@@ -346,27 +346,27 @@ static void bad_settings_are_named(void **state)
 {
     struct scratch *scratch = *state;
     put_file(scratch, put_tokens(0, 200, 2, 999));
-    refuse(scratch, (qn_token_params){.type = QN_TOKEN_U16}, QN_ERR_ARGUMENT, "/t: data.classes",
+    refuse(scratch, (qn_token_params){.type = QN_TOKEN_U16}, QN_ERR_ARGUMENT, "/t: data.tokens",
            "missing");
     refuse(
         scratch,
-        (qn_token_params){.type = QN_TOKEN_U16, .classes = 999, .separate = true, .separator = 999},
+        (qn_token_params){.type = QN_TOKEN_U16, .tokens = 999, .separate = true, .separator = 999},
         QN_ERR_ARGUMENT, "/t: data.separator: 999", "999 tokens");
     refuse(scratch, (qn_token_params){.type = QN_TOKEN_U8, .separate = true, .separator = -1},
            QN_ERR_ARGUMENT, "/t: data.separator: -1", "256 tokens");
-    qn_token_params params = {.type = QN_TOKEN_U16, .classes = 999, .held_out = 0.05};
+    qn_token_params params = {.type = QN_TOKEN_U16, .tokens = 999, .held_out = 0.05};
     params.split = QN_SPLIT_TEST;
     refuse(scratch, params, QN_ERR_FORMAT, "/t: 10 tokens are held out", "a sample of 16");
     params.held_out = 0;
     refuse(scratch, params, QN_ERR_FORMAT, "/t: 0 tokens are held out", "a sample of 16");
-    params = (qn_token_params){.type = QN_TOKEN_U16, .classes = 999, .held_out = 0.99};
+    params = (qn_token_params){.type = QN_TOKEN_U16, .tokens = 999, .held_out = 0.99};
     refuse(scratch, params, QN_ERR_FORMAT, "/t: 2 tokens are not held out", "a sample of 16");
     const qn_token_params never[] = {
-        {.type = (qn_token_type)4, .classes = 9},
+        {.type = (qn_token_type)4, .tokens = 9},
         {.type = QN_TOKEN_U8, .length = -1},
         {.type = QN_TOKEN_U8, .stride = -1},
-        {.type = QN_TOKEN_U8, .classes = -1},
-        {.type = QN_TOKEN_U8, .classes = INT64_C(1) << 31},
+        {.type = QN_TOKEN_U8, .tokens = -1},
+        {.type = QN_TOKEN_U8, .tokens = INT64_C(1) << 31},
         {.type = QN_TOKEN_U8, .held_out = 1},
         {.type = QN_TOKEN_U8, .held_out = -0.1},
         {.type = QN_TOKEN_U8, .split = (qn_split)2},
@@ -396,7 +396,7 @@ static void tokens_outside_the_vocabulary_are_named(void **state)
         put_number((size_t)cases[i].at * 4, cases[i].token, 4);
         put_file(scratch, end);
         qn_dataset *dataset =
-            open_tokens(scratch, (qn_token_params){.type = QN_TOKEN_U32, .classes = 999});
+            open_tokens(scratch, (qn_token_params){.type = QN_TOKEN_U32, .tokens = 999});
         for (int64_t sample = 0; sample < 6; sample++) {
             const bool bad = sample >= cases[i].bad && sample <= cases[i].last;
             struct walk walk = begin(scratch, dataset, sample);
@@ -415,7 +415,7 @@ static void a_file_that_shrinks_is_named(void **state)
     const int32_t *tokens = NULL, *labels = NULL;
     put_file(scratch, put_tokens(0, COUNT, 2, 999));
     qn_dataset *dataset =
-        open_tokens(scratch, (qn_token_params){.type = QN_TOKEN_U16, .classes = 999});
+        open_tokens(scratch, (qn_token_params){.type = QN_TOKEN_U16, .tokens = 999});
     assert_int_equal(truncate(scratch_path(scratch, "t"), 100), 0);
     struct walk walk = begin(scratch, dataset, 4);
     assert_int_equal(next(&walk, &tokens, &labels), QN_ERR_FORMAT);

@@ -154,7 +154,7 @@ static void plain_networks_refuse_what_they_are_not(void **state)
 static void decoders_have_their_parameters(void **state)
 {
     (void)state;
-    const qn_model_data data = {.channels = 1, .height = 1, .width = 1024, .classes = 50257};
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 1024, .tokens = 50257};
     static const struct {
         int n_options;
         qn_model_option options[3];
@@ -178,7 +178,7 @@ static void decoders_have_their_parameters(void **state)
 static void grouped_decoders_have_their_parameters(void **state)
 {
     (void)state;
-    const qn_model_data data = {.channels = 1, .height = 1, .width = 64, .classes = 32000};
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 64, .tokens = 32000};
     static const qn_model_option tied[] = {{"tied", "1"},   {"layers", "1"}, {"width", "64"},
                                            {"inner", "96"}, {"heads", "8"},  {"kv_heads", "2"}};
     const qn_model_option uneven = {"kv_heads", "5"};
@@ -202,20 +202,26 @@ static void grouped_decoders_have_their_parameters(void **state)
 static void encoders_have_their_parameters(void **state)
 {
     (void)state;
-    const qn_model_data data = {.channels = 1, .height = 1, .width = 512, .classes = 30522};
     static const struct {
-        int n_options;
-        qn_model_option options[4];
+        int classes, n_options;
+        qn_model_option options[3];
         int64_t parameters;
         const char *head;
     } cases[] = {
-        {0, {{0}}, 109514298, "cls.predictions.bias"},
-        {4,
-         {{"layers", "24"}, {"heads", "16"}, {"width", "1024"}, {"labels", "2"}},
+        {0, 0, {{0}}, 109514298, "cls.predictions.bias"},
+        {2,
+         3,
+         {{"layers", "24"}, {"heads", "16"}, {"width", "1024"}},
          335143938,
          "classifier.weight"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const qn_model_data data = {.channels = 1,
+                                    .height = 1,
+                                    .width = 512,
+                                    .tokens = 30522,
+                                    .classes = cases[i].classes,
+                                    .lengths = cases[i].classes > 0};
         qn_graph *graph = build_for(&data, "bert", cases[i].options, cases[i].n_options);
         assert_string_equal(qn_graph_error(graph), "");
         assert_int_equal(parameters_of(graph), cases[i].parameters);
@@ -241,7 +247,7 @@ static bool holds_logits(const qn_graph *graph, void (*mark)(const qn_graph *, b
 static void models_of_tokens_hold_logits_for_an_output_alone(void **state)
 {
     (void)state;
-    const qn_model_data data = {.channels = 1, .height = 1, .width = 16, .classes = 99};
+    const qn_model_data data = {.channels = 1, .height = 1, .width = 16, .tokens = 99};
     static const struct {
         const char *model;
         qn_model_option option;
@@ -266,7 +272,11 @@ static void networks_of_tokens_refuse_what_they_are_not(void **state)
 {
     (void)state;
     static const char *const names[] = {"bert", "gpt", "llama"};
-    const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .classes = 9};
+    const qn_model_data tokens = {.channels = 1, .height = 1, .width = 8, .tokens = 9};
+    const qn_model_data classes = {
+        .channels = 1, .height = 1, .width = 8, .tokens = 9, .classes = 2};
+    const qn_model_data lengths = {
+        .channels = 1, .height = 1, .width = 8, .tokens = 9, .lengths = true};
     const qn_model_option uneven = {"width", "760"};
     for (int i = 0; i < 3; i++) {
         qn_graph *graph = build(names[i], 32, 10, NULL, 0);
@@ -276,7 +286,19 @@ static void networks_of_tokens_refuse_what_they_are_not(void **state)
         graph = build_for(&tokens, names[i], &uneven, 1);
         assert_string_equal(qn_graph_error(graph), "model.width: is not a multiple of heads");
         qn_graph_destroy(&graph);
+        for (int k = 0; k < 2; k++) {
+            graph = build_for(k ? &lengths : &classes, names[i], NULL, 0);
+            assert_string_equal(
+                i == 0 ? "" : strchr(qn_graph_error(graph), ':'),
+                i == 0 ? qn_graph_error(graph)
+                       : ": learns the tokens of whole rows, not a class for each row");
+            qn_graph_destroy(&graph);
+        }
     }
+    qn_graph *graph = build_for(&tokens, "mlp", NULL, 0);
+    assert_string_equal(qn_graph_error(graph),
+                        "model mlp: a sample is an image, not a row of tokens");
+    qn_graph_destroy(&graph);
 }
 
 /* The numbers are those of the widely used PyTorch network of this design (milesial/Pytorch-UNet),
@@ -304,16 +326,16 @@ static void adapters_have_their_parameters(void **state)
         const qn_model_data data = {.channels = text ? 1 : 3,
                                     .height = text ? 1 : 224,
                                     .width = text ? 8 : 224,
-                                    .classes = 9};
+                                    .classes = !text || deep ? 4 : 0,
+                                    .tokens = text ? 9 : 0};
         const qn_model_option options[] = {{"lora_rank", "3"},
                                            {"lora_targets", cases[i].targets},
                                            {"lora_whole", cases[i].whole},
                                            {"layers", "2"},
                                            {"heads", "2"},
                                            {"width", "16"},
-                                           {deep ? "labels" : "width", deep ? "4" : "16"},
                                            {"kv_heads", "1"}};
-        const int used = i == 3 ? 8 : text ? 7 : 3;
+        const int used = i == 3 ? 7 : text ? 6 : 3;
         qn_graph *graph = build_for(&data, cases[i].model, options, used);
         char name[128];
         const char *found;

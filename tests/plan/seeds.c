@@ -124,7 +124,7 @@ static const qn_plan_params eight_texts = {.batch = {8}, .micro_batch = 8};
 
 static qn_plan *transformer(const char *fused)
 {
-    const qn_model_data text = {.channels = 1, .height = 1, .width = 128, .classes = 500};
+    const qn_model_data text = {.channels = 1, .height = 1, .width = 128, .tokens = 500};
     const qn_model_option options[] = {
         {"layers", "4"}, {"heads", "4"}, {"width", "64"}, {"fused", fused}};
     qn_graph *graph;

@@ -110,7 +110,8 @@ static qn_graph *build(const struct network *network)
     const qn_model_data data = {.channels = text ? 1 : 3,
                                 .height = text ? 1 : SIDE,
                                 .width = text ? TOKENS : SIDE,
-                                .classes = CLASSES,
+                                .classes = text ? 0 : CLASSES,
+                                .tokens = text ? CLASSES : 0,
                                 .masks = network->data == MASKS};
     qn_graph *graph = test_graph(QN_F32);
     int options = 0;

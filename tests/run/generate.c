@@ -60,7 +60,7 @@ static const struct network networks[] = {
 };
 enum { N_NETWORKS = sizeof networks / sizeof *networks };
 
-static const qn_model_data whole = {.channels = 1, .height = 1, .width = LENGTH, .classes = TOKENS};
+static const qn_model_data whole = {.channels = 1, .height = 1, .width = LENGTH, .tokens = TOKENS};
 
 /* --- without a cache --- */
 

@@ -29,6 +29,7 @@ struct network {
     const char *name, *model;
     qn_model_option options[10];
     int n_options;
+    int classes; /* of samples, which are padded then */
     int tensors;
 };
 
@@ -38,16 +39,13 @@ struct network {
         "dropout", "0"                                                                             \
     }
 static const struct network networks[] = {
-    {"masked", "bert", {SIZES, {"layers", "2"}}, 5, 5 + 2 * 16 + 5},
-    {"classify",
-     "bert",
-     {SIZES, {"layers", "1"}, {"labels", "5"}, {"lengths", "1"}, {"types", "1"}},
-     8,
-     5 + 16 + 4},
+    {"masked", "bert", {SIZES, {"layers", "2"}}, 5, 0, 5 + 2 * 16 + 5},
+    {"classify", "bert", {SIZES, {"layers", "1"}, {"types", "1"}}, 6, 5, 5 + 16 + 4},
     {"llama",
      "llama",
      {{"layers", "2"}, {"heads", "4"}, {"kv_heads", "2"}, {"width", "32"}, {"inner", "24"}},
      5,
+     0,
      1 + 2 * 9 + 2},
     {"llama3",
      "llama",
@@ -62,6 +60,7 @@ static const struct network networks[] = {
       {"high_freq_factor", "1.2"},
       {"original_positions", "10"}},
      10,
+     0,
      1 + 2 * 9 + 2},
 };
 enum { N_NETWORKS = sizeof networks / sizeof *networks };
@@ -82,7 +81,12 @@ static qn_tensors *open_golden(const struct network *network, const char *ending
 static struct test_run open_network(const struct network *network, int64_t micro_batch,
                                     qn_recompute_mode recompute)
 {
-    const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .classes = TOKENS};
+    const qn_model_data data = {.channels = 1,
+                                .height = 1,
+                                .width = LENGTH,
+                                .classes = network->classes,
+                                .tokens = TOKENS,
+                                .lengths = network->classes > 0};
     const qn_plan_params params = {.budget = 16 << 20,
                                    .batch = {SAMPLES},
                                    .micro_batch = micro_batch,

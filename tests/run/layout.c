@@ -103,7 +103,7 @@ static struct test_run open_run(const char *tied, qn_dtype parameters, bool no_m
 {
     const qn_model_option options[] = {
         {"layers", "1"}, {"heads", "1"}, {"width", "8"}, {"tied", tied}};
-    const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .classes = TOKENS};
+    const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .tokens = TOKENS};
     const qn_plan_params plan = {.budget = 16 << 20,
                                  .batch = {2},
                                  .optimizer = {.name = "adamw", .no_master = no_master},

@@ -63,12 +63,11 @@ static const struct network networks[] = {
       {"width", "16"},
       {"inner", "24"},
       {"dropout", "0"},
-      {"labels", "5"},
       {"lora_rank", "2"},
       {"lora_alpha", "4"},
       {"lora_targets", "query, dense"},
       {"lora_whole", "classifier"}},
-     10,
+     9,
      QN_ADAPTERS ",classifier.*",
      12,
      CLASSES},
@@ -81,7 +80,12 @@ static const char *golden_folder;
 
 static qn_graph *build(const struct network *network, const qn_model_option *more, int n_more)
 {
-    const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .classes = TOKENS};
+    const bool classes = strcmp(network->model, "bert") == 0;
+    const qn_model_data data = {.channels = 1,
+                                .height = 1,
+                                .width = LENGTH,
+                                .classes = classes ? CLASSES : 0,
+                                .tokens = TOKENS};
     qn_model_option options[16];
     qn_graph *graph;
     memcpy(options, network->options, sizeof network->options);

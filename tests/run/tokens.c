@@ -48,7 +48,7 @@ static qn_dataset *open_text(struct scratch *scratch, bool separate)
 
 static struct test_run open_run(const char *fused, int64_t micro_batch)
 {
-    const qn_model_data data = {1, 1, LENGTH, 256, {0}, {0}, .masks = false};
+    const qn_model_data data = {.channels = 1, .height = 1, .width = LENGTH, .tokens = 256};
     const qn_model_option options[] = {
         {"layers", "1"}, {"heads", "2"}, {"width", "16"}, {"fused", fused}};
     const qn_plan_params params = {

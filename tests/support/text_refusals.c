@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tokenizers are opened, used and made in spite of a refused allocation, or QN_ERR_MEMORY says so
- * in one line: run N refuses the Nth call of the library (see refusals.c). The folder of the golden
- * files is the argument. No device.
+ * Tokenizers are opened, used, also by a dataset of JSON lines, and made in spite of a refused
+ * allocation, or QN_ERR_MEMORY says so in one line: run N refuses the Nth call of the library (see
+ * refusals.c). The folder of the golden files is the argument. No device.
  */
 #include "refuse.h"
+#include <quern/data.h>
 #include <quern/text.h>
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char text[] = "We'll cross the RIVER.\n\n  1987 \xff 12 [SEP] Gr\xc3\xb6\xc3\x9f"
                            "e";
 static const char made[] = "quern-test-refused.json"; /* in the current folder */
+
+/* Also there. */
+static const char samples[] = "quern-test-refused.jsonl";
+static const char json[] = "{\"text\": \"We'll cross\", \"kind\": \"b\"}\n"
+                           "{\"text\": \"the RIVER.\", \"kind\": \"a\"}\n"
+                           "{\"text\": \"1987\", \"kind\": \"b\"}\n";
 
 static int lines;
 
@@ -50,6 +58,34 @@ static qn_status use(const qn_tokenizer *tokenizer, uint64_t *sum)
     return status;
 }
 
+static qn_status read_rows(const qn_dataset *dataset, uint64_t *sum)
+{
+    const qn_loader_params params = {.log = counting, .max_samples = 3, .sequential = true};
+    qn_loader *loader = NULL;
+    qn_batch batch;
+    qn_status status = qn_loader_open(&loader, dataset, &params);
+    if (status == QN_OK)
+        status = qn_loader_next(loader, 3, &batch);
+    if (status == QN_OK) {
+        mix_ids(sum, qn_batch_column(&batch, "tokens")->data, 3 * 8);
+        mix_ids(sum, qn_batch_column(&batch, "labels")->data, 3);
+    }
+    qn_loader_close(&loader);
+    return status;
+}
+
+static qn_status read_lines(const qn_tokenizer *tokenizer, uint64_t *sum)
+{
+    const qn_json_line_params params = {
+        .log = counting, .path = samples, .label = "kind", .tokenizer = tokenizer, .length = 8};
+    qn_dataset *dataset = NULL;
+    qn_status status = qn_dataset_open_json_lines(&dataset, &params);
+    if (status == QN_OK)
+        status = read_rows(dataset, sum);
+    qn_dataset_close(&dataset);
+    return status;
+}
+
 static qn_status open_and_use(const char *folder, const char *name, uint64_t *sum)
 {
     char path[512];
@@ -58,6 +94,8 @@ static qn_status open_and_use(const char *folder, const char *name, uint64_t *su
     qn_status status = qn_tokenizer_open(&tokenizer, path, &counting);
     if (status == QN_OK)
         status = use(tokenizer, sum);
+    if (status == QN_OK)
+        status = read_lines(tokenizer, sum);
     qn_tokenizer_close(&tokenizer);
     return status;
 }
@@ -75,11 +113,19 @@ static qn_status do_all(const char *folder, uint64_t *sum)
     return status == QN_OK ? qn_tokenizer_train(&params, NULL) : status;
 }
 
+static void put_samples(void)
+{
+    FILE *file = fopen(samples, "w");
+    if (!file || fputs(json, file) < 0 || fclose(file) != 0)
+        abort();
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : ".";
     uint64_t first, sum;
     long passed = 0, failed = 0;
+    put_samples();
     refuse_call(0);
     failed += do_all(folder, &first) != QN_OK;
     for (long n = 1, total = calls_made(); n <= total; n++) {
@@ -93,7 +139,7 @@ int main(int argc, char **argv)
         failed += !good;
     }
     refuse_call(0);
-    failed += unlink(made) != 0;
+    failed += unlink(made) != 0 || unlink(samples) != 0;
     printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0;
 }

@@ -57,6 +57,36 @@ static void other_bytes_are_kept(void **state)
     qn_tokenizer_close(&bert);
 }
 
+/* A text that is cut off has the beginning of its ids, in the same frame. */
+static void a_text_is_cut_within_its_frame(void **state)
+{
+    static const char *const names[] = {"bert.json", "gpt2.json", "llama3.json"};
+    static const char text[] =
+        "Behold, [SEP] the\xff flood of waters <|endoftext|> upon the earth.";
+    static struct sample whole, bare, cut;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        qn_tokenizer *tokenizer = sample_open(names[i]);
+        sample_encode(&whole, tokenizer, text, sizeof text - 1, true);
+        sample_encode(&bare, tokenizer, text, sizeof text - 1, false);
+        const int64_t frame = whole.count - bare.count, behind = i == 0;
+        qn_encode_params params = {.frame = true, .fn = sample_take, .user = &cut};
+        for (params.most = frame ? frame : 1; params.most <= whole.count + 1; params.most++) {
+            const int64_t count = params.most < whole.count ? params.most : whole.count;
+            cut.count = 0;
+            assert_int_equal(qn_tokenizer_encode(tokenizer, text, sizeof text - 1, &params), QN_OK);
+            assert_int_equal(cut.count, count);
+            assert_memory_equal(cut.ids, whole.ids, (size_t)(count - behind) * sizeof *cut.ids);
+            assert_int_equal(cut.ids[count - 1],
+                             behind ? whole.ids[whole.count - 1] : whole.ids[count - 1]);
+        }
+        params.most = frame - 1;
+        if (params.most > 0)
+            assert_int_equal(qn_tokenizer_encode(tokenizer, text, 1, &params), QN_ERR_ARGUMENT);
+        qn_tokenizer_close(&tokenizer);
+    }
+}
+
 static qn_status count_ids(void *user, const int32_t *ids, int64_t count)
 {
     (void)ids;
@@ -284,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_have_characters),
         cmocka_unit_test(other_bytes_are_kept),
+        cmocka_unit_test(a_text_is_cut_within_its_frame),
         cmocka_unit_test(long_words_take_no_longer),
         cmocka_unit_test(the_caller_ends_it),
         WITH_SCRATCH(the_first_merge_comes_first),

@@ -45,7 +45,7 @@ logits = 0
 kind = tokens
 type = u16
 path = tokens
-classes = {classes}
+tokens = {tokens}
 length = {length}
 held_out = 0
 [train]
@@ -77,7 +77,7 @@ class Quern:
 
     def recipe(self, work):
         path = self.folder / f'gpt2-{work.length}.ini'
-        path.write_text(RECIPE.format(classes=CLASSES, length=work.length, batch=BATCH,
+        path.write_text(RECIPE.format(tokens=CLASSES, length=work.length, batch=BATCH,
                                       budget=BUDGETS.get(work.length, '3GiB')),
                         encoding='ascii')
         return path

@@ -39,7 +39,7 @@ logits = 0
 kind = tokens
 type = u16
 path = tokens
-classes = {CLASSES}
+tokens = {CLASSES}
 length = {LENGTH}
 held_out = 0
 [train]

@@ -151,7 +151,7 @@ static bool put_task(cJSON *object, const struct settings *settings)
             task = tasks[i].task;
             turned = tasks[i].turned;
         }
-    if (strcmp(settings->model, "bert") == 0 && number_of(settings, "labels", 0) > 0)
+    if (settings->data.label)
         task = "SEQ_CLS";
     return cJSON_AddBoolToObject(object, "fan_in_fan_out", turned) &&
            (task ? cJSON_AddStringToObject(object, "task_type", task)

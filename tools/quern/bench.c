@@ -117,8 +117,7 @@ static int measure_update(struct bench *b)
 {
     struct update_times times;
     const double samples = (double)qn_plan_settings(b->session.plan)->batch[0];
-    TRY(b->work ? update_time_made_up(&b->session, b->work->data->height == 1, &times)
-                : update_time(&b->session, &times));
+    TRY(b->work ? update_time_made_up(&b->session, &times) : update_time(&b->session, &times));
     b->count++;
     if (b->results)
         add_update(b, &times);

@@ -39,7 +39,7 @@ static int load(struct source *source, int64_t samples, qn_cycle *cycle)
 struct made_up {
     struct source source;
     int64_t bytes, labels;
-    int classes;
+    int kinds;        /* of labels or tokens */
     bool masks, text; /* labels are u8, one a pixel; samples are tokens, which are labels too */
 };
 
@@ -58,9 +58,9 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
     for (int64_t i = 0; i < count * each; i++) {
         const uint32_t number = some_number(first * each + i);
         if (labels && !source->masks)
-            words[i] = (int32_t)(number % (uint32_t)source->classes);
+            words[i] = (int32_t)(number % (uint32_t)source->kinds);
         else
-            pixels[i] = (uint8_t)(labels ? number % (uint32_t)source->classes : number);
+            pixels[i] = (uint8_t)(labels ? number % (uint32_t)source->kinds : number);
     }
     return QN_OK;
 }
@@ -73,13 +73,14 @@ static int make_up(struct source *source, int64_t samples, qn_cycle *cycle)
     return CODE_DONE;
 }
 
-static struct made_up made_up_of(const qn_model_data *data, bool text)
+static struct made_up made_up_of(const qn_model_data *data)
 {
+    const bool text = data->tokens > 0;
     const int64_t plane = (int64_t)data->height * data->width;
     return (struct made_up){.source = {.next = make_up},
                             .bytes = data->channels * plane,
                             .labels = data->masks || text ? plane : 1,
-                            .classes = data->classes,
+                            .kinds = text ? data->tokens : data->classes,
                             .masks = data->masks,
                             .text = text};
 }
@@ -148,8 +149,8 @@ int update_time(struct session *s, struct update_times *times)
     return code;
 }
 
-int update_time_made_up(struct session *s, bool text, struct update_times *times)
+int update_time_made_up(struct session *s, struct update_times *times)
 {
-    struct made_up made_up = made_up_of(&s->data.model, text);
+    struct made_up made_up = made_up_of(&s->data.model);
     return time_with(s, &made_up.source, times);
 }

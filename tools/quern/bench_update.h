@@ -16,7 +16,7 @@ struct update_times {
 
 /* Trains session->plan for a few seconds on the recipe's own data. */
 int update_time(struct session *session, struct update_times *times);
-/* The same on made-up images or, if `text`, rows of tokens, as session->data.model says. */
-int update_time_made_up(struct session *session, bool text, struct update_times *times);
+/* The same on made-up images or rows of tokens, as session->data.model says. */
+int update_time_made_up(struct session *session, struct update_times *times);
 
 #endif

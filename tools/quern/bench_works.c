@@ -199,7 +199,7 @@ static const qn_model_data coloured = {3, 32, 32, 10, {0.5f, 0.5f, 0.5f}, {0.25f
 
 static const qn_model_data masked = {1, 128, 128, 11, {0.3f}, {0.25f}, .masks = true};
 /* 256 tokens a sample, of as many kinds as GPT-2's. */
-static const qn_model_data text = {1, 1, 256, 50257, {0}, {0}};
+static const qn_model_data text = {.channels = 1, .height = 1, .width = 256, .tokens = 50257};
 
 /* size: images, budget in MiB */
 static void demonstration(qn_graph *graph, const struct work *work)

@@ -118,8 +118,9 @@ int config_give(const struct config *config, struct recipe *recipe, const char *
                            family->type, family->model, recipe->name, model->value);
     if (!model)
         TRY(recipe_put(recipe, "model", "name", config->model, "train.weights", failure));
+    const bool classifies = config->labels > 0 && recipe_find(recipe, "data", "label");
     for (const struct field *field = family->fields; field->name; field++)
-        if (field->key && !(field->offset == offsetof(struct config, labels) && !config->labels))
+        if (field->key && (field->offset != offsetof(struct config, labels) || classifies))
             TRY(give(config, field, recipe, path, failure));
     return CODE_DONE;
 }
@@ -128,10 +129,10 @@ int config_fits(const struct config *config, const qn_model_data *data, const ch
                 struct failure *failure)
 {
     const struct family *family = family_of_model(config->model);
-    if (data->classes != config->vocabulary)
+    if (data->tokens != config->vocabulary)
         return failure_set(failure, CODE_FAILED, "%s: %s: is %.0f, but the data has %d tokens",
                            path, family_name(family, offsetof(struct config, vocabulary)),
-                           config->vocabulary, data->classes);
+                           config->vocabulary, data->tokens);
     if (data->width > config->positions)
         return failure_set(failure, CODE_FAILED, "%s: %s: is %.0f, but a sample has %d tokens",
                            path, family_name(family, offsetof(struct config, positions)),
@@ -178,6 +179,8 @@ int config_measure(struct config *config, const qn_tensors *file, const char *pa
     TRY(find_table(file, family->words, path, &words, failure));
     config->vocabulary = (double)words->shape.dim[0];
     config->dtype = words->dtype;
+    if (family->classes && qn_tensors_find(file, family->classes))
+        config->labels = (double)qn_tensors_find(file, family->classes)->shape.dim[0];
     if (!family->positions)
         return CODE_DONE;
     TRY(find_table(file, family->positions, path, &positions, failure));

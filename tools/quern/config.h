@@ -38,8 +38,8 @@ int config_fits(const struct config *config, const qn_model_data *data, const ch
 /* Fills in what the keys of the recipe's [model] say, or their defaults. False: the model has no
  * config.json. */
 bool config_of(struct config *config, const struct settings *settings);
-/* Fills in what the tables of a file of weights show: tokens, type, and positions if there is a
- * table of them; else they are those of the recipe's samples. */
+/* Fills in what the tables of a file of weights show: tokens, type, classes, and positions if there
+ * is a table of them; else they are those of the recipe's samples. */
 int config_measure(struct config *config, const qn_tensors *file, const char *path,
                    struct failure *failure);
 /* The text, freed by the caller; NULL when out of memory. */

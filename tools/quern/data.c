@@ -53,8 +53,8 @@ static int32_t named_mask(const struct data *data)
 static int64_t count_tokens(const struct data *data, const struct data_settings *s)
 {
     const bool own = data_settings_own_mask(s) && named_mask(data) < 0;
-    if (s->classes || !data->text.tokenizer)
-        return s->classes;
+    if (s->tokens || !data->text.tokenizer)
+        return s->tokens;
     return qn_tokenizer_size(data->text.tokenizer) + own;
 }
 
@@ -81,7 +81,7 @@ static int open_tokens(struct data *data, qn_dataset **dataset, const struct dat
                               .type = s->kind == DATA_TEXT ? QN_TOKEN_U8 : types[s->type],
                               .length = s->length,
                               .stride = training ? s->stride : 0,
-                              .classes = count_tokens(data, s),
+                              .tokens = count_tokens(data, s),
                               .held_out = s->held_out,
                               .split = other_file ? QN_SPLIT_TRAIN : split,
                               .separate = s->separator >= 0,
@@ -92,12 +92,40 @@ static int open_tokens(struct data *data, qn_dataset **dataset, const struct dat
                               .lengths = s->lengths.length};
     if (!training && !other_file && s->held_out == 0)
         return CODE_DONE;
-    if (data->text.tokenizer) {
+    if (data->text.tokenizer || s->kind == DATA_JSONL) {
         TRY(text_tokens(&data->text, path, made, &params.type, failure));
         params.path = made;
     }
     TRY_LIBRARY(failure, NULL, qn_dataset_open_tokens(dataset, &params));
     return CODE_DONE;
+}
+
+/* Each line is a sample with a class, whose names are those of the training. */
+static int open_lines(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                      qn_split split, struct failure *failure)
+{
+    const bool training = split == QN_SPLIT_TRAIN, other_file = !training && s->test_path;
+    const qn_column *labels = training ? NULL : qn_dataset_column(data->train, "labels");
+    const qn_json_line_params params = {.log = failure_log(failure),
+                                        .path = other_file ? s->test_path : s->path,
+                                        .text = s->field,
+                                        .label = s->label,
+                                        .tokenizer = data->text.tokenizer,
+                                        .length = s->length,
+                                        .held_out = s->held_out,
+                                        .split = other_file ? QN_SPLIT_TRAIN : split,
+                                        .classes = labels ? labels->classes : 0,
+                                        .class_names = labels ? labels->class_names : NULL};
+    if (!training && !other_file && s->held_out == 0)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_dataset_open_json_lines(dataset, &params));
+    return CODE_DONE;
+}
+
+static int open_jsonl(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                      qn_split split, struct failure *failure)
+{
+    return (s->label ? open_lines : open_tokens)(data, dataset, s, split, failure);
 }
 
 static const struct kind {
@@ -110,6 +138,7 @@ static const struct kind {
     [DATA_IMAGES] = {open_images, "images", "test_path"},
     [DATA_TEXT] = {open_tokens, "tokens", "held_out"},
     [DATA_TOKENS] = {open_tokens, "tokens", "held_out"},
+    [DATA_JSONL] = {open_jsonl, "tokens", "held_out"},
 };
 
 const char *data_test_key(enum data_kind kind)
@@ -155,8 +184,13 @@ static int spread(float to[QN_MODEL_MAX_CHANNELS], const struct channel_values *
     return CODE_DONE;
 }
 
+/* How many there are of what labels say, and of tokens. */
+struct counts {
+    int64_t classes, tokens;
+};
+
 static int describe(struct data *data, const struct settings *s, const struct recipe *recipe,
-                    const int64_t shape[3], int64_t classes, struct failure *failure)
+                    const int64_t shape[3], struct counts counts, struct failure *failure)
 {
     qn_model_data *model = &data->model;
     if (shape[0] > QN_MODEL_MAX_CHANNELS)
@@ -166,8 +200,10 @@ static int describe(struct data *data, const struct settings *s, const struct re
     *model = (qn_model_data){.channels = (int)shape[0],
                              .height = (int)shape[1],
                              .width = (int)shape[2],
-                             .classes = (int)classes,
+                             .classes = (int)counts.classes,
                              .masks = s->data.mask != NULL,
+                             .tokens = (int)counts.tokens,
+                             .lengths = s->data.label != NULL,
                              .longest = s->data.lengths.count ? (int)shape[2] : 0};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
@@ -187,6 +223,16 @@ static const qn_column *labels_of(const qn_dataset *dataset)
     return qn_dataset_column(dataset, "labels");
 }
 
+/* Those of the data; of tokens those that the recipe says, if it does. */
+static struct counts counts_of(const qn_dataset *dataset, const struct data *data,
+                               const struct settings *s)
+{
+    const qn_column *tokens = qn_dataset_column(dataset, "tokens");
+    const int64_t told = count_tokens(data, &s->data);
+    return (struct counts){.classes = settings_learns_tokens(s) ? 0 : labels_of(dataset)->classes,
+                           .tokens = tokens && !told ? tokens->classes : told};
+}
+
 static int check_shape(const struct settings *s, const struct recipe *recipe, const int64_t is[3],
                        struct failure *failure)
 {
@@ -204,15 +250,17 @@ static int describe_split(struct data *data, const struct settings *s, const str
 {
     char text[96];
     int64_t shape[3];
-    const int64_t classes = labels_of(data->train)->classes;
+    struct counts counts = counts_of(data->train, data, s);
     find_sides(data->train, &s->data, shape);
     TRY(check_shape(s, recipe, shape, failure));
-    if (s->data.classes && s->data.classes < classes) {
+    if (s->data.classes && s->data.classes < counts.classes) {
         snprintf(text, sizeof text, "%" PRId64 " classes, but the labels reach %" PRId64,
-                 s->data.classes, classes - 1);
+                 s->data.classes, counts.classes - 1);
         return refuse(recipe, "classes", failure, text);
     }
-    return describe(data, s, recipe, shape, s->data.classes ? s->data.classes : classes, failure);
+    if (s->data.classes)
+        counts.classes = s->data.classes;
+    return describe(data, s, recipe, shape, counts, failure);
 }
 
 /* Folders of classes are counted: a class that one split lacks would shift the others. */
@@ -220,6 +268,11 @@ static int check_class_names(const struct data *data, const struct recipe *recip
                              struct failure *failure)
 {
     const qn_column *train = labels_of(data->train), *test = labels_of(data->test);
+    if (!train->class_names != !test->class_names)
+        return failure_set(failure, CODE_FAILED,
+                           "%s: data: the classes have names in %s, but none in %s", recipe->name,
+                           train->class_names ? "path" : "test_path",
+                           train->class_names ? "test_path" : "path");
     for (int64_t i = 0; test->class_names && i < test->classes && i < train->classes; i++)
         if (strcmp(test->class_names[i], train->class_names[i]) != 0)
             return failure_set(failure, CODE_FAILED,
@@ -232,7 +285,7 @@ static int check_test(const struct data *data, const struct settings *s,
                       const struct recipe *recipe, struct failure *failure)
 {
     int64_t shape[3];
-    const int64_t classes = labels_of(data->test)->classes;
+    const struct counts counts = counts_of(data->test, data, s);
     const qn_model_data *model = &data->model;
     find_sides(data->test, &s->data, shape);
     if (shape[0] != model->channels || shape[1] != model->height || shape[2] != model->width)
@@ -241,32 +294,40 @@ static int check_test(const struct data *data, const struct settings *s,
                            ", those of training %d,%d,%d",
                            recipe->name, kinds[s->data.kind].column, shape[0], shape[1], shape[2],
                            model->channels, model->height, model->width);
-    if (classes > model->classes)
-        return failure_set(failure, CODE_FAILED,
-                           "%s: data: the test labels reach %" PRId64 ", but there are %d classes",
-                           recipe->name, classes - 1, model->classes);
+    if (counts.classes > model->classes || counts.tokens > model->tokens)
+        return failure_set(
+            failure, CODE_FAILED, "%s: data: the test %s reach %" PRId64 ", but there are %d %s",
+            recipe->name, counts.tokens ? "tokens" : "labels",
+            (counts.tokens ? counts.tokens : counts.classes) - 1,
+            counts.tokens ? model->tokens : model->classes, counts.tokens ? "tokens" : "classes");
     return check_class_names(data, recipe, failure);
 }
 
-/* The tokenizer, whose tokens must be among the classes. */
+/* The tokenizer, whose tokens must be among those that the recipe says, and hold the separator that
+ * becomes one of them. */
 static int open_text(struct data *data, const struct settings *s, const struct recipe *recipe,
                      struct failure *failure)
 {
     char text[96];
     TRY(text_open(&data->text, &s->data, failure));
-    const int64_t tokens = data->text.tokenizer ? qn_tokenizer_size(data->text.tokenizer) : 0;
-    if (!s->data.classes || tokens <= s->data.classes)
+    const int64_t tokens = data->text.tokenizer ? qn_tokenizer_size(data->text.tokenizer) : 256;
+    if (s->data.kind == DATA_JSONL && s->data.separator >= tokens) {
+        snprintf(text, sizeof text, "is none of the %" PRId64 " tokens", tokens);
+        return refuse(recipe, "separator", failure, text);
+    }
+    if (!data->text.tokenizer || !s->data.tokens || tokens <= s->data.tokens)
         return CODE_DONE;
-    snprintf(text, sizeof text, "%" PRId64 " classes, but the tokenizer has %" PRId64 " tokens",
-             s->data.classes, tokens);
-    return refuse(recipe, "classes", failure, text);
+    snprintf(text, sizeof text, "%" PRId64 " tokens, but the tokenizer has %" PRId64,
+             s->data.tokens, tokens);
+    return refuse(recipe, "tokens", failure, text);
 }
 
 /* Bytes per token are those of what is measured. */
 static int measure_text(struct data *data, const struct settings *s, struct failure *failure)
 {
     data->bytes_per_token = s->data.bytes_per_token;
-    if (!data->text.tokenizer || !data->test || s->data.mlm_probability > 0)
+    const bool measured = settings_learns_tokens(s) && s->data.mlm_probability == 0;
+    if (!data->text.tokenizer || !data->test || !measured)
         return CODE_DONE;
     return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
 }
@@ -283,15 +344,22 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
     return data->test ? check_test(data, s, recipe, failure) : CODE_DONE;
 }
 
-/* A tokenizer that is there says how many tokens it has. */
+/* Whether a plan needs no more than the recipe and a tokenizer that is there. */
+static bool says_all(const struct settings *s, struct counts counts)
+{
+    const bool rows = settings_learns_tokens(s) || s->data.label;
+    return s->data.shape[0] && (!rows || counts.tokens) &&
+           (settings_learns_tokens(s) || counts.classes);
+}
+
 int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
     if (s->data.tokenizer)
         TRY(open_text(data, s, recipe, failure));
-    const int64_t classes = count_tokens(data, &s->data);
-    if (s->data.shape[0] && classes)
-        return describe(data, s, recipe, s->data.shape, classes, failure);
+    const struct counts counts = {s->data.classes, count_tokens(data, &s->data)};
+    if (says_all(s, counts))
+        return describe(data, s, recipe, s->data.shape, counts, failure);
     TRY(check_origin(&s->data, failure));
     TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
     return describe_split(data, s, recipe, failure);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *const data_kinds[] = {"idx", "images", "text", "tokens", NULL};
+const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", NULL};
 
 /* Keys of [data] that belong to some kinds. */
 enum {
@@ -11,6 +11,8 @@ enum {
     OF_IMAGES = 1 << DATA_IMAGES,
     OF_TEXT = 1 << DATA_TEXT,
     OF_TOKENS = 1 << DATA_TOKENS,
+    OF_JSONL = 1 << DATA_JSONL,
+    OF_ROWS = OF_TEXT | OF_TOKENS | OF_JSONL,
 };
 static const struct {
     const char *name;
@@ -21,7 +23,7 @@ static const struct {
     {"labels", OF_IDX},
     {"test_images", OF_IDX},
     {"test_labels", OF_IDX},
-    {"test_path", OF_IMAGES | OF_TEXT | OF_TOKENS},
+    {"test_path", OF_IMAGES | OF_ROWS},
     {"channels", OF_IMAGES},
     {"size", OF_IMAGES},
     {"crop", OF_IMAGES},
@@ -32,15 +34,19 @@ static const struct {
     {"deviation", OF_IDX | OF_IMAGES},
     {"shape", OF_IDX | OF_IMAGES},
     {"type", OF_TOKENS},
-    {"length", OF_TEXT | OF_TOKENS},
-    {"lengths", OF_TEXT | OF_TOKENS},
-    {"stride", OF_TEXT | OF_TOKENS},
-    {"held_out", OF_TEXT | OF_TOKENS},
-    {"separator", OF_TEXT | OF_TOKENS},
-    {"mlm_probability", OF_TEXT | OF_TOKENS},
-    {"mask_token", OF_TEXT | OF_TOKENS},
-    {"tokenizer", OF_TEXT},
-    {"vocabulary", OF_TEXT},
+    {"length", OF_ROWS},
+    {"lengths", OF_ROWS},
+    {"stride", OF_ROWS},
+    {"held_out", OF_ROWS},
+    {"separator", OF_ROWS},
+    {"mlm_probability", OF_ROWS},
+    {"mask_token", OF_ROWS},
+    {"tokenizer", OF_TEXT | OF_JSONL},
+    {"vocabulary", OF_TEXT | OF_JSONL},
+    {"tokens", OF_ROWS},
+    {"classes", OF_IDX | OF_IMAGES | OF_JSONL},
+    {"field", OF_JSONL},
+    {"label", OF_JSONL},
     {"bytes_per_token", OF_TOKENS},
 };
 
@@ -100,14 +106,32 @@ static int check_tokens(const struct data_settings *data, const struct recipe *r
     TRY(recipe_need(recipe, data->path, "data.path: missing; --data names the file", failure));
     TRY(recipe_need(recipe, masked || !named, "data.mask_token: needs data.mlm_probability",
                     failure));
-    TRY(recipe_need(recipe, !masked || named || data->kind == DATA_TEXT, "data.mask_token: missing",
-                    failure));
+    TRY(recipe_need(recipe, !masked || named || data->kind != DATA_TOKENS,
+                    "data.mask_token: missing", failure));
     TRY(recipe_need(recipe, !data->lengths.count || data->separator >= 0,
                     "data.lengths: needs data.separator, which ends documents", failure));
     TRY(recipe_need(recipe, !data->lengths.count || !data->stride,
                     "data.stride: goes with data.length", failure));
     return recipe_need(recipe, data->length || data->lengths.count,
                        "data.length: missing: the tokens of a sample", failure);
+}
+
+/* With a label a sample is a line, without one the lines are one text. */
+static int check_jsonl(const struct data_settings *data, const struct recipe *recipe,
+                       struct failure *failure)
+{
+    static const char *const keys[] = {"lengths", "stride", "separator", "mlm_probability",
+                                       "mask_token"};
+    TRY(check_tokens(data, recipe, failure));
+    for (size_t i = 0; data->label && i < sizeof keys / sizeof *keys; i++) {
+        const struct recipe_entry *entry = recipe_find(recipe, "data", keys[i]);
+        if (entry)
+            return recipe_refuse(recipe, entry, failure, "goes without data.label");
+    }
+    TRY(recipe_need(recipe, data->label || !data->classes, "data.classes: needs data.label",
+                    failure));
+    return recipe_need(recipe, data->label || data->separator >= 0,
+                       "data.separator: missing: the token behind each text", failure);
 }
 
 bool data_settings_own_mask(const struct data_settings *data)
@@ -120,10 +144,8 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
 {
     static int (*const checks[])(const struct data_settings *, const struct recipe *,
                                  struct failure *) = {
-        [DATA_IDX] = check_idx,
-        [DATA_IMAGES] = check_images,
-        [DATA_TEXT] = check_tokens,
-        [DATA_TOKENS] = check_tokens,
+        [DATA_IDX] = check_idx,       [DATA_IMAGES] = check_images, [DATA_TEXT] = check_tokens,
+        [DATA_TOKENS] = check_tokens, [DATA_JSONL] = check_jsonl,
     };
     TRY(check_kind(data, recipe, failure));
     return checks[data->kind](data, recipe, failure);
@@ -132,12 +154,13 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
 void data_settings_complete(struct data_settings *data)
 {
     const struct lengths *lengths = &data->lengths;
-    const bool bytes = data->kind == DATA_TEXT && !data->tokenizer && !data->vocabulary;
+    const bool text = data->kind == DATA_TEXT || data->kind == DATA_JSONL;
+    const bool bytes = text && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
         data->held_out = data->test_path ? 0 : 0.05;
-    if (!data->classes && (bytes || data->vocabulary))
-        data->classes = (bytes ? 256 : data->vocabulary) + data_settings_own_mask(data);
-    if (bytes && data->mlm_probability == 0)
+    if (!data->tokens && (bytes || data->vocabulary))
+        data->tokens = (bytes ? 256 : data->vocabulary) + data_settings_own_mask(data);
+    if (bytes && !data->label && data->mlm_probability == 0)
         data->bytes_per_token = 1;
     if (lengths->count)
         data->length = lengths->length[lengths->count - 1];

@@ -102,7 +102,7 @@ static int measure(struct session *s, bool json)
     const bool named = labels->classes == s->data.model.classes;
     struct result result = {.classes = s->data.model.classes,
                             .names = named ? labels->class_names : NULL};
-    const bool by_class = !settings_has_tokens(&s->settings);
+    const bool by_class = !settings_learns_tokens(&s->settings);
     if (by_class)
         result.counts = calloc((size_t)result.classes, sizeof *result.counts);
     if (by_class && !result.counts)

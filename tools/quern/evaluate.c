@@ -50,7 +50,7 @@ static bool has(const struct session *s, enum kind data)
     case MASKS:
         return s->data.model.masks;
     case TOKENS:
-        return settings_has_tokens(&s->settings);
+        return settings_learns_tokens(&s->settings);
     case BYTES:
         return s->data.bytes_per_token > 0;
     default:

@@ -28,6 +28,7 @@ struct family {
     const char *architecture, *classifier;
     bool continues;                /* it is a decoder, which continues texts */
     const char *words, *positions; /* tables with a row for each; positions NULL: no table */
+    const char *classes;           /* weight with a row for each; NULL: there is none */
     int64_t tokens;       /* from so many on, those that begin and end texts are transformers' */
     struct config absent; /* what optional fields mean that are not there */
     struct config own;    /* what keys of the model mean that are not there */

@@ -88,6 +88,12 @@ int file_end(struct file_part *part, int code, struct failure *failure)
     return code;
 }
 
+void file_drop(struct file_part *part)
+{
+    close(part->descriptor);
+    unlink(part->name);
+}
+
 int file_write(const char *path, const void *bytes, size_t size, struct failure *failure)
 {
     struct file_part part;

@@ -28,6 +28,8 @@ int file_add(struct file_part *part, const void *bytes, size_t size, struct fail
 /* Gives the file its name if `code`, of what was written, is CODE_DONE; whatever happens, the part
  * is gone. Gives `code`, or why the file could not have its name. */
 int file_end(struct file_part *part, int code, struct failure *failure);
+/* Ends a part whose file shall not appear. */
+void file_drop(struct file_part *part);
 
 /* The bytes of a regular file that is not empty, to be read and given back. */
 int file_map(const void **bytes, size_t *size, const char *path, struct failure *failure);

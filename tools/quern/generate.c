@@ -131,10 +131,10 @@ static int take_numbers(struct generating *g, const char *text)
     for (const char *at = text; *at;) {
         char *end;
         const long id = strtol(at, &end, 10);
-        if (end == at || (*end && *end != ',') || id < 0 || id >= g->source.data.classes)
+        if (end == at || (*end && *end != ',') || id < 0 || id >= g->source.data.tokens)
             return failure_set(g->failure, CODE_FAILED,
                                "--tokens: '%.20s' is no token from 0 to %d", at,
-                               g->source.data.classes - 1);
+                               g->source.data.tokens - 1);
         if (take_ids(g, &(int32_t){(int32_t)id}, 1) != QN_OK)
             return g->failure->code;
         at = end + (*end == ',');
@@ -163,12 +163,11 @@ static int open_tokenizer(struct generating *g)
         path = beside;
     if (path)
         TRY_LIBRARY(g->failure, NULL, qn_tokenizer_open(&g->tokenizer, path, &log));
-    if (path && qn_tokenizer_size(g->tokenizer) > g->source.data.classes)
+    if (path && qn_tokenizer_size(g->tokenizer) > g->source.data.tokens)
         return failure_set(g->failure, CODE_FAILED, "%s: has %lld tokens, but the model has %d",
-                           path, (long long)qn_tokenizer_size(g->tokenizer),
-                           g->source.data.classes);
+                           path, (long long)qn_tokenizer_size(g->tokenizer), g->source.data.tokens);
     g->stream.tokenizer = g->tokenizer;
-    g->stream.numbers = !path && g->source.data.classes != 256;
+    g->stream.numbers = !path && g->source.data.tokens != 256;
     return CODE_DONE;
 }
 
@@ -210,7 +209,7 @@ static int open_model(struct generating *g)
         printf("{\"smallest_budget_bytes\": %lld}\n", (long long)smallest);
     if (status)
         return failure_library(g->failure, status, g->arguments->operand);
-    g->logits = calloc((size_t)data.classes, sizeof *g->logits);
+    g->logits = calloc((size_t)data.tokens, sizeof *g->logits);
     if (!g->logits)
         return failure_set(g->failure, CODE_FAILED, "out of memory");
     return source_load(source, qn_generator_trainer(g->generator), g->failure);
@@ -227,7 +226,7 @@ static int choose(struct generating *g, int32_t *token)
 {
     const int64_t number = g->count - g->prompt;
     const qn_status status =
-        qn_sample(token, g->logits, g->source.data.classes, &g->sampling, (uint64_t)number);
+        qn_sample(token, g->logits, g->source.data.tokens, &g->sampling, (uint64_t)number);
     return status ? failure_set(g->failure, CODE_FAILED, "generate: a logit is not finite")
                   : CODE_DONE;
 }

@@ -63,6 +63,7 @@ static const struct {
     [OPTION_DECODE] = {"--decode", NULL, NULL, "FILE holds tokens: give their text"},
     [OPTION_TRAIN] = {"--train", "N", NULL,
                       "make a vocabulary of N tokens from FILE; --out is its tokenizer.json"},
+    [OPTION_FIELD] = {"--field", "NAME", NULL, "FILE holds JSON lines: of their texts under NAME"},
     [OPTION_PROMPT] = {"--prompt", "TEXT", NULL, "the text that is continued"},
     [OPTION_PROMPT_FILE] = {"--prompt-file", "FILE", NULL, "the same from a file"},
     [OPTION_IDS] = {"--tokens", "N,N,...", NULL, "the same as numbers of tokens"},

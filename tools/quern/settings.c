@@ -20,10 +20,13 @@ static const char *const tunings[] = {"quick", "stored", "off", NULL};
 static const struct key keys[] = {
     {"model", "name", key_text, AT(model), .help = "the model; other keys are the model's own"},
     {"data", "kind", key_word, AT(data.kind), .words = data_kinds,
-     .help = "idx; images: folders of PNG and JPEG files; text; tokens: a file of them (idx)"},
+     .help =
+         "idx; images: folders of PNG and JPEG files; text; tokens: a file of them; jsonl: JSON "
+         "lines (idx)"},
     {"data", "name", key_text, AT(data.name), .help = "fashion-mnist, from its package"},
     {"data", "path", key_text, AT(data.path),
-     .help = "folder of IDX files under the usual names, or of images; file of text or tokens"},
+     .help = "folder of IDX files under the usual names, or of images; file of text, tokens or "
+             "JSON lines"},
     {"data", "origin", key_text, AT(data.origin),
      .help = "where path comes from: told if it is missing"},
     {"data", "images", key_text, AT(data.images), .help = "IDX file, for training"},
@@ -31,7 +34,7 @@ static const struct key keys[] = {
     {"data", "test_images", key_text, AT(data.test_images), .help = "IDX file, for evaluation"},
     {"data", "test_labels", key_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
     {"data", "test_path", key_text, AT(data.test_path),
-     .help = "folder of images, file of text or tokens, for evaluation"},
+     .help = "folder of images, file of text, tokens or JSON lines, for evaluation"},
     {"data", "channels", key_word, AT(data.channels), .words = channels,
      .help = "images: 3 colours, or 1 grey (3)"},
     {"data", "size", key_side, AT(data.size), 1, 1 << 16,
@@ -50,30 +53,39 @@ static const struct key keys[] = {
     {"data", "type", key_word, AT(data.type), .words = types,
      .help = "tokens: llm.c, whose files have a header, or u16 or u32 without one (llm.c)"},
     {"data", "length", key_count, AT(data.length), 1, 1 << 24,
-     .help = "text, tokens: tokens of a sample"},
+     .help = "text, tokens, jsonl: tokens of a sample"},
     {"data", "lengths", key_lengths, AT(data.lengths),
      .help = "64,128,256: instead, documents (separator) are samples, each padded to one of these"},
     {"data", "stride", key_count, AT(data.stride), 1, 1 << 24,
-     .help = "text, tokens: from one sample of the training to the next (length)"},
+     .help = "text, tokens, jsonl: from one sample of the training to the next (length)"},
     {"data", "held_out", key_real, AT(data.held_out), 0, 1,
-     .help = "text, tokens: this fraction at the end of path is for evaluation (0.05)"},
+     .help = "text, tokens, jsonl: this fraction at the end of path is for evaluation (0.05)"},
     {"data", "separator", key_count, AT(data.separator), 0, 0x7ffffffe,
-     .help = "text, tokens: between documents, 10: ends of lines; nothing is learned across"},
+     .help =
+         "text, tokens: between documents, 10: ends of lines; nothing is learned across; jsonl: "
+         "put behind each text"},
     {"data", "tokenizer", key_text, AT(data.tokenizer),
-     .help = "text: tokenizer.json, vocab.json beside merges.txt, or a folder with either"},
+     .help = "text, jsonl: tokenizer.json, vocab.json beside merges.txt, or a folder with either"},
     {"data", "vocabulary", key_count, AT(data.vocabulary), 257, 1 << 24,
-     .help = "text: instead, so many tokens of byte-level BPE are made of path (bytes are tokens)"},
+     .help = "text, jsonl: instead, so many tokens of byte-level BPE are made of path (bytes are "
+             "tokens)"},
+    {"data", "tokens", key_count, AT(data.tokens), 1, 1 << 24,
+     .help = "text, tokens, jsonl: that there are (of the tokenizer; of llm.c's 50257 or 128256)"},
+    {"data", "field", key_text, AT(data.field), .help = "jsonl: where the text is (text)"},
+    {"data", "label", key_text, AT(data.label),
+     .help = "jsonl: where the class is, a number or a name; then each line is one sample, cut or "
+             "padded to length"},
     {"data", "mlm_probability", key_real, AT(data.mlm_probability), 0, 1,
-     .help = "text, tokens: of a token to be masked and asked for, BERT: 0.15; 0: the next one is "
-             "(0)"},
+     .help = "text, tokens, jsonl: of a token to be masked and asked for, BERT: 0.15; 0: the next "
+             "one is (0)"},
     {"data", "mask_token", key_count, AT(data.mask_token), 0, 0x7ffffffe,
-     .help = "in its place (of text the tokenizer's [MASK], else the last of the classes)"},
+     .help = "in its place (of text the tokenizer's [MASK], else the last of the tokens)"},
     {"data", "bytes_per_token", key_positive, AT(data.bytes_per_token), 0, 1e6,
      .help = "tokens: of the text they were made of; evaluation tells bits per byte then"},
     {"data", "shape", key_shape, AT(data.shape), 1, 1 << 20,
      .help = "channels,height,width: with classes, plans need no data"},
     {"data", "classes", key_count, AT(data.classes), 1, 1 << 24,
-     .help = "(largest label + 1; of text as its tokens; of llm.c's 50257 or 128256)"},
+     .help = "of samples (largest label + 1)"},
     {"train", "batch", key_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", key_count, AT(train.adaptive.batch.least), 2, 1 << 24,
@@ -290,7 +302,7 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .eval_every = {1, true},
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
-        .data = {.separator = -1, .mask_token = -1, .held_out = -1},
+        .data = {.separator = -1, .mask_token = -1, .held_out = -1, .field = "text"},
         .memory = {.storage = QN_F32},
         .best_score = -1,
     };
@@ -355,9 +367,10 @@ void settings_help(FILE *out)
 
 /* --- what follows from them --- */
 
-bool settings_has_tokens(const struct settings *s)
+bool settings_learns_tokens(const struct settings *s)
 {
-    return s->data.kind == DATA_TEXT || s->data.kind == DATA_TOKENS;
+    return s->data.kind == DATA_TEXT || s->data.kind == DATA_TOKENS ||
+           (s->data.kind == DATA_JSONL && !s->data.label);
 }
 
 const char *settings_option(const struct settings *settings, const char *key)

@@ -25,7 +25,7 @@ struct channel_values {
 };
 
 /* What the files are. */
-enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS };
+enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
 enum token_files { TOKEN_FILE_LLM_C, TOKEN_FILE_U16, TOKEN_FILE_U32 };
 
@@ -38,7 +38,7 @@ struct data_settings {
     int size[2], crop[2];
     bool random_crop, flip;
     struct channel_values mean, deviation;
-    /* Of text and tokens, as in qn_token_params. */
+    /* Of text, tokens and JSON lines, as in qn_token_params. */
     enum token_files type;
     int64_t length, stride, separator; /* separator below 0: there is none */
     struct lengths lengths;            /* without any: all samples have one */
@@ -46,12 +46,15 @@ struct data_settings {
     double bytes_per_token; /* 0: nobody knows */
     double mlm_probability; /* of a token to be asked for; 0: the next one is */
     int64_t mask_token;     /* below 0: not named */
-    const char *tokenizer;  /* of text: a file or folder; NULL: */
+    const char *tokenizer;  /* of text and JSON lines: a file or folder; NULL: */
     int64_t vocabulary;     /* as many tokens are made of the text; 0: bytes are tokens */
+    int64_t tokens;         /* that there are; 0: as the data says */
+    const char *field;      /* of JSON lines: where the text is */
+    const char *label;      /* where its class is; NULL: nobody asks for it */
     /* Of all. */
     const char *origin; /* where a `path` that is missing comes from; NULL: nobody says */
     int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */
-    int64_t classes;    /* 0: as the data says */
+    int64_t classes;    /* of samples or pixels; 0: as the data says */
 };
 
 /* How often something is done. */
@@ -128,8 +131,8 @@ int settings_override(struct recipe *recipe, const char *name, const char *value
 /* All keys with their meanings, those of the models too, for people. */
 void settings_help(FILE *out);
 
-/* Whether samples are rows of tokens, as of text. */
-bool settings_has_tokens(const struct settings *settings);
+/* Whether what is learned are tokens, as of text. */
+bool settings_learns_tokens(const struct settings *settings);
 
 /* The value of a key of the model's own; NULL: it is not given. */
 const char *settings_option(const struct settings *settings, const char *key);

@@ -20,13 +20,13 @@ static int count_tokens(struct source *source, const char *weights, struct failu
     if (family && family->continues)
         table = qn_tensors_find(file, family->words);
     if (table && table->shape.rank == 2 && table->shape.dim[0] <= INT_MAX)
-        source->data.classes = (int)table->shape.dim[0];
+        source->data.tokens = (int)table->shape.dim[0];
     qn_tensors_close(&file);
-    return source->data.classes ? CODE_DONE
-                                : failure_set(failure, CODE_FAILED,
-                                              "%s: the model %s continues no text, or has no table "
-                                              "of tokens",
-                                              weights, source->model);
+    return source->data.tokens ? CODE_DONE
+                               : failure_set(failure, CODE_FAILED,
+                                             "%s: the model %s continues no text, or has no table "
+                                             "of tokens",
+                                             weights, source->model);
 }
 
 static int read_model(struct source *source, const char *path, struct failure *failure)
@@ -79,7 +79,7 @@ static int open_folder(struct source *source, const char *path, struct failure *
     TRY(pretrained_open(&source->pretrained, &source->recipe, failure));
     TRY(pretrained_check(&source->pretrained, failure));
     TRY(read_model(source, path, failure));
-    source->data.classes = (int)source->pretrained.config.vocabulary;
+    source->data.tokens = (int)source->pretrained.config.vocabulary;
     source->data.width = (int)source->pretrained.config.positions;
     return CODE_DONE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text.h"
 #include "file.h"
+#include "json_texts.h"
 #include "tokens.h"
 #include "waiting.h"
 
@@ -29,8 +30,10 @@ static uint64_t hash_start(void)
     return hash(UINT64_C(0xcbf29ce484222325), &version, sizeof version);
 }
 
-/* A text by its place, size and time of change, so that nobody reads it twice. */
-static int hash_text(uint64_t *sum, const char *path, struct failure *failure)
+/* A text by its place, size and time of change, so that nobody reads it twice; JSON lines besides
+ * by what is taken of them. */
+static int hash_text(uint64_t *sum, const struct data_settings *s, const char *path,
+                     struct failure *failure)
 {
     struct stat status;
     if (stat(path, &status) != 0)
@@ -38,6 +41,8 @@ static int hash_text(uint64_t *sum, const char *path, struct failure *failure)
     const int64_t numbers[] = {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
                                (int64_t)status.st_dev, (int64_t)status.st_ino};
     *sum = hash(hash(*sum, numbers, sizeof numbers), path, strlen(path));
+    if (s->kind == DATA_JSONL)
+        *sum = hash(hash(*sum, &s->separator, sizeof s->separator), s->field, strlen(s->field) + 1);
     return CODE_DONE;
 }
 
@@ -95,43 +100,75 @@ static int place(struct text *text, char path[TEXT_PATH_BYTES], uint64_t key, co
 
 /* --- the tokenizer --- */
 
-static int make_tokenizer(const struct text *text, const struct data_settings *s,
-                          struct failure *failure)
+static int make_of(const struct text *text, const void *bytes, size_t size, struct failure *failure)
 {
-    qn_tokenizer_train_params params = {
-        .log = failure_log(failure), .path = text->tokenizer_path, .vocabulary = s->vocabulary};
-    struct waiting waiting;
+    const struct data_settings *s = text->settings;
+    const qn_tokenizer_train_params params = {.log = failure_log(failure),
+                                              .path = text->tokenizer_path,
+                                              .text = bytes,
+                                              .size = size,
+                                              .vocabulary = s->vocabulary};
     int64_t tokens = 0;
-    TRY(file_map(&params.text, &params.size, s->path, failure));
-    waiting_begin(&waiting, text->quiet ? NULL : "making a vocabulary ...");
     failure_clear(failure);
     const qn_status status = qn_tokenizer_train(&params, &tokens);
-    waiting_end(&waiting);
-    file_unmap(params.text, params.size);
     if (status == QN_OK && tokens < s->vocabulary)
         say("warning: %s: gives only %" PRId64 " tokens for lack of pairs", s->path, tokens);
     return status == QN_OK ? CODE_DONE : failure_library(failure, status, s->path);
 }
 
-static int find_tokenizer(struct text *text, const struct data_settings *s, struct failure *failure)
+static int make_of_file(const struct text *text, const char *path, struct failure *failure)
 {
+    const void *bytes;
+    size_t size;
+    TRY(file_map(&bytes, &size, path, failure));
+    const int code = make_of(text, bytes, size, failure);
+    file_unmap(bytes, size);
+    return code;
+}
+
+/* The texts of JSON lines lie in a part of the tokenizer's file, which goes before it appears. */
+static int make_of_lines(const struct text *text, struct failure *failure)
+{
+    const struct data_settings *s = text->settings;
+    struct file_part part;
+    TRY(json_texts_join(&part, text->tokenizer_path, s->path, s->field, failure));
+    const int code = make_of_file(text, part.name, failure);
+    file_drop(&part);
+    return code;
+}
+
+static int make_tokenizer(const struct text *text, struct failure *failure)
+{
+    struct waiting waiting;
+    waiting_begin(&waiting, text->quiet ? NULL : "making a vocabulary ...");
+    const int code = text->settings->kind == DATA_JSONL
+                         ? make_of_lines(text, failure)
+                         : make_of_file(text, text->settings->path, failure);
+    waiting_end(&waiting);
+    return code;
+}
+
+static int find_tokenizer(struct text *text, struct failure *failure)
+{
+    const struct data_settings *s = text->settings;
     uint64_t key = hash(hash_start(), &s->vocabulary, sizeof s->vocabulary);
     text->made = s->vocabulary > 0;
     if (!text->made) {
         snprintf(text->tokenizer_path, sizeof text->tokenizer_path, "%s", s->tokenizer);
         return CODE_DONE;
     }
-    TRY(hash_text(&key, s->path, failure));
+    TRY(hash_text(&key, s, s->path, failure));
     TRY(place(text, text->tokenizer_path, key, ".tokenizer.json", failure));
-    return access(text->tokenizer_path, R_OK) == 0 ? CODE_DONE : make_tokenizer(text, s, failure);
+    return access(text->tokenizer_path, R_OK) == 0 ? CODE_DONE : make_tokenizer(text, failure);
 }
 
 int text_open(struct text *text, const struct data_settings *settings, struct failure *failure)
 {
     const qn_log log = failure_log(failure);
+    text->settings = settings;
     if (!settings->tokenizer && !settings->vocabulary)
         return CODE_DONE;
-    TRY(find_tokenizer(text, settings, failure));
+    TRY(find_tokenizer(text, failure));
     TRY_LIBRARY(failure, NULL, qn_tokenizer_open(&text->tokenizer, text->tokenizer_path, &log));
     return CODE_DONE;
 }
@@ -156,30 +193,53 @@ void text_close(struct text *text)
 
 /* --- tokens --- */
 
-static int make_tokens(const struct text *text, const char *path, const char *tokens,
-                       struct failure *failure)
+static int write_file(const struct text *text, const char *path, const char *tokens,
+                      struct failure *failure)
 {
-    struct waiting waiting;
     const void *bytes;
     size_t size;
     int64_t count;
     TRY(file_map(&bytes, &size, path, failure));
-    waiting_begin(&waiting, text->quiet ? NULL : "making tokens of the text ...");
     const int code = tokens_write(tokens, text->tokenizer, bytes, size, &count, failure);
-    waiting_end(&waiting);
     file_unmap(bytes, size);
+    return code;
+}
+
+static int write_lines(const struct text *text, const char *path, const char *tokens,
+                       struct failure *failure)
+{
+    const struct data_settings *s = text->settings;
+    struct tokens_file file;
+    TRY(tokens_begin(&file, tokens, text->tokenizer, failure));
+    return tokens_end(&file, json_texts_add(&file, path, s->field, (int32_t)s->separator));
+}
+
+static int make_tokens(const struct text *text, const char *path, const char *tokens,
+                       struct failure *failure)
+{
+    struct waiting waiting;
+    waiting_begin(&waiting, text->quiet ? NULL : "making tokens of the text ...");
+    const int code = text->settings->kind == DATA_JSONL ? write_lines(text, path, tokens, failure)
+                                                        : write_file(text, path, tokens, failure);
+    waiting_end(&waiting);
     return code;
 }
 
 int text_tokens(struct text *text, const char *path, char tokens[TEXT_PATH_BYTES],
                 qn_token_type *type, struct failure *failure)
 {
-    const bool narrow = tokens_width(text->tokenizer) == 2;
+    static const struct {
+        qn_token_type type;
+        const char *suffix;
+    } kinds[] = {
+        [1] = {QN_TOKEN_U8, ".u8"}, [2] = {QN_TOKEN_U16, ".u16"}, [4] = {QN_TOKEN_U32, ".u32"}};
+    const int width = tokens_width(text->tokenizer);
     uint64_t key = hash_start();
-    TRY(hash_text(&key, path, failure));
-    hash_tokenizer(&key, text->tokenizer_path);
-    TRY(place(text, tokens, key, narrow ? ".u16" : ".u32", failure));
-    *type = narrow ? QN_TOKEN_U16 : QN_TOKEN_U32;
+    TRY(hash_text(&key, text->settings, path, failure));
+    if (text->tokenizer)
+        hash_tokenizer(&key, text->tokenizer_path);
+    TRY(place(text, tokens, key, kinds[width].suffix, failure));
+    *type = kinds[width].type;
     return access(tokens, R_OK) == 0 ? CODE_DONE : make_tokens(text, path, tokens, failure);
 }
 

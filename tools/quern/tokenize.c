@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "file.h"
+#include "json_texts.h"
 #include "line.h"
 #include "tokens.h"
 #include "value.h"
@@ -150,6 +151,18 @@ static int decode_file(struct tokenizing *t)
 
 /* --- the command --- */
 
+static int open_file(struct tokenizing *t)
+{
+    const char *field = t->arguments->value[OPTION_FIELD];
+    struct file_part part;
+    if (!field)
+        return file_map(&t->bytes, &t->size, t->in, t->failure);
+    TRY(json_texts_join(&part, t->out, t->in, field, t->failure));
+    const int code = file_map(&t->bytes, &t->size, part.name, t->failure);
+    file_drop(&part);
+    return code;
+}
+
 static int train(struct tokenizing *t)
 {
     const char *text = t->arguments->value[OPTION_TRAIN];
@@ -183,6 +196,8 @@ static int check(const struct arguments *a, struct failure *failure)
                            tokenizer ? "--tokenizer" : "--decode");
     if (train && !a->value[OPTION_TOKENS])
         return failure_set(failure, CODE_USAGE, "tokenize: --train needs --out FILE");
+    if (!train && a->value[OPTION_FIELD])
+        return failure_set(failure, CODE_USAGE, "tokenize: --field goes with --train");
     if (!train && !tokenizer)
         return failure_set(failure, CODE_USAGE, "tokenize: needs --tokenizer PATH, or --train N");
     return CODE_DONE;
@@ -193,7 +208,7 @@ static int run(const struct arguments *a, struct failure *failure)
     struct tokenizing t = {
         .arguments = a, .failure = failure, .in = a->operand, .out = a->value[OPTION_TOKENS]};
     TRY(check(a, failure));
-    TRY(file_map(&t.bytes, &t.size, t.in, failure));
+    TRY(open_file(&t));
     const int code = a->value[OPTION_TRAIN] ? train(&t) : convert(&t);
     qn_tokenizer_close(&t.tokenizer);
     file_unmap(t.bytes, t.size);
@@ -208,8 +223,10 @@ const struct command command_tokenize = {
     "each where the vocabulary has fewer than 65536, else 4. Tokenizers are those of GPT-2, Llama "
     "3\n"
     "and BERT. Bytes that are not UTF-8 are tokens, too. --decode goes back from such a file.\n"
-    "--train makes a byte-level vocabulary as GPT-2 has it; its first token is <|endoftext|>.",
+    "--train makes a byte-level vocabulary as GPT-2 has it, also from the texts of JSON lines;\n"
+    "its first token is <|endoftext|>.",
     false,
     run,
-    {OPTION_TOKENIZER, OPTION_TOKENS, OPTION_DECODE, OPTION_TRAIN, OPTION_JSON, OPTION_COUNT},
+    {OPTION_TOKENIZER, OPTION_TOKENS, OPTION_DECODE, OPTION_TRAIN, OPTION_FIELD, OPTION_JSON,
+     OPTION_COUNT},
 };

@@ -257,16 +257,16 @@ static int keep_folder(struct session *s)
 /* A tokenizer that was made of the text stays with what was learned, and is not made again. */
 static int keep_tokenizer(struct session *s, const char *out)
 {
-    char path[PATH_MAX + 32], classes[24];
+    char path[PATH_MAX + 32], tokens[24];
     if (!s->data.text.made)
         return CODE_DONE;
     if (!realpath(out, path))
         return failure_set(s->failure, CODE_FAILED, "%s: %s", out, strerror(errno));
     strcat(path, "/tokenizer.json");
     TRY(text_save(&s->data.text, path, s->failure));
-    snprintf(classes, sizeof classes, "%d", s->data.model.classes);
+    snprintf(tokens, sizeof tokens, "%d", s->data.model.tokens);
     recipe_remove(&s->recipe, "data", "vocabulary");
-    TRY(recipe_put(&s->recipe, "data", "classes", classes, "", s->failure));
+    TRY(recipe_put(&s->recipe, "data", "tokens", tokens, "", s->failure));
     return recipe_put(&s->recipe, "data", "tokenizer", path, "", s->failure);
 }
 

@@ -20,7 +20,7 @@
     }
 #define TOKENS(length)                                                                             \
     {                                                                                              \
-        .channels = 1, .height = 1, .width = (length), .classes = 50257                            \
+        .channels = 1, .height = 1, .width = (length), .tokens = 50257                             \
     }
 
 static const struct network networks[] = {

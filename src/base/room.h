@@ -2,8 +2,8 @@
  *
  * Arrays that grow to twice their room.
  */
-#ifndef QN_TEXT_ROOM_H
-#define QN_TEXT_ROOM_H
+#ifndef QN_BASE_ROOM_H
+#define QN_BASE_ROOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
