@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""jsonl.py PROGRAM GOLDEN: a small BERT learns the class of each line of a file of JSON lines, a small
-GPT their texts, and what is wrong with such files."""
+"""jsonl.py PROGRAM GOLDEN KJV_LINES: a small BERT learns the class of each line of a file of JSON lines, a small
+GPT their texts, and what is wrong with such files. KJV_LINES makes those of a recipe that ships."""
 import json
 import os
 import pathlib
 import random
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -176,6 +177,31 @@ def check_texts(bench, lines):
     bench.expect(ids.count(0) == LINES and ids[-1] == 0, f'{ids.count(0)} separators')
 
 
+def check_recipe(bench, script):
+    """BERT-large as it ships fits 5.8 GB without its text; a smaller one trains on passages."""
+    plan = json.loads(bench.good('plan', 'bert-large-accumulation', '--data', 'nowhere', '--json'))
+    bench.expect(plan['peak_bytes_planned'] <= 5.8e9 and (plan['batch'], plan['micro_batch']) == (4, 1), f'{plan}')
+    check(bench, 'train bert-large-accumulation', 1, r'kjv\.jsonl: missing: install the package bible-kjv, then: ')
+    draw = random.Random(5)
+    verses = ''.join(f"{book}1:{number} {' '.join(draw.choices(words.split(), k=9))}\n"
+                     for book, words in (('Ge', 'earth day waters light'), ('Isa', 'woe vision burden fire'),
+                                         ('3Jn', 'beloved truth grace'))
+                     for number in range(1, 241))
+    lines = subprocess.run([sys.executable, script, '--words', '20'], input=verses, check=True, text=True,
+                           stdout=subprocess.PIPE).stdout
+    (bench.folder / 'kjv.jsonl').write_text(lines)
+    kinds = [json.loads(line)['kind'] for line in lines.splitlines()]
+    bench.expect([kinds.count(kind) for kind in ('law', 'prophets', 'letters')] == [80] * 3 and
+                 kinds != sorted(kinds), f'{kinds}')
+    small = sets('model.layers=1', 'model.heads=2', 'model.width=16', 'data.length=32', 'data.held_out=0.1',
+                 'train.lr=0.01', 'memory.tune=off', 'train.epochs=2', 'data.vocabulary=300', 'data.tokens=320')
+    out = bench.good('train', 'bert-large-accumulation', '--data', 'kjv.jsonl', '--out', 'bible', *small)
+    bench.expect('batch 4 = 4 x 1' in out, out)
+    seen = json.loads(bench.good('eval', 'bible', '--json'))
+    print(f"bible: accuracy {seen['test_accuracy']:.3f}")
+    bench.expect(seen['test_accuracy'] > 0.7, f'{seen}')
+
+
 def check_bad(bench):
     good = b'{"text": "a stone", "kind": "mill"}\n' * 9
     for name, lines, pattern in (
@@ -224,6 +250,7 @@ def main():
         check_export(bench)
         check_plans(bench)
         check_texts(bench, lines)
+        check_recipe(bench, sys.argv[3])
         check_bad(bench)
         bench.end()
 
