@@ -5,7 +5,9 @@
  * the perceptron, GELU is exact. Two heads: the masked language model, whose last layer has the
  * table of tokens as its weight and whose labels are -100 where no token is asked for; and
  * classification of sequences, from the state of the first token. Names and layouts are those of
- * Hugging Face's BertForMaskedLM and BertForSequenceClassification. The row of the padding token
+ * Hugging Face's BertForMaskedLM and BertForSequenceClassification. Or embeddings in the place of a
+ * head: the mean over the tokens of a sequence, of length 1 (Reimers and Gurevych, "Sentence-BERT:
+ * sentence embeddings using siamese BERT-networks", 2019). The row of the padding token
  * learns like any other; where `lengths` says which tokens are padding no other one sees it.
  */
 #include "layers.h"
@@ -19,10 +21,13 @@ enum { NAME_BYTES = 64, TYPES = 2 };
 
 static const double DEVIATION = 0.02; /* of all weights at the start */
 static const double EPS = 1e-12;      /* of layer norms */
+static const double LEAST = 1e-24;    /* mean square of an embedding that gets the length 1 */
 
 struct settings {
-    double layers, heads, width, inner, dropout, types, logits;
+    double layers, heads, width, inner, dropout, types, logits, pooling;
 };
+
+static const char *const poolings[] = {"none", "mean", NULL};
 
 static const struct qn_model_key keys[] = {
     {"layers", offsetof(struct settings, layers), 1, 1024, true},
@@ -32,6 +37,7 @@ static const struct qn_model_key keys[] = {
     {"dropout", offsetof(struct settings, dropout), 0, 0.99, false},
     {"types", offsetof(struct settings, types), 0, 1, true},
     {"logits", offsetof(struct settings, logits), 0, 1, true},
+    {"pooling", offsetof(struct settings, pooling), .words = poolings},
     {0},
 };
 
@@ -157,6 +163,15 @@ static void learn_sequences(qn_graph *graph, qn_tensor x, int classes, const str
     qn_layer_classify(graph, x, 0);
 }
 
+/* Gives embeddings (b, width); nothing is learned. */
+static void give_embeddings(qn_graph *graph, const struct block *block, qn_tensor x)
+{
+    const qn_rms_norm_params params = {.eps = LEAST};
+    x = qn_masked_mean(graph, x, block->lengths);
+    x = qn_rms_norm(graph, x, (qn_tensor){0}, &params);
+    qn_output(graph, qn_scale(graph, x, 1 / sqrt((double)block->width)), "embedding");
+}
+
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
                          int n_options, const struct qn_lora *lora, char error[200])
 {
@@ -164,6 +179,8 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
         wrong = qn_model_refuse_heads(s.width, s.heads);
+    if (!wrong && s.pooling != 0 && data->classes > 0)
+        wrong = "model.pooling: gives embeddings, and so has no classes";
     if (wrong)
         return wrong;
     struct block block = {.graph = graph,
@@ -179,7 +196,9 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     qn_tensor x = embed(graph, &s, data, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
-    if (data->classes > 0)
+    if (s.pooling != 0)
+        give_embeddings(graph, &block, x);
+    else if (data->classes > 0)
         learn_sequences(graph, x, data->classes, &s, lora);
     else
         learn_tokens(graph, x, words, &s, data, lora);
@@ -208,7 +227,10 @@ const struct qn_model qn_model_bert = {
     "dropout          in [0, 1): of embeddings, probabilities and what each layer adds (0.1)\n"
     "types            1: the input \"types\" says which of two sentences a token is of (0)\n"
     "logits           0: a masked language model's evaluation gives the loss alone and never holds "
-    "logits (1)\n",
+    "logits (1)\n"
+    "pooling          mean: no head, but the output \"embedding\" (batch, width), the mean over "
+    "the "
+    "tokens that are no padding, of length 1 (none)\n",
     build,
     .tokens = true,
     .sequences = true,
