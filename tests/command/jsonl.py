@@ -150,6 +150,17 @@ def check_export(bench):
     bench.expect(losses[0] < 0.6, f'{losses}: other weights than were saved')
 
 
+def check_encoder(bench):
+    """A classifier begins with a masked language model of the same lines, which has no such head."""
+    bench.recipe('m.ini', RECIPE, **{'label = kind\n': 'separator = 0\nmlm_probability = 0.15\nvocabulary = 300\n'})
+    train(bench, '--steps', 2, '--out', 'masked', recipe='m.ini')
+    bench.good('export', 'masked', '--out', 'encoder')
+    told = bench.good('train', 't.ini', '--steps', 1, *sets(
+        'train.weights=encoder', f"data.tokenizer={bench.folder / 'masked/tokenizer.json'}"))
+    bench.expect('not there, and so random: classifier.*,*pooler.dense.*' in told and
+                 'skipped by rule: cls.predictions.' in told, told)
+
+
 def check_plans(bench):
     """No plan needs the file where the recipe says what is in it."""
     known = sets('data.path=nowhere', 'data.classes=7', 'data.vocabulary=9999')
@@ -248,6 +259,7 @@ def main():
         check_lengths(bench, lines)
         check_resumed(bench)
         check_export(bench)
+        check_encoder(bench)
         check_plans(bench)
         check_texts(bench, lines)
         check_recipe(bench, sys.argv[3])

@@ -77,19 +77,25 @@ int pretrained_fits(const struct pretrained *p, const qn_model_data *data, struc
 
 /* --- loading --- */
 
+/* What a file of the same network may lack: adapters and, unless config.json promises classes, the
+ * head of a classifier. */
+static const char *const parts[] = {QN_ADAPTERS, "classifier.*", "*pooler.dense.*"};
+enum { PARTS = sizeof parts / sizeof *parts, PARTS_BYTES = 128 };
+
 /* What becomes of the tensors. */
 struct told {
     int taken, left_out;
     char names[200]; /* of some that were left out */
     qn_weights_record shortened;
-    char name[96]; /* of `shortened` */
+    char name[96];             /* of `shortened` */
+    char lacking[PARTS_BYTES]; /* patterns of what the file has not */
 };
 
 static void hear(void *user, const qn_weights_record *record)
 {
     struct told *told = user;
     const size_t length = strlen(told->names);
-    if (record->fate == QN_WEIGHTS_LEFT_OUT && !qn_matches(QN_ADAPTERS, record->name) &&
+    if (record->fate == QN_WEIGHTS_LEFT_OUT && !qn_matches(told->lacking, record->name) &&
         ++told->left_out <= 2)
         snprintf(told->names + length, sizeof told->names - length, "%s%.90s", length ? ", " : "",
                  record->name);
@@ -112,21 +118,40 @@ static void say_all(const struct pretrained *p, const struct told *told)
     if (*p->description && p->config.lost > 0)
         line_print(stdout, "weights: dropout of %g, which %s names, is left out", p->config.lost,
                    p->description);
+    if (*told->lacking)
+        line_print(stdout, "weights: not there, and so random: %s", told->lacking);
 }
 
-/* Whether the trainer has adapters and the file, of a network without them, has none. */
-static int lacks_adapters(const struct pretrained *p, qn_trainer *trainer, bool *lacks,
-                          struct failure *failure)
+static bool trains(qn_trainer *trainer, const char *pattern)
+{
+    const char *name;
+    for (int i = 0; (name = qn_trainer_tensor(trainer, i, NULL)); i++)
+        if (qn_matches(pattern, name))
+            return true;
+    return false;
+}
+
+static bool holds(const qn_tensors *file, const char *pattern)
+{
+    for (int64_t i = 0; i < qn_tensors_count(file); i++)
+        if (qn_matches(pattern, qn_tensors_at(file, i)->name))
+            return true;
+    return false;
+}
+
+/* Those that the trainer has and the file has not, as patterns. */
+static int find_lacking(const struct pretrained *p, qn_trainer *trainer, char list[PARTS_BYTES],
+                        struct failure *failure)
 {
     const qn_log log = failure_log(failure);
-    const char *name;
+    const int count = p->config.labels > 0 ? 1 : PARTS;
     qn_tensors *file;
-    *lacks = false;
+    *list = 0;
     TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, p->weights, &log));
-    for (int i = 0; !*lacks && (name = qn_trainer_tensor(trainer, i, NULL)); i++)
-        *lacks = qn_matches(QN_ADAPTERS, name);
-    for (int64_t i = 0; *lacks && i < qn_tensors_count(file); i++)
-        *lacks = !qn_matches(QN_ADAPTERS, qn_tensors_at(file, i)->name);
+    for (int i = 0; i < count; i++)
+        if (trains(trainer, parts[i]) && !holds(file, parts[i]))
+            snprintf(list + strlen(list), PARTS_BYTES - strlen(list), "%s%s", *list ? "," : "",
+                     parts[i]);
     qn_tensors_close(&file);
     return CODE_DONE;
 }
@@ -135,13 +160,13 @@ int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char 
                     struct failure *failure)
 {
     struct told told = {0};
-    qn_weights_params params = {
-        .layout = *p->description ? qn_model_layout(model) : NULL, .fn = hear, .user = &told};
-    bool lacks;
+    const qn_weights_params params = {.layout = *p->description ? qn_model_layout(model) : NULL,
+                                      .exclude = told.lacking,
+                                      .fn = hear,
+                                      .user = &told};
     if (!*p->weights)
         return CODE_DONE;
-    TRY(lacks_adapters(p, trainer, &lacks, failure));
-    params.exclude = lacks ? QN_ADAPTERS : NULL;
+    TRY(find_lacking(p, trainer, told.lacking, failure));
     TRY_LIBRARY(failure, NULL, qn_trainer_load_weights(trainer, p->weights, &params));
     if (!quiet)
         say_all(p, &told);
