@@ -64,27 +64,31 @@ static inline floatv load_some(__global const TYPE(B) * b, ulong at, int count)
 /* Columns computed at once: ROWS * COLUMNS sums are the elements of one vector. */
 #define COLUMNS (QN_V / ROWS)
 
-/* Adds the products of terms d .. d + count - 1, at most QN_V; columns past the end repeat the last
- * one. */
+/* Adds the products of the terms d .. d + QN_V - 1 of each column; columns past the end repeat the
+ * last one. */
 static inline void add_terms(floatv *acc, __local const float *pack, __global const TYPE(B) * b,
-                             ulong k, int columns, int d, int count)
+                             ulong k, int columns, int d)
 {
-    floatv column[COLUMNS];
-    if (count == QN_V) {
 #pragma unroll
-        for (int q = 0; q < COLUMNS; q++)
-            column[q] = LDV(B, b, min(q, columns - 1) * k + d);
-    } else {
-#pragma unroll
-        for (int q = 0; q < COLUMNS; q++)
-            column[q] = load_some(b, min(q, columns - 1) * k + d, count);
-    }
-#pragma unroll
-    for (int q = 0; q < COLUMNS; q++)
+    for (int q = 0; q < COLUMNS; q++) {
+        const floatv column = LDV(B, b, min(q, columns - 1) * k + d);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             acc[q * ROWS + r] =
-                fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column[q], acc[q * ROWS + r]);
+                fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
+    }
+}
+
+/* The same of the `count` terms from d on, less than QN_V. */
+static inline void add_last(floatv *acc, __local const float *pack, __global const TYPE(B) * b,
+                            ulong k, int columns, int d, int count)
+{
+    for (int q = 0; q < COLUMNS; q++) {
+        const floatv column = load_some(b, min(q, columns - 1) * k + d, count);
+        for (int r = 0; r < ROWS; r++)
+            acc[q * ROWS + r] =
+                fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
+    }
 }
 
 /* Adds `depth` terms: b points to the first term of the first column, its columns are `pitch`
@@ -97,9 +101,11 @@ static inline void multiply(__local float *sum, __local const float *pack,
 #pragma unroll
         for (int i = 0; i < QN_V; i++)
             acc[i] = (floatv)(0.0f);
-        for (int d = 0; d < depth; d += QN_V)
-            add_terms(acc, pack, b + column * pitch, pitch, columns - column, d,
-                      min(depth - d, QN_V));
+        int d = 0;
+        for (; d + QN_V <= depth; d += QN_V)
+            add_terms(acc, pack, b + column * pitch, pitch, columns - column, d);
+        if (d < depth)
+            add_last(acc, pack, b + column * pitch, pitch, columns - column, d, depth - d);
         qn_transpose(acc);
         floatv total = acc[0];
 #pragma unroll
