@@ -173,7 +173,7 @@ def check_masks(bench):
     check(bench, 'train s.ini', 1,
           r'a_mask\.png: is 16 high and 15 wide, but its image is 16 high and 16 wide')
     write_png(folder / 'a_mask.png', 16, 16, 1, lambda y, x: (x // 8,))
-    check(bench, 'train s.ini', 2, r'model cnn: learns a class for each image, not from data\.mask')
+    check(bench, 'train s.ini', 2, r'model cnn: learns a class for each sample, not from data\.mask')
 
 
 def main():
