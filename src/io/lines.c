@@ -51,8 +51,8 @@ static qn_status measure(struct qn_lines *lines, size_t *bytes)
 {
     for (size_t seen = 0;;) {
         const size_t left = lines->end - lines->begin;
-        const char *from = lines->memory + lines->begin;
-        const char *newline = left > seen ? memchr(from + seen, '\n', left - seen) : NULL;
+        const char *from = left > seen ? lines->memory + lines->begin : NULL;
+        const char *newline = from ? memchr(from + seen, '\n', left - seen) : NULL;
         *bytes = newline ? (size_t)(newline - from) : left;
         if (newline || lines->next == lines->size)
             return QN_OK;
