@@ -9,8 +9,8 @@ whole: one micro-batch of 4 that keeps all activations; parts: four of 1 that do
 that compute activations again where the budget of the recipe bert-large-accumulation wants it.
 
 bytes: of the device as they are planned, all of them and those of activations alone. speed: seconds of an
-update, each way trained for some updates at a time, the first of them not counted; and the bytes that
-were allocated. The texts are drawn words. Shares of speed and of activations are of those of the first way.
+update, each way trained for some updates at a time, without one before and one after them, since the host
+runs ahead of the device; and the bytes that were allocated. The texts are drawn words. Shares of speed and of activations are of those of the first way.
 """
 import argparse
 import json
@@ -71,11 +71,11 @@ class Side:
     def time(self, work):
         figures = self.folder / 'metrics'
         run(self.options, 'train', RECIPE, '--data', self.folder / 'lines.jsonl', '--set',
-            'data.vocabulary=300', '--set', 'data.held_out=0', '--steps', self.options.updates + 1,
+            'data.vocabulary=300', '--set', 'data.held_out=0', '--steps', self.options.updates + 2,
             '--metrics', figures, '--quiet', *self.way.args)
         lines = [json.loads(line) for line in figures.read_text().splitlines()]
         self.way.allocated = lines[-1]['summary']['peak_bytes_allocated']
-        seconds = [line['seconds'] for line in lines if 'loss' in line][1:]
+        seconds = [line['seconds'] for line in lines if 'loss' in line][1:-1]
         return {key: (min(seconds), statistics.median(seconds)) for key in work.cases}
 
 
