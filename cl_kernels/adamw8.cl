@@ -83,6 +83,25 @@ static inline floatv second_code(floatv x)
 
 #include "lib/moments8.clh"
 
+/* Those of a chunk, before and after the step. */
+struct parameters {
+    __global const TYPE(P) * old;
+    __global TYPE(P) * new_;
+};
+
+static inline floatv load_old(const struct parameters *p, ulong i, uint some)
+{
+    return load_some_P(p->old, i, some);
+}
+
+static inline void store_new(const struct parameters *p, ulong i, uint some, floatv number,
+                             struct qn_dice dice)
+{
+    store_some_at_random(p->new_, i, some, number, dice);
+}
+
+#include "lib/moments8_step.clh"
+
 GROUP_KERNEL adamw8(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
                     ulong gradient_at, __global const int *table, ulong table_at,
                     __global const uint *control, ulong control_at, __global uchar *first,
@@ -107,19 +126,6 @@ GROUP_KERNEL adamw8(__global const TYPE(P) * p, ulong p_at, __global const float
         slots_of(&chunk, first + first_at, first_scale + first_scale_at, second + second_at,
                  second_scale + second_scale_at);
     const struct adam a = adam_of(now, &chunk, beta1, beta2, rest1, rest2, eps, 1);
-    const ulong shares = (n + QN_SHARED - 1) / QN_SHARED;
-    for (ulong begin = 0; begin < shares; begin += TEAMS) {
-        const ulong share = begin + qn_team(LANES);
-        struct moments of;
-        load_moments(&of, &slots, n, share);
-        for (uint r = 0; r < RUNS; r++) {
-            const ulong i = share * QN_SHARED + run_at(r);
-            const uint some = some_of(n, i);
-            const floatv g = load_some_F(gradient, i, some) * now->grad_scale;
-            const floatv old = load_some_P(p, i, some);
-            const floatv new_ = adam_vector(old, g, &of.m[r], &of.v[r], a);
-            store_some_at_random(out, i, some, new_, chunk.dice);
-        }
-        store_moments(&of, &slots, n, share, part);
-    }
+    const struct parameters parameters = {p, out};
+    step_chunk(&parameters, gradient, now->grad_scale, &slots, a, &chunk, part);
 }

@@ -42,24 +42,32 @@ static inline floatv second_code(floatv x)
 #define CORRECTED_f16 0
 #define CORRECTED_bf16 1
 
-static inline floatv load_old(__global const TYPE(P) * p, __global const uchar *correction, ulong i,
-                              uint some)
+/* Those of a chunk, before and after the step. */
+struct parameters {
+    __global const TYPE(P) * old;
+    __global TYPE(P) * new_;
+    __global uchar *correction;
+};
+
+static inline floatv load_old(const struct parameters *p, ulong i, uint some)
 {
-    const floatv old = load_some_P(p, i, some);
-    return CORRECTED ? qn_corrected_vector(old, load_some_C(correction, i, some)) : old;
+    const floatv old = load_some_P(p->old, i, some);
+    return CORRECTED ? qn_corrected_vector(old, load_some_C(p->correction, i, some)) : old;
 }
 
-static inline void store_new(__global TYPE(P) * out, __global uchar *correction, ulong i, uint some,
-                             floatv number, struct qn_dice dice)
+static inline void store_new(const struct parameters *p, ulong i, uint some, floatv number,
+                             struct qn_dice dice)
 {
     if (CORRECTED) {
         const struct qn_parts parts = qn_parts_of(number);
-        store_some_P(out, i, some, parts.stored);
-        store_some_C(correction, i, some, parts.code);
+        store_some_P(p->new_, i, some, parts.stored);
+        store_some_C(p->correction, i, some, parts.code);
     } else {
-        store_some_at_random(out, i, some, number, dice);
+        store_some_at_random(p->new_, i, some, number, dice);
     }
 }
+
+#include "lib/moments8_step.clh"
 
 /* Without corrections `correction` is absent and never touched. */
 GROUP_KERNEL flash_adamw(__global const TYPE(P) * p, ulong p_at, __global const float *gradient,
@@ -89,19 +97,6 @@ GROUP_KERNEL flash_adamw(__global const TYPE(P) * p, ulong p_at, __global const 
         slots_of(&chunk, first + first_at, first_scale + first_scale_at, second + second_at,
                  second_scale + second_scale_at);
     const struct adam a = adam_of(now, &chunk, beta1, beta2, rest1, rest2, eps, 1);
-    const ulong shares = (n + QN_SHARED - 1) / QN_SHARED;
-    for (ulong begin = 0; begin < shares; begin += TEAMS) {
-        const ulong share = begin + qn_team(LANES);
-        struct moments of;
-        load_moments(&of, &slots, n, share);
-        for (uint r = 0; r < RUNS; r++) {
-            const ulong i = share * QN_SHARED + run_at(r);
-            const uint some = some_of(n, i);
-            const floatv g = load_some_F(gradient, i, some) * now->grad_scale;
-            const floatv old = load_old(p, correction, i, some);
-            const floatv new_ = adam_vector(old, g, &of.m[r], &of.v[r], a);
-            store_new(out, correction, i, some, new_, chunk.dice);
-        }
-        store_moments(&of, &slots, n, share, part);
-    }
+    const struct parameters parameters = {p, out, correction};
+    step_chunk(&parameters, gradient, now->grad_scale, &slots, a, &chunk, part);
 }

@@ -3,6 +3,18 @@
 
 #include <math.h>
 
+const struct qn_optimizer_attr qn_check_wide_eps = {.beta1 = 0.9, .beta2 = 0.999, .eps = 0.125};
+const struct qn_optimizer_attr qn_check_small_eps = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+const struct qn_optimizer_attr qn_check_other_betas = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.125};
+const struct qn_optimizer_attr qn_check_forgetful = {.beta1 = 0, .beta2 = 0, .eps = 0.125};
+
+const double qn_check_zeros[37] = {0};
+const double qn_check_decades[37] = {
+    1,       -0.997,  0.99,   0.5,   -0.25,   0.101,  0.0999,  -0.05, 0.0101, 9.9e-3,
+    -5e-3,   1.01e-3, 9.9e-4, -5e-4, 1.01e-4, 9.9e-5, -5e-5,   2e-5,  1.2e-5, 9.9e-6,
+    -3.3e-6, 1.1e-6,  9e-7,   -7e-7, 5e-7,    3e-7,   -2.9e-7, 2e-7,  1e-7,   -1e-8,
+    1e-9,    -1e-10,  1e-11,  1e-12, 0,       -0.0,   0.7};
+
 /* The states of operators whose slots are codes and scales of both moments. */
 enum { FIRST, SECOND, FIRST_SCALE, SECOND_SCALE };
 

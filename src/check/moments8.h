@@ -17,6 +17,14 @@ struct qn_check_codes {
     double (*parameter)(const struct qn_reference *r, int64_t i); /* before the update */
 };
 
+/* What cases share. Codes are drawn at random, so that some second moments are near 0: with an eps
+ * of the size of others their steps do not hide those of the rest. */
+extern const struct qn_optimizer_attr qn_check_wide_eps, qn_check_small_eps, qn_check_other_betas,
+    qn_check_forgetful;               /* without memory the moments are those of the gradient */
+extern const double qn_check_zeros[]; /* 37 */
+/* 37 of twelve decades; squares that are far below the least share that has a code. */
+extern const double qn_check_decades[];
+
 /* AdamW; out[0] becomes the new parameters, not rounded. */
 void qn_check_moments8(const struct qn_reference *r, const struct qn_check_codes *codes);
 

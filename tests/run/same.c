@@ -64,8 +64,7 @@ void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
     test_data_free(&data);
 }
 
-/* Saves the trainer and opens another from what was saved. */
-static struct test_run resume(const struct test_run *first, const qn_graph *graph)
+struct test_run resume(const struct test_run *first, const qn_graph *graph)
 {
     qn_checkpoint *checkpoint;
     char folder[FOLDER_BYTES];

@@ -34,6 +34,9 @@ void check_end(qn_trainer *trainer, struct trained *have, struct trained *want);
 void check_fetch_fails(const qn_graph *graph, const qn_plan_params *params,
                        const qn_trainer_params *trainer, int stride);
 
+/* Saves the trainer and opens another from what was saved, by the same plan. */
+struct test_run resume(const struct test_run *first, const qn_graph *graph);
+
 /* The same training from a checkpoint in its middle on, by the same plan; gives its facts. */
 qn_plan_info check_resumes(const qn_graph *graph, const qn_plan_params *params,
                            const qn_trainer_params *trainer);

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import random
 import statistics
 import subprocess
@@ -24,7 +23,7 @@ import sys
 import tempfile
 
 import alternate
-from compare import ROOT, cell
+from compare import ROOT, cell, chosen_tables, machine
 
 RECIPE, GB = 'bert-large-accumulation', 1e9
 SAMPLES, WORDS = 64, 600
@@ -130,15 +129,11 @@ def main():
     parser.add_argument('--updates', type=int, default=3, help='of each way and round')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--program', default=str(ROOT / 'build/tools/quern/quern'))
-    options = parser.parse_args()
-    names = options.only.split(',')
-    for name in names:
-        if name not in TABLES:
-            parser.error(f'--only: {name} is none of {", ".join(TABLES)}')
-    print(f'{platform.platform()}, {os.cpu_count()} cores, {options.threads} threads')
+    options, tables = chosen_tables(parser, TABLES)
+    print(machine(options))
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            TABLES[name](options, pathlib.Path(folder))
+        for table in tables:
+            table(options, pathlib.Path(folder))
 
 
 if __name__ == '__main__':

@@ -280,6 +280,19 @@ def update(options):
 TABLES = {f.__name__: f for f in (matmul, conv2d, attention, memory, update)}
 
 
+def chosen_tables(parser, tables):
+    """The options, and of the tables by name those that --only names."""
+    options = parser.parse_args()
+    for name in options.only.split(','):
+        if name not in tables:
+            parser.error(f'--only: {name} is none of {", ".join(tables)}')
+    return options, [tables[name] for name in options.only.split(',')]
+
+
+def machine(options):
+    return f'{platform.platform()}, {os.cpu_count()} cores, {options.threads} threads'
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -290,16 +303,11 @@ def main():
     parser.add_argument('--python', default=sys.executable)
     parser.add_argument('--program', default=str(ROOT / 'build/tools/quern/quern'))
     parser.add_argument('--json', help='write the ratios to this file')
-    options = parser.parse_args()
-    names = options.only.split(',')
-    for name in names:
-        if name not in TABLES:
-            parser.error(f'--only: {name} is none of {", ".join(TABLES)}')
-    print(f'{platform.platform()}, {os.cpu_count()} cores, {options.threads} threads, '
-          f'{options.rounds} rounds or more\n')
+    options, tables = chosen_tables(parser, TABLES)
+    print(f'{machine(options)}, {options.rounds} rounds or more\n')
     figures = {}
-    for name in names:
-        figures.update(TABLES[name](options))
+    for table in tables:
+        figures.update(table(options))
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + '\n')
 

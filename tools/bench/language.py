@@ -22,7 +22,6 @@ import array
 import json
 import os
 import pathlib
-import platform
 import random
 import re
 import statistics
@@ -32,7 +31,7 @@ import sys
 import tempfile
 
 import alternate
-from compare import PATIENCE, ROOT, cell, peer
+from compare import ROOT, cell, chosen_tables, machine, peer
 
 BATCH, CLASSES, WIDTH, LAYERS, POSITIONS = 4, 50257, 768, 12, 1024
 # By tokens of a sample: a third of what PyTorch takes beyond parameters, gradients and states.
@@ -234,15 +233,11 @@ def main():
     parser.add_argument('--python', default=sys.executable)
     parser.add_argument('--llm-c', help='a checkout of llm.c')
     parser.add_argument('--program', default=str(ROOT / 'build/tools/quern/quern'))
-    options = parser.parse_args()
-    names = options.only.split(',')
-    for name in names:
-        if name not in TABLES:
-            parser.error(f'--only: {name} is none of {", ".join(TABLES)}')
-    print(f'{platform.platform()}, {os.cpu_count()} cores, {options.threads} threads')
+    options, tables = chosen_tables(parser, TABLES)
+    print(machine(options))
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            TABLES[name](options, pathlib.Path(folder))
+        for table in tables:
+            table(options, pathlib.Path(folder))
 
 
 if __name__ == '__main__':

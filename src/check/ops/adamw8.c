@@ -61,40 +61,27 @@ static void reference(const struct qn_reference *r)
 
 /* --- cases --- */
 
-/* Codes are drawn at random, so that some second moments are near 0: with an eps of the size of
- * others their steps do not hide those of the rest. */
-static const struct qn_optimizer_attr usual = {.beta1 = 0.9, .beta2 = 0.999, .eps = 0.125};
-static const struct qn_optimizer_attr small_eps = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-static const struct qn_optimizer_attr unusual = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.125};
-/* Without memory the moments are those of the gradient. */
-static const struct qn_optimizer_attr forgetful = {.beta1 = 0, .beta2 = 0, .eps = 0.125};
-
-static const double zeros[37];
-/* Twelve decades; squares that are far below 1e-7 of the largest. */
-static const double decades[37] = {
-    1,       -0.997,  0.99,   0.5,   -0.25,   0.101,  0.0999,  -0.05, 0.0101, 9.9e-3,
-    -5e-3,   1.01e-3, 9.9e-4, -5e-4, 1.01e-4, 9.9e-5, -5e-5,   2e-5,  1.2e-5, 9.9e-6,
-    -3.3e-6, 1.1e-6,  9e-7,   -7e-7, 5e-7,    3e-7,   -2.9e-7, 2e-7,  1e-7,   -1e-8,
-    1e-9,    -1e-10,  1e-11,  1e-12, 0,       -0.0,   0.7};
-
 static const struct qn_check_case cases[] = {
-    {"one chunk", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual, .small = true},
-    {"neighbours", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &usual},
-    {"other betas", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &unusual},
-    {"small eps", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &small_eps},
+    {"one chunk", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &qn_check_wide_eps, .small = true},
+    {"neighbours", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &qn_check_wide_eps},
+    {"other betas", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &qn_check_other_betas},
+    {"small eps", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &qn_check_small_eps},
     {"every decade",
-     {QN_CHECK_PARAMETERS(37), QN_CHECK_GIVEN(37, decades), QN_CHECK_TABLE(1, qn_check_one_chunk)},
-     &forgetful},
+     {QN_CHECK_PARAMETERS(37), QN_CHECK_GIVEN(37, qn_check_decades),
+      QN_CHECK_TABLE(1, qn_check_one_chunk)},
+     &qn_check_forgetful},
     {"gradients of 0",
-     {QN_CHECK_PARAMETERS(37), QN_CHECK_GIVEN(37, zeros), QN_CHECK_TABLE(1, qn_check_one_chunk)},
-     &forgetful},
-    {"first update", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &usual,
+     {QN_CHECK_PARAMETERS(37), QN_CHECK_GIVEN(37, qn_check_zeros),
+      QN_CHECK_TABLE(1, qn_check_one_chunk)},
+     &qn_check_forgetful},
+    {"first update", QN_CHECK_BLOCK(4437, 3, qn_check_neighbours), &qn_check_wide_eps,
      .control = &qn_check_first_update},
-    {"skipped update", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &usual,
+    {"skipped update", QN_CHECK_BLOCK(37, 1, qn_check_one_chunk), &qn_check_wide_eps,
      .control = &qn_check_skipped_update, .small = true},
-    {"one element", QN_CHECK_BLOCK(1, 1, qn_check_one_element), &usual},
-    {"bf16", QN_CHECK_STORED_BLOCK(QN_BF16, 4437, 3, qn_check_neighbours), &usual},
-    {"f16", QN_CHECK_STORED_BLOCK(QN_F16, 37, 1, qn_check_one_chunk), &usual, .small = true},
+    {"one element", QN_CHECK_BLOCK(1, 1, qn_check_one_element), &qn_check_wide_eps},
+    {"bf16", QN_CHECK_STORED_BLOCK(QN_BF16, 4437, 3, qn_check_neighbours), &qn_check_wide_eps},
+    {"f16", QN_CHECK_STORED_BLOCK(QN_F16, 37, 1, qn_check_one_chunk), &qn_check_wide_eps,
+     .small = true},
     {0},
 };
 
