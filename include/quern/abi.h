@@ -87,6 +87,7 @@ typedef struct qn_struct_info {
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_image_params, 0x30c8e7be)                                                                 \
+    X(qn_improvement, 0x5beaeeee)                                                                  \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_json_line_params, 0xb930aa1f)                                                             \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
@@ -117,7 +118,7 @@ typedef struct qn_struct_info {
     X(qn_run, 0x48aca5b4)                                                                          \
     X(qn_run_list, 0x074e1c8a)                                                                     \
     X(qn_sampling, 0x5c25b4ef)                                                                     \
-    X(qn_save_params, 0x5607da75)                                                                  \
+    X(qn_save_params, 0x12b0ec5d)                                                                  \
     X(qn_shape, 0x37dab209)                                                                        \
     X(qn_struct_info, 0x72f3495c)                                                                  \
     X(qn_tensor, 0x701beb85)                                                                       \

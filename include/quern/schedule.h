@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What changes from update to update: learning rates and effective batches by the number of the
- * update, and batches by the noise of the gradient. Plain functions of plain structs: no device,
- * nothing to close, nothing to save but what stands in the structs.
+ * update, batches by the noise of the gradient, and what follows from evaluations. Plain functions
+ * of plain structs: no device, nothing to close, nothing to save but what stands in the structs.
  * Thread-safety: Safe, with a struct for each thread that writes to it.
  */
 #ifndef QUERN_SCHEDULE_H
@@ -106,6 +106,30 @@ QN_API int qn_adaptive_sizes(const qn_adaptive_batch *adaptive, int64_t sizes[QN
 QN_API int64_t qn_batch_adapt(qn_adaptive_batch *adaptive, const qn_gradient_norms *norms);
 /* The noise scale in samples; INFINITY: nothing but noise is seen; NAN: nothing is known. */
 QN_API double qn_noise_scale(const qn_adaptive_batch *adaptive);
+
+/* --- what follows from evaluations --- */
+
+/* Watches a figure of the evaluations of a training, of two the larger one is better (of a loss:
+ * its negative): ends the training that it has stopped to rise in (early stopping, as of Keras and
+ * Lightning), and makes the learning rate smaller on a plateau (as torch ReduceLROnPlateau). */
+typedef struct qn_improvement {
+    int64_t patience;         /* figures in a row without a better one that end it; 0: none do */
+    int64_t plateau_patience; /* the same after which the rate is made smaller; 0: never */
+    double plateau_factor;    /* 0: 0.1 */
+    /* What follows begins as zeros; saved and put back, it goes on as if nothing had happened. */
+    double best;        /* where `seen` */
+    int64_t waited;     /* figures since the best */
+    int64_t flat;       /* the same, or since the rate was made smaller */
+    int64_t reductions; /* of the rate */
+    bool seen;          /* there is a best */
+} qn_improvement;
+
+/* Takes the figure of an evaluation; true: it is the best one. One that is not finite never is. */
+QN_API bool qn_improvement_take(qn_improvement *improvement, double figure);
+/* Whether the training is to end. */
+QN_API bool qn_improvement_ends(const qn_improvement *improvement);
+/* The factor of the learning rate, plateau_factor^reductions; 1 for NULL. */
+QN_API double qn_improvement_scale(const qn_improvement *improvement);
 
 #ifdef __cplusplus
 }

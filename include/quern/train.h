@@ -214,6 +214,7 @@ QN_API int64_t qn_trainer_bytes(const qn_trainer *trainer);
 typedef struct qn_save_params {
     int64_t position; /* of the data: samples taken since the start of training */
     bool best;        /* the link `best` follows too */
+    int keep;         /* the newest so many stay, besides those that links name; 0: these alone */
     const char *note; /* the caller's own text, kept beside the rest (a recipe); may be NULL */
 } qn_save_params;
 
@@ -221,8 +222,8 @@ typedef struct qn_save_params {
  * where that update was saved already): weights.safetensors (parameters and state),
  * optimizer.safetensors, train.json with the plan, the device's facts and the variant table, and
  * checksums.txt. The folder appears whole or not at all; then DIR/last (and
- * best) point to it and checkpoints that no link names are removed; nothing else in DIR is touched.
- * Waits for the device. */
+ * best) point to it and older checkpoints that no link names are removed; nothing else in DIR is
+ * touched. Waits for the device. */
 QN_API qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir,
                                     const qn_save_params *params);
 

@@ -57,9 +57,9 @@ qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena
  * already. So a save replaces nothing, and what the links name stands whole all the time. */
 void qn_checkpoint_name(const char *dir, int64_t update, char name[QN_NAME_BYTES]);
 
-/* Makes the links of DIR name its folder NAME, then removes the checkpoints that none names. What
- * cannot be removed is a warning. */
-qn_status qn_checkpoint_link(const char *dir, const char *name, bool best,
+/* Makes the links of DIR name its folder NAME, then removes the checkpoints that none names, save
+ * for those that `params` keep. What cannot be removed is a warning. */
+qn_status qn_checkpoint_link(const char *dir, const char *name, const struct qn_save_params *params,
                              const struct qn_log *log);
 
 /* train.json. The text is freed by the caller; NULL when out of memory. */

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,31 +67,54 @@ static bool is_checkpoint(const char *dir, const char *name)
     return lstat(path, &status) == 0;
 }
 
-static void prune(const char *dir, const struct qn_log *log)
+/* For scandir: names that a save may have given, in the order of their updates. */
+static int may_be_checkpoint(const struct dirent *entry)
 {
-    DIR *open = opendir(dir);
-    for (struct dirent *entry; open && (entry = readdir(open));) {
-        char path[QN_PATH_BYTES];
-        const char *name = entry->d_name;
-        if (!is_checkpoint(dir, name) || link_names(dir, "last", name) ||
-            link_names(dir, "best", name))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", dir, name);
-        if (qn_tree_remove(path, NULL) != QN_OK)
-            qn_log_write(log, QN_LOG_WARNING, "%s: this older checkpoint cannot be removed", path);
-    }
-    if (open)
-        closedir(open);
+    return is_update_name(entry->d_name);
 }
 
-qn_status qn_checkpoint_link(const char *dir, const char *name, bool best, const struct qn_log *log)
+static int by_update(const struct dirent **a, const struct dirent **b)
+{
+    char *end[2];
+    const int64_t update[] = {strtoll((*a)->d_name + strlen(QN_UPDATE_PREFIX), &end[0], 10),
+                              strtoll((*b)->d_name + strlen(QN_UPDATE_PREFIX), &end[1], 10)};
+    const int64_t more[] = {strtoll(end[0], NULL, 10), strtoll(end[1], NULL, 10)}; /* -1, -2 */
+    return update[0] != update[1] ? (update[0] > update[1]) - (update[0] < update[1])
+                                  : (more[0] < more[1]) - (more[0] > more[1]);
+}
+
+static void remove_checkpoint(const char *dir, const char *name, const struct qn_log *log)
+{
+    char path[QN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (qn_tree_remove(path, NULL) != QN_OK)
+        qn_log_write(log, QN_LOG_WARNING, "%s: this older checkpoint cannot be removed", path);
+}
+
+/* Removes what no link names, save for the newest `keep`. */
+static void prune(const char *dir, int keep, const struct qn_log *log)
+{
+    struct dirent **entries = NULL;
+    const int count = scandir(dir, &entries, may_be_checkpoint, by_update);
+    for (int i = count - 1; i >= 0; i--) {
+        const char *name = entries[i]->d_name;
+        if (is_checkpoint(dir, name) && --keep < 0 && !link_names(dir, "last", name) &&
+            !link_names(dir, "best", name))
+            remove_checkpoint(dir, name, log);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+qn_status qn_checkpoint_link(const char *dir, const char *name, const struct qn_save_params *params,
+                             const struct qn_log *log)
 {
     /* What `last` names may know that it is the best so far: then `best` must be there. */
-    if (best)
+    if (params->best)
         QN_TRY(qn_link_replace(dir, "best", name, log));
     QN_TRY(qn_link_replace(dir, "last", name, log));
     /* The checkpoint stands: what stays of older ones is no failure. */
-    prune(dir, log);
+    prune(dir, params->keep, log);
     if (qn_leftovers_remove(dir, NULL, NULL) != QN_OK)
         qn_log_write(log, QN_LOG_WARNING, "%s: leftovers of a save cannot be removed", dir);
     return QN_OK;

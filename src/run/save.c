@@ -133,7 +133,7 @@ static qn_status save(struct qn_trainer *trainer, const char *dir,
         return status;
     }
     QN_TRY(qn_folder_commit(&folder));
-    return qn_checkpoint_link(dir, name, params->best, log);
+    return qn_checkpoint_link(dir, name, params, log);
 }
 
 qn_status qn_checkpoint_save(qn_trainer *trainer, const char *dir, const qn_save_params *params)

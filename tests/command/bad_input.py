@@ -86,7 +86,7 @@ COMMAND_LINE = [
     ('resume nowhere', 1, r'nowhere: '),
     ('resume data', 1, r'data: holds no checkpoint'),
     ('resume run --budget 1KiB', 3, r'the smallest budget is \d+ bytes'),
-    ('resume run --set train.lr=1', 2, r'resume: --set: unknown option'),
+    ('resume run --set train.seed=1', 2, r'--set train\.seed: is settled when a training begins'),
     ('resume alone/copy', 2, r'alone/copy: .* --out'),
     ('train r.ini --out=', 2, r'--out: needs the name of a folder'),
     ('resume run --out=', 2, r'--out: needs the name of a folder'),

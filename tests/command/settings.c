@@ -74,7 +74,8 @@ static void everything(void **state)
     assert_int_equal(settings.train.seed, 0);
     assert_string_equal(settings.train.optimizer.name, "adamw");
     assert_int_equal(settings.train.schedule.kind, QN_LR_ONE_CYCLE);
-    assert_false(settings.train.eval_every.epochs);
+    assert_int_equal(settings.train.save_every.unit, EVERY_UPDATES);
+    assert_int_equal(settings.train.eval_every.unit, EVERY_UPDATES);
     assert_int_equal(settings.train.eval_every.count, 20);
     assert_int_equal(settings.memory.budget, INT64_C(3) << 29);
     assert_int_equal(settings.memory.recompute, QN_RECOMPUTE_CHOSEN);
@@ -402,6 +403,47 @@ static void bad_values(void **state)
     recipe.resumed = false;
 }
 
+static void intervals(void **state)
+{
+    static const struct {
+        const char *line;
+        enum interval_unit save, eval;
+    } cases[] = {
+        {"save_every = 5\neval_every = 5\n", EVERY_UPDATES, EVERY_EPOCHS},
+        {"save_every = 5 seconds\neval_every = 5 update\n", EVERY_SECONDS, EVERY_UPDATES},
+        {"save_every = 5minutes\neval_every = 5 epoch\n", EVERY_MINUTES, EVERY_EPOCHS},
+    };
+    char text[256];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "%ssteps = 9\n%s", HEAD, cases[i].line);
+        accept(text);
+        assert_int_equal(settings.train.save_every.unit, cases[i].save);
+        assert_int_equal(settings.train.eval_every.unit, cases[i].eval);
+        assert_int_equal(settings.train.save_every.count, 5);
+        assert_int_equal(settings.train.eval_every.count, 5);
+    }
+}
+
+/* What is watched goes on from what a checkpoint says, an older one too. */
+static void improvement(void **state)
+{
+    const qn_improvement *is = &settings.train.improvement;
+    (void)state;
+    recipe.resumed = true;
+    accept_note(
+        "{\"model\": {\"name\": \"mlp\"}, \"data\": {\"name\": \"d\"}, \"train\": {\"steps\": "
+        "\"9\"}, \"resume\": {\"improvement\": \"1 -0.25 3 2 1\"}}");
+    assert_true(is->seen && is->best == -0.25);
+    assert_true(is->waited == 3 && is->flat == 2 && is->reductions == 1);
+    override("resume.best_score", "0.5");
+    assert_true(is->seen && is->best == 0.5);
+    refuse_note(
+        "{\"resume\": {\"improvement\": \"1 nan 0 0 0\"}}",
+        "dir: resume.improvement: '1 nan 0 0 0' is not the state of a figure that is watched");
+    recipe.resumed = false;
+}
+
 /* The state of an adaptive batch goes on from what it says. */
 static void bad_states(void **state)
 {
@@ -427,20 +469,14 @@ static void bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(images),
-        cmocka_unit_test(parameters),
-        cmocka_unit_test(text),
-        cmocka_unit_test(json_lines),
-        cmocka_unit_test(adaptive),
-        cmocka_unit_test(an_unknown_optimizer),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(long_line),
-        cmocka_unit_test(overriding),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(any_value),
-        cmocka_unit_test(bad_values),
+        cmocka_unit_test(shipped),    cmocka_unit_test(everything),
+        cmocka_unit_test(images),     cmocka_unit_test(parameters),
+        cmocka_unit_test(text),       cmocka_unit_test(json_lines),
+        cmocka_unit_test(adaptive),   cmocka_unit_test(an_unknown_optimizer),
+        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),
+        cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
+        cmocka_unit_test(intervals),  cmocka_unit_test(improvement),
         cmocka_unit_test(bad_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,19 @@ static bool has(const struct session *s, enum kind data)
     }
 }
 
+bool evaluation_has(const struct session *s, enum figure figure)
+{
+    qn_tensor output;
+    return has(s, figures[figure].data) && find_output(s->graph, figures[figure].output, &output);
+}
+
+enum figure evaluation_default(const struct session *s)
+{
+    return evaluation_has(s, FIGURE_PERPLEXITY) ? FIGURE_PERPLEXITY
+           : evaluation_has(s, FIGURE_ACCURACY) ? FIGURE_ACCURACY
+                                                : FIGURE_LOSS;
+}
+
 /* `by_class`: accuracy comes with the confusion matrix. */
 static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
                        bool by_class)
@@ -164,11 +177,18 @@ const char *evaluation_key(enum figure figure)
     return figures[figure].key;
 }
 
-double evaluation_score(const struct evaluation *evaluation)
+double evaluation_score(const struct evaluation *evaluation, enum figure figure)
 {
-    return evaluation->figure[FIGURE_PERPLEXITY].there
-               ? 1 / evaluation->figure[FIGURE_PERPLEXITY].value
-               : evaluation->figure[FIGURE_ACCURACY].value;
+    const double value = evaluation->figure[figure].value;
+    switch (figure) {
+    case FIGURE_PERPLEXITY:
+        return 1 / value;
+    case FIGURE_LOSS:
+    case FIGURE_BITS:
+        return -value;
+    default:
+        return value;
+    }
 }
 
 const char *evaluation_text(const struct evaluation *evaluation, char text[EVALUATION_TEXT_BYTES])

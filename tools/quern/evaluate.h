@@ -7,17 +7,6 @@
 
 #include "session.h"
 
-/* Of what the data and the model have. Labels that are ignored do not count. */
-enum figure {
-    FIGURE_ACCURACY,   /* fraction whose largest logit, the first of equal ones, is the label's:
-                          of images, pixels or tokens; of models that give logits */
-    FIGURE_LOSS,       /* mean of the same */
-    FIGURE_OVERLAP,    /* of masks: mean intersection over union of the classes */
-    FIGURE_PERPLEXITY, /* of text and tokens */
-    FIGURE_BITS,       /* the same, per byte, where it is known how many bytes a token has */
-    FIGURES,
-};
-
 struct evaluation {
     int64_t samples; /* 0: there was none */
     struct {
@@ -28,9 +17,13 @@ struct evaluation {
 
 /* "test_accuracy": its name in files of figures. */
 const char *evaluation_key(enum figure figure);
-/* By which checkpoints are compared, from 0 to 1, the best has the largest: of text and tokens the
- * inverse of perplexity, else accuracy. */
-double evaluation_score(const struct evaluation *evaluation);
+/* Whether the session measures it; and the figure by which checkpoints are compared where none is
+ * named: of text and tokens perplexity, else accuracy, else the loss. */
+bool evaluation_has(const struct session *session, enum figure figure);
+enum figure evaluation_default(const struct session *session);
+/* A number that is larger the better the figure is: itself, of a loss its negative, of perplexity
+ * its inverse. */
+double evaluation_score(const struct evaluation *evaluation, enum figure figure);
 
 /* "test accuracy 91.67 %  test loss 0.1790", for people. Gives `text`. */
 enum { EVALUATION_TEXT_BYTES = 160 };

@@ -252,6 +252,28 @@ const char *key_adaptive(const struct key *key, const char *text, void *to)
     return NULL;
 }
 
+const char *key_improvement(const struct key *key, const char *text, void *to)
+{
+    qn_improvement read = *(qn_improvement *)to;
+    int seen;
+    (void)key;
+    if (sscanf(text, IMPROVEMENT_SCAN, &seen, &read.best, &read.waited, &read.flat,
+               &read.reductions) != 5 ||
+        !isfinite(read.best) || read.waited < 0 || read.flat < 0 || read.reductions < 0)
+        return "is not the state of a figure that is watched";
+    read.seen = seen != 0;
+    *(qn_improvement *)to = read;
+    return NULL;
+}
+
+const char *key_best_score(const struct key *key, const char *text, void *to)
+{
+    qn_improvement *improvement = to;
+    const char *reason = key_real(key, text, &improvement->best);
+    improvement->seen = !reason && improvement->best >= 0;
+    return reason;
+}
+
 const char *key_factors(const struct key *key, const char *text, void *to)
 {
     struct factor factor;
@@ -264,17 +286,36 @@ const char *key_factors(const struct key *key, const char *text, void *to)
     return key_text(key, text, to);
 }
 
+/* The unit that a word names, of those that the key takes, with or without its last letter. */
+static bool find_unit(const struct key *key, const char *word, enum interval_unit *unit)
+{
+    static const struct {
+        const char *name, *one;
+    } units[] = {[EVERY_EPOCHS] = {"epochs", "epoch"},
+                 [EVERY_UPDATES] = {"updates", "update"},
+                 [EVERY_SECONDS] = {"seconds", "second"},
+                 [EVERY_MINUTES] = {"minutes", "minute"}};
+    for (const char *const *taken = key->words; *taken; taken++)
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (strcmp(*taken, units[i].name) == 0 &&
+                (strcmp(word, units[i].name) == 0 || strcmp(word, units[i].one) == 0)) {
+                *unit = (enum interval_unit)i;
+                return true;
+            }
+    return false;
+}
+
 const char *key_interval(const struct key *key, const char *text, void *to)
 {
-    static const char *const units[] = {"", "epoch", "epochs", "update", "updates", NULL};
-    int unit;
+    struct interval interval;
     char *end;
-    long long count = strtoll(text, &end, 10);
-    if (end == text || value_word(end + strspn(end, " "), units, &unit))
-        return "is not a number of epochs or updates";
-    if (count < (int64_t)key->least || count > (int64_t)key->most)
+    interval.count = strtoll(text, &end, 10);
+    const char *word = end + strspn(end, " ");
+    if (end == text || !find_unit(key, *word ? word : key->words[0], &interval.unit))
+        return "is not a number with a unit";
+    if (interval.count < (int64_t)key->least || interval.count > (int64_t)key->most)
         return "is out of range";
-    *(struct interval *)to = (struct interval){.count = count, .epochs = unit < 3};
+    *(struct interval *)to = interval;
     return NULL;
 }
 
@@ -315,7 +356,7 @@ const char *key_range(const struct key *key, char text[KEY_RANGE_BYTES])
         snprintf(text + strlen(text), KEY_RANGE_BYTES - strlen(text), "%s%s", i ? ", " : ": ",
                  key->words[i]);
     if (key->most > 0 && key->read != key_batches)
-        snprintf(text, KEY_RANGE_BYTES,
+        snprintf(text + strlen(text), KEY_RANGE_BYTES - strlen(text),
                  key->read == key_positive                          ? "; above %.15g, below %.15g"
                  : key->read == key_real || key->read == key_warmup ? "; from %.15g, below %.15g"
                                                                     : "; from %.15g to %.15g",

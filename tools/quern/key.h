@@ -46,8 +46,10 @@ key_read key_square;      /* int[2]: height and width; one number is both */
 key_read key_batch;       /* qn_batch_schedule: one size, or without steps for "adaptive" */
 key_read key_batches;     /* qn_batch_schedule */
 key_read key_adaptive;    /* struct adaptive: the state that a checkpoint keeps */
+key_read key_improvement; /* qn_improvement: the same */
+key_read key_best_score;  /* qn_improvement: its best alone, as older checkpoints have it */
 key_read key_factors;     /* const char *: a list for value_factor */
-key_read key_interval;    /* struct interval */
+key_read key_interval; /* struct interval; the first of the words is the unit where none is given */
 key_read key_micro_batch; /* int64_t: 0 for "auto" */
 key_read key_recompute;   /* struct memory_settings: its `recompute` and `chosen` */
 key_read key_storage;     /* qn_dtype */

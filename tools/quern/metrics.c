@@ -137,6 +137,17 @@ int metrics_evaluation(const struct metrics *metrics, const struct moment *momen
     return write_object(metrics, wrap("evaluation", object), failure);
 }
 
+int metrics_changes(const struct metrics *metrics, const struct arguments *a,
+                    struct failure *failure)
+{
+    if (!metrics->path || !a->n_overrides)
+        return CODE_DONE;
+    cJSON *object = cJSON_CreateObject();
+    for (int i = 0; i < a->n_overrides; i++)
+        cJSON_AddStringToObject(object, a->overrides[i].name, a->overrides[i].value);
+    return write_object(metrics, wrap("changed", object), failure);
+}
+
 cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
 {
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
@@ -157,13 +168,15 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
 }
 
 int metrics_summary(const struct metrics *metrics, const struct session *s,
-                    const struct evaluation *evaluation, bool interrupted)
+                    const struct evaluation *evaluation, enum ending ending)
 {
     if (!metrics->path)
         return CODE_DONE;
     cJSON *object = summary_json(s, evaluation);
     cJSON_AddNumberToObject(object, "updates", (double)qn_trainer_updates(s->trainer));
-    cJSON_AddBoolToObject(object, "interrupted", interrupted);
+    cJSON_AddBoolToObject(object, "interrupted", ending == ENDING_INTERRUPTED);
+    if (ending == ENDING_EARLY)
+        cJSON_AddTrueToObject(object, "ended_early");
     return write_object(metrics, wrap("summary", object), s->failure);
 }
 

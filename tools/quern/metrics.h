@@ -27,9 +27,14 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update, doub
 /* {"evaluation": {...}}: each one of a training. */
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
                        const struct evaluation *evaluation, struct failure *failure);
+/* {"changed": {...}}: what the command line says otherwise than the checkpoint's recipe. */
+int metrics_changes(const struct metrics *metrics, const struct arguments *arguments,
+                    struct failure *failure);
+/* How a training came to its end. */
+enum ending { ENDING_WHOLE, ENDING_EARLY, ENDING_INTERRUPTED };
 /* {"summary": {...}} */
 int metrics_summary(const struct metrics *metrics, const struct session *session,
-                    const struct evaluation *evaluation, bool interrupted);
+                    const struct evaluation *evaluation, enum ending ending);
 /* {"summary": {...}} of a run for which no plan fits. */
 int metrics_refusal(const struct metrics *metrics, const struct session *session);
 

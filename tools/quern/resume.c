@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "judge.h"
 #include "signals.h"
 #include "training.h"
+#include "value.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -80,21 +82,53 @@ static int check_samples(const struct session *s, const char *dir)
                              "%s: data: not the samples this training began with", dir);
 }
 
+/* What may change in a training that goes on: nothing that its samples, its plan or what it saved
+ * depend on. */
+static int check_changes(const struct arguments *a, struct failure *failure)
+{
+    static const char *const keys[] = {"train.lr",
+                                       "train.schedule",
+                                       "train.warmup",
+                                       "train.step_every",
+                                       "train.step_factor",
+                                       "train.lr_end",
+                                       "train.steps",
+                                       "train.epochs",
+                                       "train.save_every",
+                                       "train.eval_every",
+                                       "train.keep",
+                                       "train.patience",
+                                       "train.plateau_patience",
+                                       "train.plateau_factor",
+                                       NULL};
+    int index;
+    for (int i = 0; i < a->n_overrides; i++)
+        if (strcmp(a->overrides[i].option, "--set") == 0 &&
+            value_word(a->overrides[i].name, keys, &index))
+            return failure_set(
+                failure, CODE_USAGE,
+                "--set %s: is settled when a training begins; learning rate, schedule, "
+                "end, saving, evaluation and patience may change",
+                a->overrides[i].name);
+    return CODE_DONE;
+}
+
 static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
                  const struct arguments *a)
 {
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
+    TRY(check_changes(a, s->failure));
     TRY(session_note(s, info, a));
-    if (!training->saved)
-        s->settings.best_score = -1; /* its checkpoint stays behind */
     s->data.text.quiet = s->quiet;
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(check_samples(s, a->operand));
     TRY(session_graph(s));
     TRY(session_fits(s));
+    TRY(judge_check(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));
     TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], true, s->failure));
+    TRY(metrics_changes(&training->metrics, a, s->failure));
     TRY(metrics_plan(&training->metrics, s));
     if (!s->quiet)
         training_announce(s);
@@ -151,10 +185,12 @@ const struct command command_resume = {
     "Goes on from the newest checkpoint of DIR (or from DIR, if it is a checkpoint) as if the\n"
     "training had never been stopped: the same plan, the same order of samples, the same bits.\n"
     "The recipe lies in the checkpoint. --steps and --epochs move its end, which also moves the\n"
-    "learning rate where the schedule depends on it. --replan and --budget make a new plan of the\n"
-    "same micro-batch. Figures are appended to the file of --metrics.",
+    "learning rate where the schedule depends on it. --set changes what neither samples nor the\n"
+    "plan depend on: learning rate, schedule, end, saving, evaluation, patience. --replan and\n"
+    "--budget make a new plan of the same micro-batch. Figures are appended to the file of\n"
+    "--metrics.",
     false,
     run,
-    {OPTION_STEPS, OPTION_EPOCHS, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_REPLAN,
-     OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
+    {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE,
+     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
 };

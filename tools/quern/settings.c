@@ -15,6 +15,11 @@ static const char *const schedules[] = {"constant", "step", "cosine", "linear", 
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
+static const char *const figures[] = {"accuracy",   "loss",          "mean_iou",
+                                      "perplexity", "bits_per_byte", NULL};
+/* What intervals are counted in, the usual unit first. */
+static const char *const save_units[] = {"updates", "seconds", "minutes", NULL};
+static const char *const eval_units[] = {"epochs", "updates", NULL};
 
 #define AT(member) offsetof(struct settings, member)
 static const struct key keys[] = {
@@ -135,10 +140,20 @@ static const struct key keys[] = {
      .help = "to begin with: a safetensors file, or a folder with config.json beside it"},
     {"train", "adapters", key_text, AT(train.adapters),
      .help = "of PEFT to begin with: a folder of adapter_config.json, adapter_model.safetensors"},
-    {"train", "save_every", key_count, AT(train.save_every), 0, 0x1p40,
-     .help = "updates, besides the ends of epochs; 0: these alone (0)"},
-    {"train", "eval_every", key_interval, AT(train.eval_every), 0, 0x1p40,
+    {"train", "save_every", key_interval, AT(train.save_every), 0, 0x1p40, .words = save_units,
+     .help = "N updates, seconds or minutes, besides the ends of epochs; 0: these alone (0)"},
+    {"train", "eval_every", key_interval, AT(train.eval_every), 0, 0x1p40, .words = eval_units,
      .help = "N epochs or N updates; 0: at the end alone (1 epoch)"},
+    {"train", "keep", key_count, AT(train.keep), 0, 1 << 20,
+     .help = "newest checkpoints that stay; the last and the best do anyhow (0)"},
+    {"train", "best", key_word, AT(train.best), .words = figures,
+     .help = "figure by which the best checkpoint is told (perplexity of tokens, else accuracy)"},
+    {"train", "patience", key_count, AT(train.improvement.patience), 0, 0x1p40,
+     .help = "the training ends after so many evaluations without a better one; 0: never (0)"},
+    {"train", "plateau_patience", key_count, AT(train.improvement.plateau_patience), 0, 0x1p40,
+     .help = "the same after which lr is made smaller, whatever the schedule; 0: never (0)"},
+    {"train", "plateau_factor", key_positive, AT(train.improvement.plateau_factor), 0, 1,
+     .help = "by this factor (0.1)"},
     {"memory", "budget", key_size, AT(memory.budget),
      .help = VALUE_SIZE_FORM " (three quarters of the device's memory)"},
     {"memory", "micro_batch", key_micro_batch, AT(memory.micro_batch), 1, 1 << 24,
@@ -167,7 +182,8 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 
 /* What a checkpoint's recipe has besides. */
 static const struct key resumed[] = {
-    {"resume", "best_score", key_real, offsetof(struct settings, best_score), -1, 2},
+    {"resume", "best_score", key_best_score, offsetof(struct settings, train.improvement), -1, 2},
+    {"resume", "improvement", key_improvement, offsetof(struct settings, train.improvement)},
     {"resume", "samples", key_text, offsetof(struct settings, samples)},
     {"resume", "adaptive", key_adaptive, offsetof(struct settings, train.adaptive)},
 };
@@ -299,12 +315,12 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
 {
     *s = (struct settings){
         .train = {.seed = 1,
-                  .eval_every = {1, true},
+                  .eval_every = {1, EVERY_EPOCHS},
+                  .best = -1,
                   .batches = {1, {{0, 64}}},
                   .schedule = {.lr = 1e-3}},
         .data = {.separator = -1, .mask_token = -1, .held_out = -1, .field = "text"},
         .memory = {.storage = QN_F32},
-        .best_score = -1,
     };
     for (int i = 0; i < recipe->count; i++)
         TRY(read_entry(s, recipe, &recipe->entries[i], failure));

@@ -57,10 +57,23 @@ struct data_settings {
     int64_t classes;    /* of samples or pixels; 0: as the data says */
 };
 
+/* What evaluations measure, of what the data and the model have. Labels that are ignored do not
+ * count. */
+enum figure {
+    FIGURE_ACCURACY,   /* fraction whose largest logit, the first of equal ones, is the label's:
+                          of images, pixels or tokens; of models that give logits */
+    FIGURE_LOSS,       /* mean of the same */
+    FIGURE_OVERLAP,    /* of masks: mean intersection over union of the classes */
+    FIGURE_PERPLEXITY, /* of text and tokens */
+    FIGURE_BITS,       /* the same, per byte, where it is known how many bytes a token has */
+    FIGURES,
+};
+
 /* How often something is done. */
+enum interval_unit { EVERY_EPOCHS, EVERY_UPDATES, EVERY_SECONDS, EVERY_MINUTES };
 struct interval {
     int64_t count; /* 0: never */
-    bool epochs;   /* else updates */
+    enum interval_unit unit;
 };
 
 /* A batch that follows the noise of the gradient, and the norms of an update that it has not been
@@ -72,6 +85,11 @@ struct adaptive {
 /* How a checkpoint keeps it: the batch, updates measured, signal, noise; then the norms. */
 #define ADAPTIVE_PRINT "%" PRId64 " %" PRId64 " %.17g %.17g  %" PRId64 " %" PRId64 " %.17g %.17g"
 #define ADAPTIVE_SCAN "%" SCNd64 " %" SCNd64 " %lf %lf %" SCNd64 " %" SCNd64 " %lf %lf"
+
+/* How a checkpoint keeps a figure that is watched: whether there is a best, the best, figures since
+ * then, figures since then or since the rate was made smaller, and how often it was. */
+#define IMPROVEMENT_PRINT "%d %.17g %" PRId64 " %" PRId64 " %" PRId64
+#define IMPROVEMENT_SCAN "%d %lf %" SCNd64 " %" SCNd64 " %" SCNd64
 
 struct train_settings {
     qn_batch_schedule batches; /* without steps: as `adaptive` says */
@@ -85,8 +103,11 @@ struct train_settings {
     const char *rates, *decays; /* lists for value_factor; NULL: none */
     const char *weights;        /* that it begins with: a file or a folder; NULL: random ones */
     qn_lr_schedule schedule;    /* its `total` is not in the recipe */
-    int64_t save_every;         /* updates; 0: at the ends of epochs alone */
+    struct interval save_every; /* besides the ends of epochs */
     struct interval eval_every;
+    int64_t keep; /* newest checkpoints; 0: the last and the best alone */
+    int best;     /* enum figure, by which the best one is told; below 0: as the data says */
+    qn_improvement improvement; /* of that figure */
 };
 
 /* How far kernels are tuned before a plan is made. */
@@ -116,7 +137,6 @@ struct settings {
     struct train_settings train;
     struct memory_settings memory;
     /* What the note of a checkpoint adds. */
-    double best_score;   /* of the checkpoints so far; below 0: none */
     const char *samples; /* data_digest of the training split; NULL: not known */
 };
 

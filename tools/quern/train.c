@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "judge.h"
 #include "signals.h"
 #include "training.h"
 #include "tuning.h"
@@ -29,6 +30,7 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(session_fits(s));
+    TRY(judge_check(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
     if (!s->quiet)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
 #include "batches.h"
+#include "judge.h"
 #include "line.h"
 #include "note.h"
 #include "profile.h"
@@ -17,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const double SECONDS_OF_A_MINUTE = 60;
+
 struct loop {
     const struct training *training;
     struct session *session;
@@ -26,14 +29,16 @@ struct loop {
     struct progress progress;
     qn_loader *loader;
     int64_t samples_per_epoch;
-    int64_t first;                /* update with which this run began */
-    int64_t update, position;     /* done; the last metrics may still be under way */
-    int64_t recorded;             /* samples of all updates whose metrics arrived */
-    int64_t overflows;            /* updates without effect: their gradient was not finite */
-    double mark;                  /* end of the last step, or of what came after it */
-    double spent;                 /* seconds since the last metrics arrived, or training began */
-    int64_t saved;                /* update of the newest checkpoint; below 0: none */
-    double best;                  /* score; below 0: none */
+    int64_t first;            /* update with which this run began */
+    int64_t update, position; /* done; the last metrics may still be under way */
+    int64_t recorded;         /* samples of all updates whose metrics arrived */
+    int64_t overflows;        /* updates without effect: their gradient was not finite */
+    double mark;              /* end of the last step, or of what came after it */
+    double spent;             /* seconds since the last metrics arrived, or training began */
+    int64_t saved;            /* update of the newest checkpoint; below 0: none */
+    double saved_at;          /* when that was */
+    struct judge judge;
+    bool has_best;                /* the folder has a best checkpoint */
     struct evaluation evaluation; /* the newest */
 };
 
@@ -135,7 +140,8 @@ static int step(struct loop *l)
     int64_t samples = batches_next(&l->batches, l->update);
     TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
     const qn_cycle cycle = {.samples = samples,
-                            .lr = qn_schedule_lr(&l->schedule, l->update),
+                            .lr = qn_schedule_lr(&l->schedule, l->update) *
+                                  qn_improvement_scale(&l->judge.improvement),
                             .fetch = qn_batch_fetch,
                             .user = &batch,
                             .choose = qn_batch_choose,
@@ -217,14 +223,22 @@ static bool evaluation_is_due(const struct loop *l)
         return true;
     if (!every->count)
         return false;
-    return every->epochs ? is_epoch_end(l) && l->position / l->samples_per_epoch % every->count == 0
-                         : l->update % every->count == 0;
+    return every->unit == EVERY_EPOCHS
+               ? is_epoch_end(l) && l->position / l->samples_per_epoch % every->count == 0
+               : l->update % every->count == 0;
 }
 
 static bool saving_is_due(const struct loop *l)
 {
-    int64_t every = l->recipe->save_every;
-    return l->update == l->schedule.total || is_epoch_end(l) || (every && l->update % every == 0);
+    const struct interval *every = &l->recipe->save_every;
+    if (l->update == l->schedule.total || is_epoch_end(l))
+        return true;
+    if (!every->count)
+        return false;
+    if (every->unit == EVERY_UPDATES)
+        return l->update % every->count == 0;
+    const double unit = every->unit == EVERY_MINUTES ? SECONDS_OF_A_MINUTE : 1;
+    return clock_now() - l->saved_at >= unit * (double)every->count;
 }
 
 static int measure(struct loop *l)
@@ -284,9 +298,8 @@ static int keep_data(struct session *s, const char *out)
 static char *note(struct loop *l)
 {
     struct recipe *recipe = &l->session->recipe;
-    char best[32], adaptive[BATCHES_TEXT_BYTES];
-    snprintf(best, sizeof best, "%.17g", l->best);
-    if (recipe_put(recipe, "resume", "best_score", best, "", l->session->failure))
+    char adaptive[BATCHES_TEXT_BYTES];
+    if (judge_keep(&l->judge, recipe, l->session->failure))
         return NULL;
     if (batches_adapt(&l->batches) &&
         recipe_put(recipe, "resume", "adaptive", batches_text(&l->batches, adaptive), "",
@@ -300,13 +313,16 @@ static int save(struct loop *l, bool best)
     char *text = note(l);
     if (!text)
         return failure_set(l->session->failure, CODE_FAILED, "%s: out of memory", l->training->out);
-    const qn_save_params params = {.position = l->position, .best = best, .note = text};
+    const qn_save_params params = {
+        .position = l->position, .best = best, .keep = (int)l->recipe->keep, .note = text};
     failure_clear(l->session->failure);
     qn_status status = qn_checkpoint_save(l->session->trainer, l->training->out, &params);
     free(text);
     if (status != QN_OK)
         return failure_library(l->session->failure, status, NULL);
     l->saved = l->update;
+    l->saved_at = clock_now();
+    l->has_best |= best;
     lap(l);
     return CODE_DONE;
 }
@@ -320,11 +336,9 @@ static int look_after(struct loop *l)
         TRY(settle(l));
     if (evaluating) {
         TRY(measure(l));
-        const double score = evaluation_score(&l->evaluation);
-        better = score > l->best;
-        l->best = better ? score : l->best;
+        better = judge_take(&l->judge, &l->evaluation, &l->progress);
     }
-    return saving ? save(l, better) : CODE_DONE;
+    return saving ? save(l, better || (evaluating && !l->has_best)) : CODE_DONE;
 }
 
 /* --- the whole --- */
@@ -349,9 +363,26 @@ static void report(struct loop *l, bool whole)
     if (l->overflows)
         say("warning: %" PRId64 " updates changed nothing: their gradient was not finite",
             l->overflows);
-    if (!whole)
+    if (qn_improvement_ends(&l->judge.improvement))
+        progress_say(&l->progress,
+                     "ended early, after update %" PRId64 ": %" PRId64
+                     " evaluations without a better one",
+                     l->update, l->judge.improvement.waited);
+    else if (!whole)
         progress_say(&l->progress, "stopped by a signal after update %" PRId64 "%s%s", l->update,
                      out ? "; go on with quern resume " : "", out ? out : "");
+}
+
+static bool is_over(const struct loop *l)
+{
+    return l->update >= l->schedule.total || qn_improvement_ends(&l->judge.improvement);
+}
+
+static enum ending ending(const struct loop *l)
+{
+    return !is_over(l)                     ? ENDING_INTERRUPTED
+           : l->update < l->schedule.total ? ENDING_EARLY
+                                           : ENDING_WHOLE;
 }
 
 static int run(struct loop *l)
@@ -362,7 +393,7 @@ static int run(struct loop *l)
     if (l->training->out && l->saved < 0)
         TRY(save(l, false));
     lap(l);
-    while (!signals_received() && l->update < l->schedule.total) {
+    while (!signals_received() && !is_over(l)) {
         TRY(follow_budget(l));
         TRY(step(l));
         TRY(look_after(l));
@@ -370,11 +401,11 @@ static int run(struct loop *l)
     TRY(settle(l));
     if (l->training->out && l->saved != l->update)
         TRY(save(l, false));
-    bool whole = l->update >= l->schedule.total;
+    const bool whole = is_over(l);
     if (whole && l->session->data.test && !l->evaluation.samples)
         TRY(measure(l));
     report(l, whole);
-    TRY(metrics_summary(&l->training->metrics, l->session, &l->evaluation, !whole));
+    TRY(metrics_summary(&l->training->metrics, l->session, &l->evaluation, ending(l)));
     return whole ? CODE_DONE : signals_code(l->session->failure);
 }
 
@@ -396,7 +427,9 @@ int training_run(struct training *training)
         .position = training->position,
         .recorded = training->position,
         .saved = training->saved ? qn_trainer_updates(s->trainer) : -1,
-        .best = s->settings.best_score,
+        .saved_at = clock_now(),
+        .judge = judge_open(s),
+        .has_best = training->saved && s->settings.train.improvement.seen,
     };
     loop.batches = batches_open(loop.recipe);
     loop.schedule.total = settings_total(&s->settings.train, samples);
