@@ -105,6 +105,7 @@ typedef struct qn_struct_info {
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
+    X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0xf2a017d4)                                                                    \
     X(qn_plan_params, 0x058b776f)                                                                  \

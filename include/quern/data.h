@@ -65,10 +65,10 @@ QN_API const qn_column *qn_dataset_column(const qn_dataset *dataset, const char 
  * `log` may be NULL. */
 QN_API qn_status qn_dataset_fits(const qn_dataset *dataset, const qn_graph *graph,
                                  const qn_log *log);
-/* CRC-32 of all data, column after column; of folders, of the names and sizes of files and the
- * labels; of tokens, of the file's size, of 64 pages of 4096 bytes spread over it, and of what
- * becomes samples; of a function, of the count and the columns' names, types and shapes: tells two
- * datasets apart. */
+/* CRC-32 of all data, column after column; of a part, of that of the whole and the samples'
+ * numbers; of folders, of the names and sizes of files and the labels; of tokens, of the file's
+ * size, of 64 pages of 4096 bytes spread over it, and of what becomes samples; of a function, of
+ * the count and the columns' names, types and shapes: tells two datasets apart. */
 QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
 /* Closes and sets to NULL; accepts a pointer to NULL. */
 QN_API void qn_dataset_close(qn_dataset **dataset);
@@ -115,6 +115,20 @@ typedef enum qn_split {
     QN_SPLIT_TRAIN,
     QN_SPLIT_TEST,
 } qn_split;
+
+/* Some of the samples of another dataset, drawn at random: a part to evaluate that the training
+ * does not see (random_split of PyTorch). */
+typedef struct qn_part_params {
+    qn_log log;
+    const qn_dataset *whole; /* borrowed: must outlive the part */
+    double fraction; /* above 0, below 1: of the samples, to the nearest, in the test split */
+    uint64_t seed;   /* the same one gives the same parts */
+    qn_split split;  /* the fraction, or all else */
+} qn_part_params;
+
+/* Samples keep their order and, in what is random about their rows, their numbers in the whole.
+ * QN_ERR_ARGUMENT: a part would have no sample, or the fraction is out of range. */
+QN_API qn_status qn_dataset_part(qn_dataset **dataset, const qn_part_params *params);
 
 /* IDX files, the format of the MNIST family. */
 typedef struct qn_dataset_params {

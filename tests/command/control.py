@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """control.py PROGRAM: what follows from evaluations (the best checkpoint, a smaller learning rate, an
 early end), which checkpoints stay, and what may change in a training that goes on."""
+import json
 import sys
 import time
 
 from bad_input import check
 from runs import digest, lines
-from support import TRAIN, Bench, idx, images
+from support import TEST, TRAIN, Bench, idx, images
 
 UPDATES = 30
 LR, PATIENCE, PLATEAU, FACTOR = 0.9, 7, 3, 0.5
@@ -130,6 +131,33 @@ def check_changes(bench):
               rf"--set {key.split('=')[0]}: is settled when a training begins; learning rate")
 
 
+def check_validation(bench):
+    """A part of the training samples is evaluated in training; the test split by `eval`."""
+    kept = TRAIN // 5
+    args = ('--set', 'data.validation=0.2', '--set', 'train.eval_every=2 updates', '--set', 'train.schedule=constant')
+    out = bench.good('train', 'r.ini', *args, '--out', 'v', '--metrics', 'v.json')
+    told = lines(bench, 'v.json')
+    evaluations = [line['evaluation'] for line in told if 'evaluation' in line]
+    steps = sum('step' in line for line in told)
+    bench.expect('validation accuracy' in out and 'test accuracy' not in out, out)
+    bench.expect(steps == -(-2 * (TRAIN - kept) // 24), f'{steps} updates')
+    bench.expect(all(e['validation'] and e['test_samples'] == kept for e in evaluations), f'{evaluations}')
+    bench.good('train', 'r.ini', *args, '--out', 'v2', '--steps', 5, '--quiet')
+    bench.good('resume', 'v2', '--steps', steps, '--quiet')
+    bench.good('train', 'r.ini', *args, '--set', 'data.validation=0.3', '--out', 'v3', '--steps', steps, '--quiet')
+    bench.expect(digest(bench, 'v') == digest(bench, 'v2') != digest(bench, 'v3'), 'other weights')
+    told = json.loads(bench.good('eval', 'v', '--json'))
+    bench.expect(told['test_samples'] == TEST and 'validation' not in told, f'{told}')
+    (bench.folder / 'alone.ini').write_text((bench.folder / 'r.ini').read_text().replace(
+        f"path = {bench.folder / 'data'}", 'images = data/train-images-idx3-ubyte\n'
+        'labels = data/train-labels-idx1-ubyte\nvalidation = 0.2'))
+    bench.good('train', 'alone.ini', '--out', 'alone', '--metrics', 'a.json', '--quiet')
+    last = [line['evaluation'] for line in lines(bench, 'a.json') if 'evaluation' in line][-1]
+    told = json.loads(bench.good('eval', 'alone', '--json'))
+    bench.expect(all(told[key] == last[key] for key in last if key[:5] == 'test_') and told['validation'], f'{told}')
+    check(bench, 'train r.ini --set data.validation=0.001', 2, r'0\.001 of 200 samples leaves one part without any')
+
+
 def check_refusals(bench):
     for key, pattern in (('best=mean_iou', r'train\.best: is not measured of this data'),
                          ('best=speed', r"train\.best: 'speed' .*accuracy, loss, mean_iou"),
@@ -154,6 +182,7 @@ def main():
         check_keep(bench)
         check_seconds(bench)
         check_changes(bench)
+        check_validation(bench)
         check_refusals(bench)
         bench.end()
 

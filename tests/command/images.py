@@ -111,6 +111,21 @@ def check_plans(bench):
     bench.expect(digest(bench, 'parts') == digest(bench, 'whole'), 'resume gives other weights')
 
 
+def check_validation(bench):
+    """What is kept for validation is not augmented: an image that was flipped would be of the other class."""
+    for right, name in enumerate(('left', 'right')):
+        for i in range(TRAIN):
+            write_png(bench.folder / 'sides' / name / f'{i}.png', 14, 14, 3,
+                      lambda y, x: [200 - 3 * i if (x > 6) == right else 0] * 3)
+    text = (bench.folder / 'i.ini').read_text().replace('test_path = pictures/test\n', 'validation = 0.5\n')
+    (bench.folder / 'sides.ini').write_text(text.replace('pictures/train', 'sides'))
+    bench.good('train', 'sides.ini', '--quiet', '--out', 'sides-out', '--set', 'data.flip=no')
+    for flip in ('no', 'yes'):
+        told = json.loads(bench.good('eval', 'sides-out', '--json', '--set', f'data.flip={flip}'))
+        bench.expect(told['test_accuracy'] == 1 and told['test_samples'] == TRAIN and told['validation'],
+                     f'flip = {flip}: {told}')
+
+
 def check_wrong_recipes(bench):
     wrong = [
         ('data.kind=image', 2, r"data\.kind: 'image' is not one of them: idx, images"),
@@ -182,6 +197,7 @@ def main():
         bench.recipe('i.ini', RECIPE)
         check_training(bench)
         check_plans(bench)
+        check_validation(bench)
         check_wrong_recipes(bench)
         check_masks(bench)
         check_wrong_folders(bench)

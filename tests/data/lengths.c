@@ -248,6 +248,27 @@ static void other_lengths_are_other_data(void **state)
     qn_dataset_close(&two);
 }
 
+/* In a part of the documents, too, samples of a cycle come in the order of their buckets. */
+static void parts_have_their_buckets(void **state)
+{
+    struct scratch *scratch = *state;
+    const qn_token_params tokens_of = in_file(scratch);
+    qn_dataset *whole = open_dataset(&tokens_of), *part = NULL;
+    const qn_part_params half = {scratch->log, whole, 0.5, SEED, QN_SPLIT_TRAIN};
+    assert_int_equal(qn_dataset_part(&part, &half), QN_OK);
+    const qn_loader_params params = {.log = scratch->log, .seed = SEED, .max_samples = 40};
+    qn_loader *loader = NULL;
+    qn_batch batch;
+    assert_int_equal(qn_loader_open(&loader, part, &params), QN_OK);
+    assert_int_equal(qn_loader_next(loader, 40, &batch), QN_OK);
+    for (int64_t i = 1; i < 40; i++)
+        assert_true(*row(&batch, "bucket", i) >= *row(&batch, "bucket", i - 1));
+    assert_true(*row(&batch, "bucket", 0) == 0 && *row(&batch, "bucket", 39) == 2);
+    qn_loader_close(&loader);
+    qn_dataset_close(&part);
+    qn_dataset_close(&whole);
+}
+
 static void bad_lengths_are_refused(void **state)
 {
     struct scratch *scratch = *state;
@@ -283,6 +304,7 @@ int main(void)
         WITH_SCRATCH(documents_are_samples),         WITH_SCRATCH(splits_share_no_token),
         WITH_SCRATCH(cycles_are_in_order_of_length), WITH_SCRATCH(masks_leave_padding_alone),
         WITH_SCRATCH(other_lengths_are_other_data),  WITH_SCRATCH(bad_lengths_are_refused),
+        WITH_SCRATCH(parts_have_their_buckets),
     };
     return cmocka_run_group_tests_name("lengths", tests, NULL, NULL);
 }

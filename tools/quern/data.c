@@ -332,13 +332,39 @@ static int measure_text(struct data *data, const struct settings *s, struct fail
     return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
 }
 
+/* Keeps a part of the training split for validation; what is measured of it is not augmented. */
+static int open_validation(struct data *data, const struct settings *s, const struct recipe *recipe,
+                           struct failure *failure)
+{
+    qn_part_params params = {.log = failure_log(failure),
+                             .fraction = s->data.validation,
+                             .seed = (uint64_t)s->train.seed};
+    struct data_settings plain = s->data;
+    if (params.fraction == 0)
+        return CODE_DONE;
+    plain.random_crop = plain.flip = false;
+    data->whole = data->train;
+    data->train = NULL;
+    if (s->data.random_crop || s->data.flip)
+        TRY(open_split(data, &data->seen, &plain, QN_SPLIT_TRAIN, failure));
+    params.whole = data->whole;
+    params.split = QN_SPLIT_TRAIN;
+    TRY_LIBRARY(failure, recipe->name, qn_dataset_part(&data->train, &params));
+    params.whole = data->seen ? data->seen : data->whole;
+    params.split = QN_SPLIT_TEST;
+    TRY_LIBRARY(failure, recipe->name, qn_dataset_part(&data->validation, &params));
+    return CODE_DONE;
+}
+
 int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
     TRY(check_origin(&s->data, failure));
     TRY(open_text(data, s, recipe, failure));
     TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    TRY(open_validation(data, s, recipe, failure));
     TRY(open_split(data, &data->test, &s->data, QN_SPLIT_TEST, failure));
+    data->evaluated = data->validation ? data->validation : data->test;
     TRY(describe_split(data, s, recipe, failure));
     TRY(measure_text(data, s, failure));
     return data->test ? check_test(data, s, recipe, failure) : CODE_DONE;
@@ -374,6 +400,9 @@ void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
 void data_close(struct data *data)
 {
     qn_dataset_close(&data->train);
+    qn_dataset_close(&data->validation);
+    qn_dataset_close(&data->whole);
+    qn_dataset_close(&data->seen);
     qn_dataset_close(&data->test);
     text_close(&data->text);
 }

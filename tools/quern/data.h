@@ -12,12 +12,17 @@
 
 struct data {
     qn_dataset *train, *test; /* test NULL: the recipe names none */
+    /* With data.validation `train` is a part of the whole, and `validation` the other one, of
+     * `seen`, which is the whole without augmentation. All NULL without. */
+    qn_dataset *validation, *whole, *seen;
+    const qn_dataset *evaluated; /* what evaluations measure; NULL: there is none */
     qn_model_data model;
     struct text text;
     double bytes_per_token; /* of text that those of the test split stand for; 0: nobody knows */
 };
 
-/* Opens both splits and checks that they fit each other and the recipe. */
+/* Opens the splits and checks that they fit each other and the recipe. Evaluations measure what is
+ * kept for validation, else the test split. */
 int data_open(struct data *data, const struct settings *settings, const struct recipe *recipe,
               struct failure *failure);
 /* Fills data->model alone, from the recipe if it says all, else from the training split. */

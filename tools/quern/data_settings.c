@@ -45,6 +45,7 @@ static const struct {
     {"vocabulary", OF_TEXT | OF_JSONL},
     {"tokens", OF_ROWS},
     {"classes", OF_IDX | OF_IMAGES | OF_JSONL},
+    {"validation", OF_IDX | OF_IMAGES | OF_JSONL},
     {"field", OF_JSONL},
     {"label", OF_JSONL},
     {"bytes_per_token", OF_TOKENS},
@@ -129,6 +130,9 @@ static int check_jsonl(const struct data_settings *data, const struct recipe *re
             return recipe_refuse(recipe, entry, failure, "goes without data.label");
     }
     TRY(recipe_need(recipe, data->label || !data->classes, "data.classes: needs data.label",
+                    failure));
+    TRY(recipe_need(recipe, data->label || data->validation == 0,
+                    "data.validation: needs data.label; of one text data.held_out is its end",
                     failure));
     return recipe_need(recipe, data->label || data->separator >= 0,
                        "data.separator: missing: the token behind each text", failure);

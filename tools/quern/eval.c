@@ -121,7 +121,9 @@ static int measure_weights(struct session *s, const char *weights, const struct 
 {
     const qn_plan_params params = settings_plan(&s->settings);
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
-    if (!s->data.test)
+    if (s->data.test)
+        s->data.evaluated = s->data.test;
+    if (!s->data.evaluated)
         return failure_set(s->failure, CODE_USAGE, "%s: data.%s: missing", s->recipe.name,
                            data_test_key(s->settings.data.kind));
     TRY(session_graph(s));
@@ -182,7 +184,8 @@ const struct command command_eval = {
     "eval",
     "RECIPE|DIR",
     "accuracy and loss of trained weights on the test split",
-    "Evaluates weights on the test split: those of --weights with a RECIPE, or those of a\n"
+    "Evaluates weights on the test split, or where there is none on what the training kept for\n"
+    "validation (data.validation): those of --weights with a RECIPE, or those of a\n"
     "checkpoint's folder given in its place, which has its own recipe. A file is checked against\n"
     "the checksums.txt beside it, if that names it. Tells accuracy and loss, and the accuracy of\n"
     "each class, by its name where folders of images are the classes; of text perplexity, and\n"

@@ -9,7 +9,8 @@
 /* Between two figures. */
 #define GAP "  "
 
-/* What is measured, of which output of the model and for which data, and how people see it. */
+/* What is measured, of which output of the model and for which data, and how people see it, the
+ * split before it. */
 enum kind { ALL, MASKS, TOKENS, BYTES };
 static const struct {
     qn_metric_kind metric;
@@ -19,14 +20,14 @@ static const struct {
     double shown; /* times this */
 } figures[FIGURES] = {
     [FIGURE_ACCURACY] = {QN_METRIC_ACCURACY, "logits", "labels", ALL, "test_accuracy",
-                         GAP "test accuracy %.2f %%", 100},
-    [FIGURE_LOSS] = {QN_METRIC_MEAN, "loss", NULL, ALL, "test_loss", GAP "test loss %.4f", 1},
+                         GAP "%s accuracy %.2f %%", 100},
+    [FIGURE_LOSS] = {QN_METRIC_MEAN, "loss", NULL, ALL, "test_loss", GAP "%s loss %.4f", 1},
     [FIGURE_OVERLAP] = {QN_METRIC_MEAN_IOU, "logits", "labels", MASKS, "test_iou",
-                        GAP "mean IoU %.4f", 1},
+                        GAP "%.0smean IoU %.4f", 1},
     [FIGURE_PERPLEXITY] = {QN_METRIC_PERPLEXITY, "loss", NULL, TOKENS, "test_perplexity",
-                           GAP "perplexity %.5g", 1},
+                           GAP "%.0sperplexity %.5g", 1},
     [FIGURE_BITS] = {QN_METRIC_MEAN, "loss", NULL, BYTES, "test_bits_per_byte",
-                     GAP "%.4f bits/byte", 1},
+                     GAP "%.0s%.4f bits/byte", 1},
 };
 
 struct tally {
@@ -123,14 +124,14 @@ static qn_status receive(void *user, const char *name, int64_t first, int64_t co
 
 static int measure(struct session *s, struct tally *tally, bool by_class)
 {
-    const int64_t samples = qn_dataset_describe(s->data.test)->count;
+    const int64_t samples = qn_dataset_describe(s->data.evaluated)->count;
     const qn_loader_params params = {.log = failure_log(s->failure),
                                      .max_samples = qn_plan_facts(session_running(s))->micro_batch,
                                      .sequential = true};
     TRY(open_metrics(s, tally, by_class));
     if (s->n_shorter)
         return evaluate_lengths(s, add_rows, tally);
-    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.test, &params));
+    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.evaluated, &params));
     TRY_LIBRARY(s->failure, NULL, qn_trainer_evaluate(s->trainer, samples, fetch, receive, tally));
     return CODE_DONE;
 }
@@ -150,7 +151,8 @@ static void count_classes(const qn_metric *metric, struct class_count *counts)
 static void take_figures(const struct session *s, const struct tally *tally,
                          struct evaluation *evaluation)
 {
-    *evaluation = (struct evaluation){.samples = qn_dataset_describe(s->data.test)->count};
+    *evaluation = (struct evaluation){.samples = qn_dataset_describe(s->data.evaluated)->count,
+                                      .validation = s->data.evaluated == s->data.validation};
     for (int i = 0; i < FIGURES; i++) {
         evaluation->figure[i].there = tally->metrics[i] != NULL;
         evaluation->figure[i].value = qn_metric_result(tally->metrics[i]);
@@ -198,6 +200,7 @@ const char *evaluation_text(const struct evaluation *evaluation, char text[EVALU
         const size_t length = strlen(text), gap = length ? 0 : strlen(GAP);
         if (evaluation->figure[i].there)
             snprintf(text + length, EVALUATION_TEXT_BYTES - length, figures[i].text + gap,
+                     evaluation->validation ? "validation" : "test",
                      figures[i].shown * evaluation->figure[i].value);
     }
     return text;

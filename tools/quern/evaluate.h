@@ -9,6 +9,7 @@
 
 struct evaluation {
     int64_t samples; /* 0: there was none */
+    bool validation; /* of a part of the training split, not of the test split */
     struct {
         bool there;
         double value;

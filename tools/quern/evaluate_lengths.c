@@ -77,7 +77,7 @@ static int evaluate_batch(struct session *s, struct part *part)
 
 static int64_t samples_of(const struct session *s)
 {
-    return qn_dataset_describe(s->data.test)->count;
+    return qn_dataset_describe(s->data.evaluated)->count;
 }
 
 static int evaluate_all(struct session *s, qn_loader *loader, int64_t most, struct part *part)
@@ -100,7 +100,7 @@ int evaluate_lengths(struct session *s, evaluate_rows_fn *fn, void *user)
     struct part part = {
         .graph = s->graph, .longest = s->settings.data.length, .fn = fn, .user = user};
     qn_loader *loader = NULL;
-    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&loader, s->data.test, &params));
+    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&loader, s->data.evaluated, &params));
     const int code = evaluate_all(s, loader, most, &part);
     qn_loader_close(&loader);
     return code;

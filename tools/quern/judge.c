@@ -6,7 +6,7 @@ int judge_check(const struct session *s)
     static const char *const keys[] = {"best", "patience", "plateau_patience"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, "train", keys[i]);
-        if (entry && !s->data.test)
+        if (entry && !s->data.evaluated)
             return recipe_refuse(&s->recipe, entry, s->failure, "nothing is evaluated");
     }
     const int best = s->settings.train.best;

@@ -122,6 +122,8 @@ static void add_evaluation(cJSON *object, const struct evaluation *evaluation)
             cJSON_AddNumberToObject(object, evaluation_key((enum figure)i),
                                     evaluation->figure[i].value);
     cJSON_AddNumberToObject(object, "test_samples", (double)evaluation->samples);
+    if (evaluation->validation)
+        cJSON_AddTrueToObject(object, "validation");
 }
 
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,

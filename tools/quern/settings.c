@@ -91,6 +91,9 @@ static const struct key keys[] = {
      .help = "channels,height,width: with classes, plans need no data"},
     {"data", "classes", key_count, AT(data.classes), 1, 1 << 24,
      .help = "of samples (largest label + 1)"},
+    {"data", "validation", key_real, AT(data.validation), 0, 1,
+     .help = "idx, images, jsonl with a label: this fraction of the training samples, drawn by "
+             "train.seed, is evaluated in training in the place of the test split (0)"},
     {"train", "batch", key_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", key_count, AT(train.adaptive.batch.least), 2, 1 << 24,

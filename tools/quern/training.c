@@ -217,7 +217,7 @@ static bool is_epoch_end(const struct loop *l)
 static bool evaluation_is_due(const struct loop *l)
 {
     const struct interval *every = &l->recipe->eval_every;
-    if (!l->session->data.test)
+    if (!l->session->data.evaluated)
         return false;
     if (l->update == l->schedule.total)
         return true;
@@ -402,7 +402,7 @@ static int run(struct loop *l)
     if (l->training->out && l->saved != l->update)
         TRY(save(l, false));
     const bool whole = is_over(l);
-    if (whole && l->session->data.test && !l->evaluation.samples)
+    if (whole && l->session->data.evaluated && !l->evaluation.samples)
         TRY(measure(l));
     report(l, whole);
     TRY(metrics_summary(&l->training->metrics, l->session, &l->evaluation, ending(l)));
