@@ -19,6 +19,7 @@
 #include <quern/model.h>
 #include <quern/ops.h>
 #include <quern/plan.h>
+#include <quern/predict.h>
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>
@@ -101,7 +102,7 @@ typedef struct qn_struct_info {
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
-    X(qn_model_data, 0xf2c20437)                                                                   \
+    X(qn_model_data, 0xe41bc664)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
@@ -111,6 +112,7 @@ typedef struct qn_struct_info {
     X(qn_plan_params, 0x058b776f)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \
+    X(qn_predictor_params, 0xee3de134)                                                             \
     X(qn_profile_step, 0x6203e526)                                                                 \
     X(qn_reduce, 0x546d51d3)                                                                       \
     X(qn_reduce_slice, 0xe1d10e81)                                                                 \

@@ -39,6 +39,9 @@ typedef struct qn_model_data {
      * (qn_model_cells). There is no loss, and "logits" (batch, 1, tokens) are the only output
      * beside those of the cells. 0: samples are whole rows. */
     int cache;
+    /* What a training gave is used (predict.h): there are neither labels nor a loss, and "logits"
+     * are the only output; parameters have the same names. */
+    bool predict;
     /* Above 0: there are graphs for samples of different length, up to this one, which a plan has
      * as alternatives (plan.h). Tables of positions have so many rows, and the inputs of a graph
      * for shorter rows end with their length: "tokens.64", "labels.64"; models in which a token

@@ -6,9 +6,10 @@
  *   graph    what to compute, and what to minimise         (graph.h, ops.h, model.h)
  *   plan     how to compute it within a budget, proved     (plan.h)
  *   trainer  runs the plan; checkpoints                    (train.h)
+ *   predict  uses what was trained                        (predict.h)
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
- *   text     tokenizers: text as numbers                (text.h)
+ *   text     tokenizers: text as numbers                   (text.h)
  *   metric   accuracy and other figures of an evaluation   (metric.h)
  *   check    whether the kernels are right on this device  (check.h)
  *   tune     which kernels are fastest on this device      (tune.h)
@@ -36,6 +37,7 @@
 #include <quern/model.h>
 #include <quern/ops.h>
 #include <quern/plan.h>
+#include <quern/predict.h>
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>

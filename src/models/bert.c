@@ -153,14 +153,14 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
 }
 
 /* Asks for the class of a sequence: labels (b). */
-static void learn_sequences(qn_graph *graph, qn_tensor x, int classes, const struct settings *s,
-                            const struct qn_lora *lora)
+static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s,
+                            const qn_model_data *data, const struct qn_lora *lora)
 {
     x = qn_slice(graph, x, 1, 0, 1);
     x = qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, (int64_t)s->width});
     x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width, lora));
-    x = dense(graph, drop(graph, x, s->dropout), "classifier", classes, lora);
-    qn_layer_classify(graph, x, 0);
+    x = dense(graph, drop(graph, x, s->dropout), "classifier", data->classes, lora);
+    qn_layer_classify(graph, x, data, 0);
 }
 
 /* Gives embeddings (b, width); nothing is learned. */
@@ -199,7 +199,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.pooling != 0)
         give_embeddings(graph, &block, x);
     else if (data->classes > 0)
-        learn_sequences(graph, x, data->classes, &s, lora);
+        learn_sequences(graph, x, &s, data, lora);
     else
         learn_tokens(graph, x, words, &s, data, lora);
     return NULL;

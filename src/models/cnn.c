@@ -52,7 +52,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     if (s.dropout > 0)
         x = qn_dropout(graph, x, s.dropout);
     x = qn_layer_linear(graph, x, "fc", data->classes, lora);
-    qn_layer_classify(graph, x, s.label_smoothing);
+    qn_layer_classify(graph, x, data, s.label_smoothing);
     return NULL;
 }
 

@@ -236,21 +236,26 @@ static void learn(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                   const qn_cross_entropy_params *params)
 {
     qn_tensor losses = qn_softmax_cross_entropy(graph, logits, labels, params);
-    qn_output(graph, logits, "logits");
     qn_output(graph, losses, "loss");
     qn_loss(graph, losses, "objective", NULL);
 }
 
-void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing)
+void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
+                       double label_smoothing)
 {
     qn_shape shape = qn_shape_of(graph, logits);
+    qn_output(graph, logits, "logits");
+    if (data->predict)
+        return;
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     learn(graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
 }
 
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data)
 {
-    learn(graph, logits, qn_layer_text_labels(graph, data), &counted);
+    qn_output(graph, logits, "logits");
+    if (!data->predict)
+        learn(graph, logits, qn_layer_text_labels(graph, data), &counted);
 }
 
 static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
@@ -262,8 +267,8 @@ static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_word
 
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
 {
-    if (last->data->cache) {
-        if (last->logits)
+    if (last->data->cache || last->data->predict) {
+        if (last->logits || last->data->predict)
             give_logits(graph, x, last);
         return;
     }
@@ -279,10 +284,13 @@ void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_w
     qn_output(graph, losses, "loss");
 }
 
-void qn_layer_segment(qn_graph *graph, qn_tensor logits)
+void qn_layer_segment(qn_graph *graph, qn_tensor logits, const qn_model_data *data)
 {
     qn_shape shape = qn_shape_of(graph, logits);
     const int64_t dim[] = {QN_BATCH, shape.dim[2], shape.dim[3]};
+    qn_output(graph, logits, "logits");
+    if (data->predict)
+        return;
     qn_tensor labels = qn_input(graph, "labels", QN_U8, 3, dim);
     learn(graph, logits, labels, &(qn_cross_entropy_params){.class_dim = 1});
 }

@@ -95,8 +95,9 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
                                const struct qn_lora *lora);
 
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
- * loss. */
-void qn_layer_classify(qn_graph *graph, qn_tensor logits, double label_smoothing);
+ * loss; to predict, "logits" alone. */
+void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
+                       double label_smoothing);
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
  * counts nothing. */
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data);
@@ -107,10 +108,10 @@ struct qn_layer_words {
     const char *name;
     qn_tensor words, bias;
     bool logits;               /* evaluation gives them */
-    const qn_model_data *data; /* with a cache there are neither labels nor loss */
+    const qn_model_data *data; /* with a cache, or to predict, there are neither labels nor loss */
 };
 void qn_layer_learn_tokens(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last);
 /* The same for logits (b, classes, h, w) and a mask for each image. */
-void qn_layer_segment(qn_graph *graph, qn_tensor logits);
+void qn_layer_segment(qn_graph *graph, qn_tensor logits, const qn_model_data *data);
 
 #endif

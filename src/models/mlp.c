@@ -35,7 +35,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     x = hidden(graph, x, "fc1", &s, s.hidden1, lora);
     if (s.hidden2 > 0)
         x = hidden(graph, x, "fc2", &s, s.hidden2, lora);
-    qn_layer_classify(graph, qn_layer_linear(graph, x, "fc", data->classes, lora),
+    qn_layer_classify(graph, qn_layer_linear(graph, x, "fc", data->classes, lora), data,
                       s.label_smoothing);
     return NULL;
 }

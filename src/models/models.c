@@ -99,6 +99,8 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
         return qn_graph_refuse(graph, "model %s: %s", name,
                                data->cache ? "a cache goes with samples of one length"
                                            : "a sample is longer than the longest");
+    if (data->cache && data->predict)
+        return qn_graph_refuse(graph, "model %s: with a cache it predicts anyhow", name);
     struct qn_lora lora;
     wrong = qn_lora_read(&lora, options, n_options, error);
     if (!wrong)

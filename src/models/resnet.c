@@ -122,7 +122,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     for (int i = 0; i < STAGES; i++)
         x = stage(graph, x, i, layout, (int)s.group);
     x = qn_layer_linear(graph, qn_global_avg_pool2d(graph, x), "fc", data->classes, lora);
-    qn_layer_classify(graph, x, 0);
+    qn_layer_classify(graph, x, data, 0);
     return NULL;
 }
 

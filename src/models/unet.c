@@ -113,7 +113,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     const struct qn_layer_conv head = {
         .channels = data->classes, .kernel = 1, .stride = 1, .bias = true};
     qn_tensor x = pass(graph, qn_layer_images(graph, data), &s);
-    qn_layer_segment(graph, qn_layer_conv(graph, x, "head", &head));
+    qn_layer_segment(graph, qn_layer_conv(graph, x, "head", &head), data);
     return NULL;
 }
 

@@ -141,7 +141,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     for (int i = 0; i < STAGES; i++)
         x = stage(&f, x, layout->layers[i], widths[i]);
     x = qn_flatten(graph, pool(graph, x, (int)s.pool));
-    qn_layer_classify(graph, classifier(graph, x, &s, data->classes, lora), 0);
+    qn_layer_classify(graph, classifier(graph, x, &s, data->classes, lora), data, 0);
     return NULL;
 }
 

@@ -13,113 +13,18 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "counted.h"
-#include "support.h"
+#include "shipped.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 8, BUDGETS = 10, OPTIONS = 5, SIDE = 32, TOKENS = 32, CLASSES = 10 };
-
-struct network {
-    const char *name, *model;
-    qn_model_option options[OPTIONS];
-    enum { IMAGES, MASKS, TEXT } data;
-};
-
-#define RESNET(depth)                                                                              \
-    {                                                                                              \
-        "resnet" #depth, "resnet", {{"depth", #depth}, {"group", "4"}, {"stem", "3"}}, IMAGES      \
-    }
-#define VGG(depth)                                                                                 \
-    {"vgg" #depth, "vgg", {{"depth", #depth}, {"pool", "1"}, {"hidden", "32"}}, IMAGES},           \
-    {                                                                                              \
-        "vgg" #depth "_bn", "vgg",                                                                 \
-            {{"depth", #depth},                                                                    \
-             {"pool", "1"},                                                                        \
-             {"hidden", "32"},                                                                     \
-             {"batch_norm", "1"},                                                                  \
-             {"group", "4"}},                                                                      \
-            IMAGES                                                                                 \
-    }
-#define GPT(tied, fused)                                                                           \
-    {                                                                                              \
-        {"layers", "3"}, {"heads", "2"}, {"width", "48"}, {"tied", #tied},                         \
-        {                                                                                          \
-            "fused", #fused                                                                        \
-        }                                                                                          \
-    }
-
-static const struct network networks[] = {
-    {"mlp", "mlp", {{"hidden1", "96"}, {"hidden2", "64"}, {"dropout", "0.25"}}, IMAGES},
-    {"cnn", "cnn", {{"width", "8"}, {"group", "4"}, {"dropout", "0.25"}}, IMAGES},
-    RESNET(18),
-    RESNET(34),
-    RESNET(50),
-    RESNET(101),
-    RESNET(152),
-    VGG(11),
-    VGG(13),
-    VGG(16),
-    VGG(19),
-    {"unet", "unet", {{"depth", "4"}, {"width", "8"}, {"group", "4"}, {"norm", "batch"}}, MASKS},
-    {"unet_odd", "unet", {{"depth", "3"}, {"width", "5"}, {"group", "2"}}, MASKS},
-    {"gpt", "gpt", GPT(0, 1), TEXT},
-    {"gpt_tied", "gpt", GPT(1, 1), TEXT},
-    {"gpt_steps", "gpt", GPT(1, 0), TEXT},
-};
-enum { NETWORKS = sizeof networks / sizeof *networks };
+enum { BATCH = 8, BUDGETS = 10 };
 
 static int64_t bytes_now(void)
 {
     largest_since();
     return (int64_t)largest_since();
-}
-
-/* --- made-up data --- */
-
-static int64_t row_of(const struct network *network, const char *input)
-{
-    if (network->data == TEXT)
-        return TOKENS;
-    if (strcmp(input, "images") == 0)
-        return 3 * SIDE * SIDE;
-    return network->data == MASKS ? SIDE * SIDE : 1;
-}
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    const struct network *network = user;
-    const int64_t row = row_of(network, input);
-    const bool bytes = network->data != TEXT && (network->data == MASKS || row > 1);
-    for (int64_t i = 0; i < count * row; i++) {
-        const int32_t value =
-            (int32_t)(qn_random_bits(1, row > 1, (uint64_t)(first * row + i)) % CLASSES);
-        if (bytes)
-            ((uint8_t *)rows)[i] = (uint8_t)value;
-        else
-            ((int32_t *)rows)[i] = value;
-    }
-    return QN_OK;
-}
-
-static qn_graph *build(const struct network *network)
-{
-    const bool text = network->data == TEXT;
-    const qn_model_data data = {.channels = text ? 1 : 3,
-                                .height = text ? 1 : SIDE,
-                                .width = text ? TOKENS : SIDE,
-                                .classes = text ? 0 : CLASSES,
-                                .tokens = text ? CLASSES : 0,
-                                .masks = network->data == MASKS};
-    qn_graph *graph = test_graph(QN_F32);
-    int options = 0;
-    while (options < OPTIONS && network->options[options].key)
-        options++;
-    assert_int_equal(qn_model_build(graph, network->model, &data, network->options, options),
-                     QN_OK);
-    return graph;
 }
 
 /* --- training --- */
@@ -129,10 +34,10 @@ struct tally {
     int recomputed, parked;
 };
 
-static void train(const struct network *network, const qn_graph *graph,
+static void train(const struct shipped *network, const qn_graph *graph,
                   const qn_plan_params *params, struct tally *tally)
 {
-    const qn_cycle cycle = {BATCH, 0.01, fetch, (void *)network};
+    const qn_cycle cycle = {BATCH, 0.01, shipped_fetch, (void *)network};
     assert_int_equal(bytes_now(), 0);
     struct test_run run = test_open(device, graph, params, NULL);
     const qn_plan_info info = *qn_plan_facts(run.plan);
@@ -166,9 +71,9 @@ static void choose(qn_plan_params *params, bool park)
 
 /* Half of the budgets at one micro-batch, where there is more to recompute. A third of all for
  * plans that may park. */
-static struct tally check_network(const struct network *network, uint64_t number)
+static struct tally check_network(const struct shipped *network, uint64_t number)
 {
-    qn_graph *graph = build(network);
+    qn_graph *graph = shipped_build(network, false);
     qn_plan_params params = {.batch = {BATCH}};
     int64_t ranges[2][2] = {{0}};
     struct tally tally = {0};
@@ -196,12 +101,12 @@ static void bytes_are_those_of_the_plan(void **state)
     (void)state;
     int plans = 0;
     struct tally all = {0};
-    for (int i = 0; i < NETWORKS; i++) {
-        if (!test_chosen(chosen, networks[i].name))
+    for (int i = 0; shipped[i].name; i++) {
+        if (!test_chosen(chosen, shipped[i].name))
             continue;
-        const struct tally some = check_network(&networks[i], (uint64_t)i);
-        print_message("  %s: %d of %d plans recompute, %d park\n", networks[i].name,
-                      some.recomputed, BUDGETS, some.parked);
+        const struct tally some = check_network(&shipped[i], (uint64_t)i);
+        print_message("  %s: %d of %d plans recompute, %d park\n", shipped[i].name, some.recomputed,
+                      BUDGETS, some.parked);
         plans += BUDGETS;
         all.recomputed += some.recomputed;
         all.parked += some.parked;
