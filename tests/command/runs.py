@@ -493,7 +493,7 @@ def check_recipes(bench):
     rows = bench.good('recipes').split('\n\n')[0].splitlines()[1:]
     names = [row.split()[0] for row in rows]
     bench.expect(names == ['fashion-mnist', 'fashion-mlp', 'fashion-resnet18',
-                           'bert-large-accumulation', 'gpt-kjv', 'gpt2-124m', 'llama-small',
+                           'bert-kjv', 'bert-large-accumulation', 'gpt-kjv', 'gpt2-124m', 'llama-small',
                            'segment-fashion'], f'{names}')
     form = r'\S+ +[\d.]+ [MG]iB +\d+ (epochs|updates)  .+: .+ on 2 CPU cores'
     for row in rows:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Optimizers with small states beside AdamW in f32: the losses of the same trainings.
 
-    tools/bench/optimizers.py FILE [--recipes gpt-kjv,llama-small] [--optimizers adamw8,flash_adamw]
-                              [--seeds 1,2,3] [--updates 200] [--set SECTION.KEY=VALUE]...
+    tools/bench/optimizers.py FILE [--recipes gpt-kjv,bert-kjv,llama-small]
+                              [--optimizers adamw8,flash_adamw] [--seeds 1,2,3] [--updates 200] [--set SECTION.KEY=VALUE]...
                               [--program build/tools/quern/quern]
 
 FILE is the text, as of `bible -f gen1:1-rev22:21`. For each recipe and seed every optimizer trains the
@@ -79,7 +79,7 @@ def words(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('file', type=pathlib.Path)
-    parser.add_argument('--recipes', type=words, default=['gpt-kjv', 'llama-small'])
+    parser.add_argument('--recipes', type=words, default=['gpt-kjv', 'bert-kjv', 'llama-small'])
     parser.add_argument('--optimizers', type=words, default=['adamw8', 'flash_adamw'])
     parser.add_argument('--seeds', type=words, default=['1', '2', '3'])
     parser.add_argument('--updates', type=int, default=200)
