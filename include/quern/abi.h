@@ -99,6 +99,8 @@ typedef struct qn_struct_info {
     X(qn_loader_params, 0xa2e01e73)                                                                \
     X(qn_log, 0x37b6e2ab)                                                                          \
     X(qn_loss_params, 0x8878a8be)                                                                  \
+    X(qn_lr_found, 0xbe3a6272)                                                                     \
+    X(qn_lr_range, 0x05557caf)                                                                     \
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \

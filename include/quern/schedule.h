@@ -48,6 +48,32 @@ typedef struct qn_lr_schedule {
 /* The learning rate of an update, counted from 0; 0 for NULL. */
 QN_API double qn_schedule_lr(const qn_lr_schedule *schedule, int64_t update);
 
+/* --- finding a learning rate --- */
+
+/* The range test of Smith 2015 ("Cyclical learning rates for training neural networks",
+ * arXiv:1506.01186): a short training whose rate rises exponentially from update to update. Zero
+ * means default. */
+typedef struct qn_lr_range {
+    double least, most; /* above 0; 0: 1e-7 and 10 */
+    int64_t updates;    /* at least 3; 0: 100 */
+} qn_lr_range;
+
+/* With the defaults filled in. */
+QN_API qn_lr_range qn_lr_range_whole(const qn_lr_range *range);
+/* least (most / least)^(update / (updates - 1)), the rate of an update counted from 0. */
+QN_API double qn_lr_range_at(const qn_lr_range *range, int64_t update);
+
+/* Zeroed: the losses never fall. */
+typedef struct qn_lr_found {
+    double lr; /* where the loss falls fastest on its way to the lowest, by the rate's logarithm */
+    double lowest; /* where the loss is lowest */
+} qn_lr_found;
+
+/* What the losses of the first `count` updates tell; they end before they are no numbers. Gives in
+ * `smoothed` (count) what it looks at: averages over a twentieth of all updates on each side. */
+QN_API qn_lr_found qn_lr_range_find(const qn_lr_range *range, const double *losses, int64_t count,
+                                    double *smoothed);
+
 /* --- effective batches --- */
 
 /* Samples of an update, from this update on. */

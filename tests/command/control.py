@@ -5,6 +5,7 @@ early end), which checkpoints stay, and what may change in a training that goes 
 import json
 import sys
 import time
+from xml.etree import ElementTree
 
 from bad_input import check
 from runs import digest, lines
@@ -158,6 +159,36 @@ def check_validation(bench):
     check(bench, 'train r.ini --set data.validation=0.001', 2, r'0\.001 of 200 samples leaves one part without any')
 
 
+def check_find_lr(bench):
+    """Labels of which some are wrong let large rates diverge."""
+    (bench.folder / 'noisy').write_bytes(idx(8, (TRAIN,), [i * i // 7 % 3 if i % 4 == 0 else i % 3
+                                                           for i in range(TRAIN)]))
+    text = (bench.folder / 'r.ini').read_text().replace(
+        f"path = {bench.folder / 'data'}", 'images = data/train-images-idx3-ubyte\nlabels = noisy')
+    (bench.folder / 'n.ini').write_text(text)
+    args = ('find-lr', 'n.ini', '--updates', 40, '--from', '1e-4', '--to', 1000)
+    told = json.loads(bench.good(*args, '--json', '--svg', 'lr.svg'))
+    rates, losses, smoothed = told['lr'], told['loss'], told['smoothed']
+    count = len(rates)
+    bench.expect(3 <= count < 40 and count == len(losses) == len(smoothed), f'{count} rates')
+    bench.expect(all(near(rate, 1e-4 * 1e7 ** (i / 39)) for i, rate in enumerate(rates)), f'{rates}')
+    falls = [smoothed[i - 1] - smoothed[i + 1] for i in range(1, min(count - 1, smoothed.index(min(smoothed)) + 1))]
+    bench.expect(told['suggestion'] == rates[1 + falls.index(max(falls))] < told['lowest'] ==
+                 rates[smoothed.index(min(smoothed))], f'{told}')
+    bench.good('train', 'n.ini', '--set', 'train.schedule=constant', '--set', f'train.lr={rates[0]}', '--steps', 1,
+               '--metrics', 'first.json', '--quiet')
+    bench.expect(lines(bench, 'first.json')[1]['loss'] == losses[0], 'it is another training')
+    circles = ElementTree.parse(bench.folder / 'lr.svg').findall('{http://www.w3.org/2000/svg}circle')
+    bench.expect(len(circles) == count, f'{len(circles)} dots')
+    out = bench.good(*args)
+    bench.expect(f"train.lr = {told['suggestion']:.2g}: there the loss falls fastest" in out and 'diverged' in out, out)
+    check(bench, 'find-lr r.ini --from 1 --to 0.1', 2, r'--to: 0\.1 is not above --from, 1')
+    check(bench, 'find-lr r.ini --from -1', 2, r"--from: '-1' is not above 0")
+    check(bench, 'find-lr r.ini --updates 2', 2, r"--updates: '2' .*from 3 to 100000")
+    check(bench, 'find-lr n.ini --from 1e4 --to 1e5', 1, r'n\.ini: the loss diverges at once; --from a smaller rate')
+    check(bench, 'find-lr r.ini --updates 5 --svg nowhere/lr.svg', 1, r'nowhere/lr\.svg: ')
+
+
 def check_refusals(bench):
     for key, pattern in (('best=mean_iou', r'train\.best: is not measured of this data'),
                          ('best=speed', r"train\.best: 'speed' .*accuracy, loss, mean_iou"),
@@ -183,6 +214,7 @@ def main():
         check_seconds(bench)
         check_changes(bench)
         check_validation(bench)
+        check_find_lr(bench)
         check_refusals(bench)
         bench.end()
 

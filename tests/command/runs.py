@@ -476,8 +476,8 @@ def check_help(bench):
     """Every page is a screen; the keys of recipes have one of their own."""
     overview = bench.good('help')
     bench.expect(bench.good('--help') == overview, 'help is not --help')
-    commands = re.findall(r'(?m)^  (\w+) ', overview)
-    bench.expect(len(commands) == 14, f'{commands}')
+    commands = re.findall(r'(?m)^  ([\w-]+) ', overview)
+    bench.expect(len(commands) == 15, f'{commands}')
     for command in commands:
         out = bench.good(command, '--help')
         bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)

@@ -3,8 +3,8 @@
 """Optimizers with small states beside AdamW in f32: the losses of the same trainings.
 
     tools/bench/optimizers.py FILE [--recipes gpt-kjv,bert-kjv,llama-small]
-                              [--optimizers adamw8,flash_adamw] [--seeds 1,2,3] [--updates 200] [--set SECTION.KEY=VALUE]...
-                              [--program build/tools/quern/quern]
+                              [--optimizers adamw8,flash_adamw] [--seeds 1,2,3] [--updates 200]
+                              [--set SECTION.KEY=VALUE]... [--program build/tools/quern/quern]
 
 FILE is the text, as of `bible -f gen1:1-rev22:21`. For each recipe and seed every optimizer trains the
 same network from the same start on the same samples. The loss is the mean over the last tenth of the

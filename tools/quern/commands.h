@@ -13,6 +13,7 @@
     X(devices)                                                                                     \
     X(train)                                                                                       \
     X(resume)                                                                                      \
+    X(find_lr)                                                                                     \
     X(eval)                                                                                        \
     X(export)                                                                                      \
     X(generate)                                                                                    \
