@@ -38,8 +38,9 @@ typedef struct qn_check_params {
                            one; NULL: all */
     bool small;         /* only tiny cases, and nothing twice that a repetition could not tell
                            from the first time: for very slow devices */
-    bool every_type;    /* each case in every storage type; otherwise in f32 and one more type, the
-                           next one for each next case. Without `small`, tiny cases always are */
+    bool every_type;    /* each case in every storage type; otherwise in f32 and by turns in f16
+                           and bf16. Without `small`, the tiny cases whose types have code of
+                           their own always are */
     bool stop;          /* at the first failure */
     bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     int64_t far;        /* above 0: one tiny case of each operator in f32, whose operands lie so

@@ -60,7 +60,8 @@ struct qn_check_case {
     struct qn_check_input in[QN_MAX_IN];
     const void *attr;    /* the operator's attribute struct */
     bool small;          /* also run where only tiny shapes are affordable (oclgrind) ... */
-    bool f32_only;       /* ... and there in f32 alone: other types have no code of their own */
+    bool f32_only;       /* ... and there in f32 alone: other types have no code of their own, so
+                            that one more of them is enough elsewhere */
     const char *only;    /* ... and there with this variant alone: the case is made for it */
     double difference;   /* step of the central differences; 0: 1e-5 */
     int rows_per_sample; /* dimension 0 of input 0 is so many times the batch; 0: 1 */

@@ -15,8 +15,13 @@ static const uint32_t NUMBER_WORD = UINT32_C(0x3fb53fb5);
 static void paint(uint8_t *image, int64_t first, int64_t last, uint32_t word)
 {
     uint8_t bytes[4];
+    int64_t i = first;
     memcpy(bytes, &word, sizeof bytes);
-    for (int64_t i = first; i < last; i++)
+    for (; i < last && (i & 3); i++)
+        image[i] = bytes[i & 3];
+    for (; i + 4 <= last; i += 4)
+        memcpy(image + i, bytes, sizeof bytes);
+    for (; i < last; i++)
         image[i] = bytes[i & 3];
 }
 

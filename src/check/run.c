@@ -274,8 +274,9 @@ struct storage {
 };
 
 /* Fills types with what a case is checked in, f32 first, and returns their number: all five, or the
- * three that differ where nothing is a parameter. `turn`: 0, or f32 and only the turn-th of the
- * others, counted from 1 and round again. */
+ * three that differ where nothing is a parameter. `turn`: 0, or f32 and one more: in odd turns f16
+ * beside parameters of f32, in even ones bf16 with parameters of bf16. Either kind of 16 bits and
+ * either kind of parameters is there, and few more kernels must be built. */
 static int storages_of(const struct qn_check_op *check, const struct qn_check_case *item, int turn,
                        struct storage types[5])
 {
@@ -291,7 +292,7 @@ static int storages_of(const struct qn_check_op *check, const struct qn_check_ca
             types[count++] = all_types[i];
     if (turn == 0 || count == 1)
         return count;
-    types[1] = types[1 + (turn - 1) % (count - 1)];
+    types[1] = types[turn % 2 ? 1 : count - 1];
     return 2;
 }
 
@@ -355,7 +356,7 @@ static void check_twins(struct run *run, const struct qn_check_op *check)
         for (run->twin_of = 0; run->twin_of < run->twin && !is_over(run); run->twin_of++) {
             const struct qn_check_case *c = case_of_twins(check, run->twin_of, run->twin);
             if (c && (c->small || !run->params.small) && matches(run, check->op->name, c->name))
-                check_case(run, check, c, run->params.small, 0);
+                check_case(run, check, c, run->params.small, run->params.every_type ? 0 : 1);
         }
     run->twin = 0;
 }
@@ -371,7 +372,8 @@ static void check_op(struct run *run, const struct qn_check_op *check)
     for (const struct qn_check_case *c = check->cases; c->name && !is_over(run); c++) {
         if (!matches(run, name, c->name) || (!c->small && (run->params.small || run->params.far)))
             continue;
-        const bool sparse = !run->params.every_type && (run->params.small || !c->small);
+        const bool sparse =
+            !run->params.every_type && (run->params.small || !c->small || c->f32_only);
         turn += sparse;
         check_case(run, check, c, run->params.far || (run->params.small && c->f32_only),
                    sparse ? turn : 0);

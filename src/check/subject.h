@@ -11,20 +11,23 @@
 #include "check/operand.h"
 #include "check/verdict.h"
 
-/* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
- * derivative along random directions and some single elements. */
-struct qn_gradient {
-    double *full;  /* every element; NULL: use the following */
-    double *probe; /* by direction: derivative along qn_truth_direction */
-    int singles;
-    int64_t *index; /* the `singles` elements that were tried */
-    double *single; /* their derivatives */
-};
-
 /* Large: more than QN_FULL_LIMIT elements. Where inputs times outputs exceed QN_COSTLY the
  * reference takes so long that fewer single elements are tried. */
 enum { QN_PROBES = 8, QN_SINGLES = 40, QN_FEW_SINGLES = 10, QN_FULL_LIMIT = 300 };
 enum { QN_COSTLY = 20000000 };
+
+/* dL/din of one input, with L = sum of dout * out: every element, or for large inputs the
+ * derivative along random directions and some single elements. */
+struct qn_gradient {
+    double *full; /* every element; NULL: use the following */
+    struct qn_probe {
+        double *direction; /* as many normal numbers as the input has elements */
+        double slope;      /* the derivative along it */
+    } probe[QN_PROBES];
+    int singles;
+    int64_t *index; /* the `singles` elements that were tried */
+    double *single; /* their derivatives */
+};
 
 struct qn_truth {
     double *out[QN_MAX_OUT], *eval_out[QN_MAX_OUT], *new_state[QN_MAX_STATE];
@@ -64,8 +67,5 @@ qn_status qn_subject_shapes(const struct qn_op *op, const struct qn_check_case *
 
 /* Fills in subject->truth. Gives false when memory ran out. */
 bool qn_truth_find(struct qn_subject *subject);
-
-/* Component `i` of random direction `probe` of an input. */
-double qn_truth_direction(const struct qn_subject *subject, int input, int probe, int64_t i);
 
 #endif

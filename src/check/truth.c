@@ -56,12 +56,6 @@ static void evaluate(const struct qn_subject *s, struct evaluation *e, bool eval
     s->check->reference(&r);
 }
 
-double qn_truth_direction(const struct qn_subject *s, int input, int probe, int64_t i)
-{
-    uint64_t stream = (uint64_t)(QN_OPERANDS + input * QN_PROBES + probe);
-    return qn_random_normal(s->seed, stream, (uint64_t)i);
-}
-
 /* Central differences: two evaluations of the reference, one input moved by +step and -step. */
 struct difference {
     struct qn_subject *subject;
@@ -126,11 +120,11 @@ static double slope_of_element(struct difference *d, int64_t i)
     return result;
 }
 
-static double slope_along(struct difference *d, int probe)
+static double slope_along(struct difference *d, const double *direction)
 {
     double *plus = d->plus.in[d->input], *minus = d->minus.in[d->input];
     for (int64_t i = 0; i < d->count; i++) {
-        double move = d->step * qn_truth_direction(d->subject, d->input, probe, i);
+        double move = d->step * direction[i];
         plus[i] = d->base[i] + move;
         minus[i] = d->base[i] - move;
     }
@@ -158,18 +152,31 @@ static bool is_costly(const struct difference *d)
     return (double)outputs * (double)d->count > QN_COSTLY;
 }
 
+static bool find_along(struct difference *d, int number, struct qn_probe *probe)
+{
+    struct qn_subject *s = d->subject;
+    const uint64_t stream = (uint64_t)(QN_OPERANDS + d->input * QN_PROBES + number);
+    probe->direction = qn_arena_new(&s->arena, double, (size_t)d->count);
+    if (!probe->direction)
+        return false;
+    for (int64_t i = 0; i < d->count; i++)
+        probe->direction[i] = qn_random_normal(s->seed, stream, (uint64_t)i);
+    probe->slope = slope_along(d, probe->direction);
+    return true;
+}
+
 static bool find_probes(struct difference *d, struct qn_gradient *g)
 {
     struct qn_subject *s = d->subject;
     uint64_t stream = (uint64_t)(QN_OPERANDS + QN_MAX_IN * QN_PROBES + d->input);
-    g->probe = qn_arena_new(&s->arena, double, QN_PROBES);
     g->singles = is_costly(d) ? QN_FEW_SINGLES : QN_SINGLES;
     g->single = qn_arena_new(&s->arena, double, QN_SINGLES);
     g->index = qn_arena_new(&s->arena, int64_t, QN_SINGLES);
-    if (!g->probe || !g->single || !g->index)
+    if (!g->single || !g->index)
         return false;
     for (int p = 0; p < QN_PROBES; p++)
-        g->probe[p] = slope_along(d, p);
+        if (!find_along(d, p, &g->probe[p]))
+            return false;
     for (int k = 0; k < g->singles; k++) {
         uint64_t bits = qn_random_bits(s->seed, stream, (uint64_t)k);
         g->index[k] = (int64_t)(bits % (uint64_t)d->count);

@@ -6,8 +6,8 @@
  *
  *     FILTER          "relu", "add,relu", or one case of one operator: "relu/a tail"; none: all
  *     --small         only the cases marked as small
- *     --every-type    each case in every storage type; otherwise in f32 and one more, in turn, but
- *                     for small cases without --small
+ *     --every-type    each case in every storage type; otherwise in f32 and by turns in f16 and
+ *                     bf16, but for small cases without --small whose types have code of their own
  *     --stop          ends at the first failure
  *     --seed N        other random values
  *     --far N         one small case of each in f32, operands so many bytes into their buffers
