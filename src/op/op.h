@@ -194,7 +194,7 @@ struct qn_state_info {
                          PARAMETER.exp_avg */
     float initial;
     int per_chunk; /* of an optimizer: elements for each chunk of a parameter; 0: one for each of
-                      the parameter's elements */
+                      the parameter's elements, or of qn_op.whole what the shape rule says */
 };
 
 struct qn_chain_link;
@@ -212,12 +212,16 @@ struct qn_op {
     struct qn_state_info state[QN_MAX_STATE];
     bool optimizer; /* its inputs are a block's parameters, gradients and table; output 0 the new
                        parameters; its states are kept for the block (ops/update.h) */
+    bool whole;     /* of an optimizer: it is given each parameter alone and in its own shape, with
+                       the gradient and the rows of the table that are the parameter's, whatever
+                       first elements these say; its shape rule gives slots of any size */
     /* Of an optimizer: what settings of 0 mean; NULL: Adam's, 0.9, 0.999 and 1e-8. */
     const struct qn_optimizer_attr *defaults;
-    /* Of an optimizer whose slots are too coarse for small tensors: parameters of less than `below`
-     * elements are updated by the optimizer `name`, with the same settings. */
+    /* Of an optimizer that is not for all parameters: those of less than `below` elements, or of
+     * less than `rank` dimensions, are updated by the optimizer `name`, with the same settings. */
     struct {
         int64_t below;
+        int rank;
         const char *name;
     } small;
     /* Of an optimizer: number of the slot, of u8, that has 8 more bits of parameters in bf16, which

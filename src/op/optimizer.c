@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/optimizer.h"
 
+#include "base/shape.h"
 #include "op/op.h"
 
 static const struct qn_optimizer_attr adams = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
@@ -30,9 +31,16 @@ const struct qn_op *qn_optimizer_find(const char *name)
     return op && op->optimizer ? op : NULL;
 }
 
-const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t elements)
+const struct qn_op *qn_optimizer_small(const struct qn_op *optimizer)
 {
-    return elements < optimizer->small.below ? qn_optimizer_find(optimizer->small.name) : optimizer;
+    return optimizer->small.name ? qn_optimizer_find(optimizer->small.name) : optimizer;
+}
+
+const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, const struct qn_shape *shape)
+{
+    const bool small =
+        qn_shape_count(shape) < optimizer->small.below || shape->rank < optimizer->small.rank;
+    return small ? qn_optimizer_small(optimizer) : optimizer;
 }
 
 bool qn_optimizer_corrects(const struct qn_op *optimizer, qn_dtype dtype)

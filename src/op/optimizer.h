@@ -38,8 +38,10 @@ struct qn_optimizer_attr qn_optimizer_settings(const struct qn_optimizer *optimi
 
 /* The optimizer of that name, NULL: "sgd"; NULL where there is none. Thread-safety: Safe. */
 const struct qn_op *qn_optimizer_find(const char *name);
-/* The one that updates a parameter of so many elements: itself, or its `small`. */
-const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, int64_t elements);
+/* The one that updates what is too small for it; itself, if nothing is. */
+const struct qn_op *qn_optimizer_small(const struct qn_op *optimizer);
+/* The one that updates a parameter of that shape: itself, or qn_optimizer_small. */
+const struct qn_op *qn_optimizer_of(const struct qn_op *optimizer, const struct qn_shape *shape);
 /* Whether parameters of the type have a slot of it that corrects them. */
 bool qn_optimizer_corrects(const struct qn_op *optimizer, qn_dtype dtype);
 

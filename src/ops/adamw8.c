@@ -28,7 +28,7 @@ const struct qn_op qn_op_adamw8 = {
     .n_out = 1,
     .shape = shape,
     .optimizer = true,
-    .small = {4096, "adamw"},
+    .small = {.below = 4096, .name = "adamw"},
     .state = {{.name = "exp_avg", .initial = 127},
               {.name = "exp_avg_sq"},
               {.name = "exp_avg_scale", .per_chunk = SCALES_OF_A_CHUNK},

@@ -34,7 +34,7 @@ const struct qn_op qn_op_flash_adamw = {
     .n_out = 1,
     .shape = shape,
     .optimizer = true,
-    .small = {4096, "adamw"},
+    .small = {.below = 4096, .name = "adamw"},
     .correction = CORRECTION,
     .state = {{.name = "exp_avg", .initial = 127},
               {.name = "exp_avg_sq"},

@@ -33,7 +33,7 @@ enum { QN_MAX_BLOCKS = 16 };
 /* Trainable parameters of one type that one launch of an optimizer updates. A parameter has the
  * same first element in `parameters`, `working` and `gradients`; the shapes of `state` follow from
  * theirs by op->state. With early updates each parameter is updated alone, with a gradient outside
- * of the block. */
+ * of the block; by an optimizer that wants whole tensors each is updated alone, too. */
 struct qn_block {
     const struct qn_op *optimizer; /* persist->optimizer, or that of its small parameters */
     int parameters; /* value of what the optimizer updates: f32 masters of 16-bit parameters, or the
@@ -45,6 +45,11 @@ struct qn_block {
     int chunks, first_chunk; /* their number; the first one's in the list of all blocks' chunks */
 };
 
+/* Elements of an optimizer's state that belong to a parameter. */
+struct qn_state_part {
+    int64_t first, count;
+};
+
 /* A parameter, whichever graphs use it. */
 struct qn_parameter {
     const struct qn_node *node;   /* of the first graph that has it */
@@ -54,6 +59,7 @@ struct qn_parameter {
     int gradient;                 /* -1: not trainable */
     int block;                    /* of persist->blocks; -1: not trainable */
     int first_chunk, chunks;      /* if trainable: its range in the list of all blocks' chunks */
+    struct qn_state_part part[QN_MAX_STATE]; /* if trainable: its own of each state of its block */
 };
 
 /* A state of an operator (running averages), shared by the graphs that have its node. */
@@ -253,13 +259,6 @@ const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char
 void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,
                  const struct qn_graph *graph, bool *used);
 
-/* Elements or rows of an optimizer's state that belong to a parameter: `first` and `count` of its
- * dimension 0. */
-struct qn_state_part {
-    int64_t first, count;
-};
-struct qn_state_part qn_part_of_state(const struct qn_persist *persist,
-                                      const struct qn_parameter *parameter, int state);
 /* The state of a block, or of a parameter's block, that corrects parameters in bf16; -1: none does.
  */
 int qn_block_correction(const struct qn_block *block);

@@ -31,7 +31,7 @@ static struct place place_of(const struct qn_trainer *trainer, const struct qn_p
         .stored = parameter->value,
         .code = persist->blocks[parameter->block].state[slot],
         .stored_at = first * (int64_t)sizeof(uint16_t),
-        .code_at = qn_part_of_state(persist, parameter, slot).first + first,
+        .code_at = parameter->part[slot].first + first,
     };
 }
 

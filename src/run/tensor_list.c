@@ -64,8 +64,8 @@ static bool append_own(const struct qn_trainer *trainer, struct qn_arena *arena,
     return append(arena, list, &named, 0);
 }
 
-/* The optimizer's states of one parameter: of its shape, or an array of what each chunk has. What
- * corrects it is saved with the parameter. */
+/* The optimizer's states of one parameter: of its shape, or an array. What corrects it is saved
+ * with the parameter. */
 static bool append_states(const struct qn_trainer *trainer, struct qn_arena *arena,
                           const struct qn_parameter *parameter, struct qn_tensor_list *list)
 {
@@ -74,16 +74,17 @@ static bool append_states(const struct qn_trainer *trainer, struct qn_arena *are
     bool complete = true;
     for (int s = 0; s < QN_MAX_STATE; s++) {
         const struct qn_state_info *info = &block->optimizer->state[s];
-        const struct qn_state_part span = qn_part_of_state(persist, parameter, s);
+        const struct qn_state_part part = parameter->part[s];
         char text[160];
-        if (block->state[s] < 0 || s == qn_correction_of(persist, parameter))
+        if (!part.count || s == qn_correction_of(persist, parameter))
             continue;
         snprintf(text, sizeof text, "%s.%s", parameter->node->name, info->name);
         const qn_dtype dtype = persist->values[block->state[s]].operand.dtype;
         const struct qn_named named = {text, block->state[s], dtype,
-                                       info->per_chunk ? (struct qn_shape){1, {span.count}}
-                                                       : parameter->node->leaf.shape};
-        complete &= append(arena, list, &named, span.first * qn_dtype_size(dtype));
+                                       info->per_chunk || block->optimizer->whole
+                                           ? (struct qn_shape){1, {part.count}}
+                                           : parameter->node->leaf.shape};
+        complete &= append(arena, list, &named, part.first * qn_dtype_size(dtype));
     }
     return complete;
 }

@@ -41,7 +41,7 @@ static void read_parts(const struct test_run *run, struct parts *parts)
     const struct qn_parameter *parameter = &persist->parameters[0];
     const int slot = qn_correction_of(persist, parameter);
     const int value = persist->blocks[parameter->block].state[slot];
-    const int64_t at = qn_part_of_state(persist, parameter, slot).first;
+    const int64_t at = parameter->part[slot].first;
     assert_string_equal(parameter->node->name, parameters[0].name);
     assert_true(slot >= 0 && parameter->working == parameter->value);
     assert_int_equal(qn_trainer_read_value(run->trainer, parameter->value, 0, parts->stored,

@@ -19,10 +19,12 @@ static int *new_numbers(struct qn_arena *arena, size_t count)
 }
 
 /* Values that a node adds at most (outputs, their gradients, saved, temporaries; an input adds
- * one), and those of them that may be parked. */
+ * one), those of them that may be parked, and those that a parameter adds that is updated alone
+ * (parts of the norms, of the table and of the states). */
 enum {
     VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
-    PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED
+    PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED,
+    VALUES_PER_PARAMETER = 2 + QN_MAX_STATE
 };
 
 static bool allocate(struct lowering *l)
@@ -30,8 +32,10 @@ static bool allocate(struct lowering *l)
     struct qn_arena *arena = l->how->arena;
     size_t nodes = (size_t)l->graph->n_nodes, tensors = (size_t)l->graph->n_tensors;
     const size_t parked = l->how->park ? nodes * PARKED_PER_NODE : 0;
-    size_t values = (size_t)l->problem->persist->n_values + nodes * VALUES_PER_NODE +
-                    QN_MAX_BLOCKS + parked + 1;
+    const struct qn_persist *persist = l->problem->persist;
+    const size_t parameters = (size_t)persist->n_parameters;
+    size_t values = (size_t)persist->n_values + nodes * VALUES_PER_NODE +
+                    parameters * VALUES_PER_PARAMETER + QN_MAX_BLOCKS + parked + 1;
     l->forward = new_numbers(arena, tensors);
     l->gradient = new_numbers(arena, tensors);
     l->first_reader = new_numbers(arena, nodes);
@@ -45,8 +49,8 @@ static bool allocate(struct lowering *l)
     l->problem->producer = new_numbers(arena, values);
     l->problem->tasks = qn_arena_new(arena, struct qn_task,
                                      nodes * (QN_MAX_GROUPS + QN_MAX_IN + 1) + 2 * parked +
-                                         2 * QN_GRAPH_MAX_OUTPUTS + 3 * QN_MAX_BLOCKS +
-                                         (size_t)l->problem->persist->n_moving + 1);
+                                         2 * QN_GRAPH_MAX_OUTPUTS + 3 * QN_MAX_BLOCKS + parameters +
+                                         (size_t)persist->n_moving + 1);
     return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
            l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
            l->problem->tasks;

@@ -21,6 +21,43 @@ qn_status qn_persist_list_parameters(const struct qn_lowering *how, struct qn_pe
 /* Lays trainable parameters, their gradients and the optimizer's states into blocks (blocks.c). */
 qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist *persist);
 
+/* --- slots of optimizers (slots.c) --- */
+
+/* What parameters of a block have in common. */
+struct qn_kind {
+    qn_dtype dtype;
+    const struct qn_op *optimizer;
+};
+/* Whether they have masters. */
+bool qn_kind_has_master(const struct qn_lowering *how, struct qn_kind kind);
+/* Rows of the table that are the parameter's. */
+int qn_chunks_of(const struct qn_parameter *parameter);
+
+/* Slots of a block. A parameter has its own part of each: an element for each of its elements, or
+ * per_chunk for each of its chunks; or, of an optimizer that wants it whole, as many as the shape
+ * rule gives, one parameter's behind the other's. */
+struct qn_slots {
+    qn_dtype dtype[QN_MAX_STATE]; /* QN_DTYPE_NONE: the block has no such slot */
+    int64_t count[QN_MAX_STATE];
+};
+/* Those of a block of `count` elements. QN_ERR_SHAPE: qn_slots_find_parts would be wrong. */
+qn_status qn_slots_of_block(const struct qn_lowering *how, const struct qn_persist *persist,
+                            struct qn_kind kind, int64_t count, int chunks, struct qn_slots *slots);
+/* The parts of a parameter that is `first` elements from the start of its block. */
+void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *parameter,
+                         int64_t first);
+/* Adds those of a parameter that the optimizer wants whole, and gives it its parts. */
+qn_status qn_slots_add(const struct qn_lowering *how, const struct qn_persist *persist,
+                       struct qn_kind kind, struct qn_parameter *parameter, struct qn_slots *slots);
+/* Adds the block's states as values. */
+void qn_slots_place(struct qn_persist *persist, struct qn_block *block,
+                    const struct qn_slots *slots);
+/* What they would take of one parameter, of `count` elements with its padding. */
+int64_t qn_slots_bytes(const struct qn_lowering *how, const struct qn_persist *persist,
+                       struct qn_kind kind, const struct qn_parameter *parameter, int64_t count);
+
+/* --- cells --- */
+
 /* Gives every cell its values, and binds the input of node n to the cell of its name, if there is
  * one (cells.c). */
 void qn_persist_lay_cells(const struct qn_lowering *how, struct qn_persist *persist);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The update: gradient norm, optimizer, averages of parameters, and what operators commit once per
- * update. Parameters are updated by the block, after the whole norm is known; or early, one by one
- * in the micro-step, each as soon as its gradient is complete, so that the gradient can go.
+ * update. Parameters are updated after the whole norm is known, by the block, or one by one if the
+ * optimizer wants whole tensors; or early, one by one in the micro-step, each as soon as its
+ * gradient is complete, so that the gradient can go.
  */
 #include "base/number.h"
 #include "base/shape.h"
@@ -18,19 +19,33 @@ static struct qn_operand as_array(const struct lowering *l, int value)
     return operand;
 }
 
+static void read_as(struct qn_task *task, int value, const struct qn_operand *operand,
+                    uint8_t index)
+{
+    task->reads[task->n_reads++] = (struct qn_use){value, {QN_REF_IN, index}, *operand};
+}
+
 static void own_read(struct lowering *l, struct qn_task *task, int value, uint8_t index)
 {
-    task->reads[task->n_reads++] = (struct qn_use){value, {QN_REF_IN, index}, as_array(l, value)};
+    const struct qn_operand array = as_array(l, value);
+    read_as(task, value, &array, index);
+}
+
+static void write_as(struct qn_task *task, int value, const struct qn_operand *operand,
+                     struct qn_ref ref, bool accumulates)
+{
+    task->writes[task->n_writes++] = (struct qn_output_use){.value = value,
+                                                            .ref = ref,
+                                                            .operand = *operand,
+                                                            .in_place = -1,
+                                                            .accumulates = accumulates};
 }
 
 static void own_write(struct lowering *l, struct qn_task *task, int value, struct qn_ref ref,
                       bool accumulates)
 {
-    task->writes[task->n_writes++] = (struct qn_output_use){.value = value,
-                                                            .ref = ref,
-                                                            .operand = as_array(l, value),
-                                                            .in_place = -1,
-                                                            .accumulates = accumulates};
+    const struct qn_operand array = as_array(l, value);
+    write_as(task, value, &array, ref, accumulates);
 }
 
 /* Adds a part of value `whole` as a value: `count` rows of dimension 0, from row `first` on. */
@@ -63,14 +78,21 @@ static int add_partial(struct lowering *l, const struct qn_block *block, int nor
     return part;
 }
 
+/* Of a block of one parameter that the optimizer wants whole, operands have its shape. */
 static void add_optimizer(struct lowering *l, const struct qn_block *block, const char *name)
 {
+    const bool whole = block->optimizer->whole;
+    const struct qn_value *values = l->problem->values;
+    const struct qn_operand parameters =
+        whole ? values[block->parameters].operand : as_array(l, block->parameters);
+    const struct qn_operand gradients =
+        whole ? values[block->gradients].operand : as_array(l, block->gradients);
     struct qn_task *task =
         qn_lower_add_own(l, block->optimizer->name, name, l->problem->persist->settings);
-    own_read(l, task, block->parameters, 0);
-    own_read(l, task, block->gradients, 1);
+    read_as(task, block->parameters, &parameters, 0);
+    read_as(task, block->gradients, &gradients, 1);
     own_read(l, task, block->table, 2);
-    own_write(l, task, block->parameters, (struct qn_ref)QN_OUT(0), false);
+    write_as(task, block->parameters, &parameters, (struct qn_ref)QN_OUT(0), false);
     for (int s = 0; s < QN_MAX_STATE; s++)
         if (block->state[s] >= 0)
             own_write(l, task, block->state[s], (struct qn_ref)QN_STATE(s), false);
@@ -114,30 +136,10 @@ static int add_norms(struct lowering *l)
     return norms;
 }
 
-void qn_lower_add_update(struct lowering *l)
+/* The block that a parameter would be by itself, made of its parts of the block's values. */
+static struct qn_block block_alone(struct lowering *l, const struct qn_parameter *parameter)
 {
-    const struct qn_persist *persist = l->problem->persist;
-    if (persist->n_blocks) {
-        const int norms = add_norms(l);
-        own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
-                 norms, 0);
-        for (int b = 0; !persist->early && b < persist->n_blocks; b++) {
-            add_optimizer(l, &persist->blocks[b], NULL);
-            add_cast(l, persist->blocks[b].parameters, persist->blocks[b].working, NULL);
-        }
-        for (int b = 0; persist->averaging && b < persist->n_blocks; b++)
-            add_average(l, &persist->blocks[b]);
-    }
-}
-
-/* --- early --- */
-
-/* Updates one parameter as a block of its own, made of its parts of the block's values. */
-static void update_alone(struct lowering *l, const struct qn_parameter *parameter)
-{
-    const struct qn_persist *persist = l->problem->persist;
-    const struct qn_block *block = &persist->blocks[parameter->block];
-    const char *name = parameter->node->name;
+    const struct qn_block *block = &l->problem->persist->blocks[parameter->block];
     struct qn_block alone = {.optimizer = block->optimizer,
                              .parameters = parameter->value,
                              .working = parameter->working,
@@ -146,11 +148,48 @@ static void update_alone(struct lowering *l, const struct qn_parameter *paramete
                              .first_chunk = parameter->first_chunk};
     alone.table = add_slice(l, block->table, alone.first_chunk - block->first_chunk, alone.chunks);
     for (int s = 0; s < QN_MAX_STATE; s++) {
-        const struct qn_state_part span = qn_part_of_state(persist, parameter, s);
-        alone.state[s] =
-            block->state[s] < 0 ? -1 : add_slice(l, block->state[s], span.first, span.count);
+        const struct qn_state_part part = parameter->part[s];
+        alone.state[s] = part.count ? add_slice(l, block->state[s], part.first, part.count) : -1;
     }
-    const int part = add_partial(l, &alone, persist->norms, name);
+    return alone;
+}
+
+/* Updates the parameters of block b. */
+static void update_block(struct lowering *l, int b)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    const struct qn_block *block = &persist->blocks[b];
+    if (!block->optimizer->whole)
+        add_optimizer(l, block, NULL);
+    for (int p = 0; block->optimizer->whole && p < persist->n_parameters; p++)
+        if (persist->parameters[p].block == b) {
+            const struct qn_block alone = block_alone(l, &persist->parameters[p]);
+            add_optimizer(l, &alone, persist->parameters[p].node->name);
+        }
+    add_cast(l, block->parameters, block->working, NULL);
+}
+
+void qn_lower_add_update(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    if (persist->n_blocks) {
+        const int norms = add_norms(l);
+        own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
+                 norms, 0);
+        for (int b = 0; !persist->early && b < persist->n_blocks; b++)
+            update_block(l, b);
+        for (int b = 0; persist->averaging && b < persist->n_blocks; b++)
+            add_average(l, &persist->blocks[b]);
+    }
+}
+
+/* --- early --- */
+
+static void update_alone(struct lowering *l, const struct qn_parameter *parameter)
+{
+    const char *name = parameter->node->name;
+    const struct qn_block alone = block_alone(l, parameter);
+    const int part = add_partial(l, &alone, l->problem->persist->norms, name);
     own_read(l, qn_lower_add_own(l, "gradient_finite", name, l->problem->persist->settings), part,
              0);
     add_optimizer(l, &alone, name);
