@@ -87,6 +87,7 @@ GROUP_KERNEL total(__global const float *norms, ulong norms_at, __global uint *c
     now->skip = skip;
     now->grad_scale = skip ? 0.0f : clip / now->loss_scale;
     now->applied += !skip;
+    now->counted = now->applied;
     now->bias1 = -expm1((float)now->applied * log_beta1);
     now->bias2 = -expm1((float)now->applied * log_beta2);
     if (dynamic)
@@ -104,9 +105,10 @@ GROUP_KERNEL alone(__global const float *norms, ulong norms_at, __global uint *c
     const bool skip = !is_finite(safe_norm(norms, n, part));
     if (get_local_id(0) != 0)
         return;
-    const float update = (float)(now->applied + 1);
+    const uint counted = now->applied + 1;
     now->skip = skip;
     now->grad_scale = skip ? 0.0f : 1.0f / now->loss_scale;
-    now->bias1 = -expm1(update * log_beta1);
-    now->bias2 = -expm1(update * log_beta2);
+    now->counted = counted;
+    now->bias1 = -expm1((float)counted * log_beta1);
+    now->bias2 = -expm1((float)counted * log_beta2);
 }

@@ -52,7 +52,8 @@ QN_API qn_dtype qn_optimizer_storage(const char *name);
 
 /* PyTorch's definitions and names where it has the optimizer. Zero means default. */
 typedef struct qn_optimizer {
-    const char *name; /* one of qn_optimizer_name; NULL: "sgd" */
+    const char *name; /* one of qn_optimizer_name; NULL: "sgd". The learning rate of adafactor is a
+                         share of the root mean square of a parameter */
     double momentum;  /* of sgd, below 1; 0: none */
     bool nesterov;    /* needs momentum */
     bool no_master;   /* of parameters in f16 or bf16 (qn_graph_params.parameter_storage): they are
@@ -61,9 +62,10 @@ typedef struct qn_optimizer {
                          updated and saved, and they are it rounded to nearest. Of flash_adamw those
                          in bf16 have 8 more bits in any case, with which they are updated and
                          saved as f32, and no master */
-    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of Adam's kin, 0.9
-                            and 0.99 of lion */
-    double eps;          /* of Adam's kin; 0: 1e-8 */
+    double beta1, beta2; /* below 1; 0: the optimizer's own, 0.9 and 0.999 of Adam's kin and
+                            apollo, 0.9 and 0.99 of lion */
+    double eps; /* of Adam's kin and apollo; 0: 1e-8. Of adafactor, which adds it to squares of
+                   gradients; 0: 1e-30 */
     double ema; /* below 1; above 0: trained parameters have an exponential moving average in f32,
                    average = ema * average + (1 - ema) * parameter after each update that is not
                    skipped, which begins as the parameter does (Polyak and Juditsky 1992).

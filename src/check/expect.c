@@ -212,7 +212,7 @@ static bool is_integer(size_t word)
         offsetof(struct qn_control, seed_lo), offsetof(struct qn_control, seed_hi),
         offsetof(struct qn_control, update),  offsetof(struct qn_control, sample),
         offsetof(struct qn_control, applied), offsetof(struct qn_control, good_updates),
-        offsetof(struct qn_control, skip)};
+        offsetof(struct qn_control, skip),    offsetof(struct qn_control, counted)};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         if (at[i] == 4 * word)
             return true;

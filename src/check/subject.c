@@ -162,7 +162,8 @@ static void fill_control(struct qn_subject *s)
                              .grad_norm = 0.75f,
                              .grad_scale = 0.1875f,
                              .bias1 = 0.3439f,
-                             .bias2 = 0.003994f};
+                             .bias2 = 0.003994f,
+                             .counted = 4};
     for (int i = 0; i < QN_MAX_LOSSES; i++) {
         c->loss_seed[i] = 0.015625f * (float)(i + 1);
         c->loss[i] = 0.5f * (float)(i + 1);

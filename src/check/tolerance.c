@@ -28,6 +28,8 @@ static const struct {
     {"adam", 2, 1, STOCHASTIC},
     {"adamw", 2, 1, STOCHASTIC},
     {"adamw8", 2, 1, STOCHASTIC},
+    {"adafactor", 2, 1, STOCHASTIC},
+    {"apollo", 2, 1, STOCHASTIC},
     {"attention", 1, 2, "its gradient comes from the output, which was rounded"},
     {"batch_norm", 1, 2, "weight and bias: sums over all pixels of the micro-batch"},
     {"bias", 1, 4, "bias: a sum over all rows of the micro-batch"},

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Factors in the table: the bits of f32. */
-enum { QUARTER = 0x3e800000, HALF = 0x3f000000, ONE = 0x3f800000, TWO = 0x40000000 };
+enum { QUARTER = 0x3e800000 };
 
-const double qn_check_one_chunk[] = {0, 37, 0, ONE, ONE};
-const double qn_check_neighbours[] = {0,    304, 0,    ONE, 0, 304, 4096,   1,
-                                      HALF, TWO, 4400, 37,  2, TWO, QUARTER};
-const double qn_check_one_element[] = {0, 1, 0, ONE, ONE};
+const double qn_check_one_chunk[] = {0, 37, 0, QN_CHECK_ONE, QN_CHECK_ONE};
+const double qn_check_neighbours[] = {0,    304,  0, QN_CHECK_ONE,  0,            /* */
+                                      304,  4096, 1, QN_CHECK_HALF, QN_CHECK_TWO, /* */
+                                      4400, 37,   2, QN_CHECK_TWO,  QUARTER};
+const double qn_check_one_element[] = {0, 1, 0, QN_CHECK_ONE, QN_CHECK_ONE};
 
 const struct qn_control qn_check_first_update = {.lr = 0.125f,
                                                  .weight_decay = 0.0625f,
@@ -18,7 +18,8 @@ const struct qn_control qn_check_first_update = {.lr = 0.125f,
                                                  .applied = 1,
                                                  .grad_scale = 1,
                                                  .bias1 = 0.1f,
-                                                 .bias2 = 0.001f};
+                                                 .bias2 = 0.001f,
+                                                 .counted = 1};
 const struct qn_control qn_check_skipped_update = {
     .lr = 0.125f, .weight_decay = 0.0625f, .loss_scale = 1, .skip = 1};
 
@@ -61,6 +62,15 @@ static void update_element(struct qn_check_element *e, int64_t i,
     for (int s = 0; s < QN_MAX_STATE; s++)
         if (r->new_state[s])
             r->new_state[s][i] = e->state[s];
+}
+
+void qn_check_unmoved(const struct qn_reference *r)
+{
+    memcpy(r->out[0], r->in[0], (size_t)qn_operand_count(&r->call->in[0]) * sizeof(double));
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        if (r->new_state[s])
+            memcpy(r->new_state[s], r->state[s],
+                   (size_t)qn_operand_count(&r->call->state[s]) * sizeof(double));
 }
 
 void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])

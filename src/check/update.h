@@ -31,6 +31,9 @@ double qn_check_corrected(double stored, int code);
  * element for each element of the parameters. */
 void qn_check_update(const struct qn_reference *r, void (*step)(struct qn_check_element *));
 
+/* A skipped update: results are what was there. */
+void qn_check_unmoved(const struct qn_reference *r);
+
 /* The new parameters: like the old ones. */
 void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT]);
 
@@ -58,6 +61,24 @@ void qn_check_update_outputs(const struct qn_call *call, struct qn_operand out[Q
 #define QN_CHECK_STORED_BLOCK(type, n, chunks, rows)                                               \
     {                                                                                              \
         QN_CHECK_STORED(type, n), QN_CHECK_PARAMETERS(n), QN_CHECK_TABLE(chunks, rows)             \
+    }
+
+/* Factors in the table: the bits of f32. */
+enum { QN_CHECK_HALF = 0x3f000000, QN_CHECK_ONE = 0x3f800000, QN_CHECK_TWO = 0x40000000 };
+
+/* Inputs of an optimizer that sees a parameter whole: parameter and gradient of these dimensions,
+ * normal numbers, and a table. qn_check_chunk_of(r, 0) tells rate and decay. */
+#define QN_CHECK_TENSOR(type, factor, ...)                                                         \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = (type), .a = (factor),                                     \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {                       \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define QN_CHECK_WHOLE(type, chunks, rows, ...)                                                    \
+    {                                                                                              \
+        QN_CHECK_TENSOR(type, 1, __VA_ARGS__), QN_CHECK_TENSOR(QN_F32, 1, __VA_ARGS__),            \
+            QN_CHECK_TABLE(chunks, rows)                                                           \
     }
 
 /* The rows of struct qn_chunk, one chunk after another. */

@@ -27,7 +27,8 @@ struct qn_control {
     float grad_scale;
     uint32_t skip;
     float bias1, bias2;
-    uint32_t reserved[5];
+    uint32_t counted;
+    uint32_t reserved[4];
 };
 
 #endif

@@ -62,5 +62,7 @@
     X(lion)                                                                                        \
     X(adamw8)                                                                                      \
     X(flash_adamw)                                                                                 \
+    X(adafactor)                                                                                   \
+    X(apollo)                                                                                      \
     X(weight_average)                                                                              \
     /* end of the list */

@@ -11,12 +11,23 @@ int64_t qn_strip_blocks(int64_t rows)
     return qn_div_up(rows, QN_SUM_BLOCK);
 }
 
+static int64_t span_of(const struct qn_call *call, const struct qn_strip *strip)
+{
+    return call->cpu ? strip->wide : 1;
+}
+
+int64_t qn_strip_items(const struct qn_call *call, const struct qn_strip *strip)
+{
+    const int64_t width = qn_vector_width(call->facts);
+    return qn_div_up(strip->n / width, span_of(call, strip)) + strip->n % width;
+}
+
 void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
                     const struct qn_strip *strip)
 {
-    int64_t width = qn_vector_width(call->facts), span = call->cpu ? strip->wide : 1;
+    int64_t width = qn_vector_width(call->facts), span = span_of(call, strip);
     int64_t group = call->cpu ? 1 : GPU_GROUP;
-    launch->global[0] = qn_div_up(strip->n / width, span) + strip->n % width;
+    launch->global[0] = qn_strip_items(call, strip);
     launch->global[1] = qn_row_range(qn_div_up(strip->rows, strip->block));
     launch->local[0] = group;
     launch->local[1] = 1;

@@ -14,6 +14,8 @@ struct qn_strip {
     int64_t rows, n, block, wide;
 };
 
+/* Work-items of a row block that have columns: numbers 0 to this in dimension 0. */
+int64_t qn_strip_items(const struct qn_call *call, const struct qn_strip *strip);
 /* Sets range, work-group and the options that go with them. */
 void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
                     const struct qn_strip *strip);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ops/update.h"
 
+#include "base/log.h"
 #include "base/shape.h"
 
 #include <math.h>
@@ -17,16 +18,24 @@ qn_status qn_no_table(struct qn_shape_call *call)
     return qn_shape_error(call, "the table must be (chunks, 5) of i32");
 }
 
-qn_status qn_update_shape(struct qn_shape_call *call, int states)
+qn_status qn_update_inputs(struct qn_shape_call *call)
 {
     const struct qn_operand *parameters = &call->in[0], *gradients = &call->in[1];
-    const struct qn_shape *block = &parameters->shape;
-    if (!qn_is_float(parameters) || gradients->dtype != QN_F32 || block->rank != 1 ||
-        !qn_shape_equal(block, &gradients->shape))
-        return qn_shape_error(call, "parameters and f32 gradients must be arrays of one size");
-    if (block->dim[0] > INT32_MAX || !qn_is_table(&call->in[2]))
+    if (!qn_is_float(parameters) || gradients->dtype != QN_F32 ||
+        !qn_shape_equal(&parameters->shape, &gradients->shape))
+        return qn_shape_error(call, "parameters and f32 gradients must be of one shape");
+    if (qn_operand_count(parameters) > INT32_MAX || !qn_is_table(&call->in[2]))
         return qn_no_table(call);
     call->out[0] = *parameters;
+    return QN_OK;
+}
+
+qn_status qn_update_shape(struct qn_shape_call *call, int states)
+{
+    const struct qn_shape *block = &call->in[0].shape;
+    QN_TRY(qn_update_inputs(call));
+    if (block->rank != 1)
+        return qn_shape_error(call, "parameters must be an array");
     for (int i = 0; i < states; i++)
         qn_shape_set(&call->state[i], QN_F32, 1, block->dim);
     return QN_OK;

@@ -18,8 +18,9 @@ bool qn_is_table(const struct qn_operand *operand);
 qn_status qn_no_table(struct qn_shape_call *call);
 
 /* The shape rule of an optimizer with inputs parameters, gradients and table: output 0 and so many
- * state arrays are like the parameters. */
+ * state arrays are like the parameters. qn_update_inputs: of any shape, and without states. */
 qn_status qn_update_shape(struct qn_shape_call *call, int states);
+qn_status qn_update_inputs(struct qn_shape_call *call);
 
 /* The cost of group 0 over all parameters. */
 void qn_update_cost(const struct qn_call *call, double flops_per_element, struct qn_cost *cost);

@@ -174,7 +174,8 @@ static qn_status fill_control(struct qn_rig *rig)
                                        .loss_scale = 1,
                                        .grad_scale = 1,
                                        .bias1 = 0.1f,
-                                       .bias2 = 0.001f};
+                                       .bias2 = 0.001f,
+                                       .counted = 1};
     return qn_slab_write(rig->slab, CONTROL, 0, &control, sizeof control, NULL);
 }
 

@@ -29,8 +29,11 @@ static const qn_optimizer optimizers[] = {
     {.name = "sgd", .momentum = 0.9, .nesterov = true},
     {.name = "adam"},
     {.name = "adamw", .beta1 = 0.8, .beta2 = 0.95},
+    {.name = "adafactor"},
 };
-static const double rates[] = {0.1, 0.1, 0.02, 0.02};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+/* 1 / sqrt(5) is below that of adafactor. */
+static const double rates[OPTIMIZERS] = {0.1, 0.1, 0.02, 0.02, 0.45};
 
 static const struct {
     const char *name;
@@ -143,7 +146,7 @@ static void equals_pytorch(void **state)
 {
     (void)state;
     qn_device *device = test_device();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < OPTIMIZERS; i++) {
         print_message("  %s\n", golden[i].name);
         compare(device, i);
     }

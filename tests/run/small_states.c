@@ -18,6 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The large weight, and what slots of its rows and columns take for each of its elements: moments
+ * of either side; two of the longer one, and a number, which takes a whole unit. */
+enum { ROWS = 512, COLUMNS = 1024 };
+#define ADAFACTOR (4.0 * (ROWS + COLUMNS) / (ROWS * COLUMNS))
+#define APOLLO ((4.0 * 2 * COLUMNS + 512) / (ROWS * COLUMNS))
+
 /* What is trained, by which optimizer. */
 static const struct subject {
     const char *optimizer;
@@ -33,6 +39,11 @@ static const struct subject {
     {"flash_adamw", QN_F32, false, 2 + 4.0 / 32, 1e-5},
     {"flash_adamw", QN_BF16, false, 2 + 1 + 4.0 / 32, 1e-3},
     {"flash_adamw", QN_F16, false, 4 + 2 + 4.0 / 32, 1e-4},
+    {"adafactor", QN_F32, false, ADAFACTOR, 1e-5},
+    {"adafactor", QN_BF16, false, 4 + ADAFACTOR, 1e-4},
+    {"adafactor", QN_BF16, true, ADAFACTOR, 5e-3},
+    {"apollo", QN_F32, false, APOLLO, 1e-5},
+    {"apollo", QN_F16, true, APOLLO, 1e-3},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -63,18 +74,18 @@ static int64_t optimizer_bytes(const qn_graph *graph, const qn_plan_params *para
 static void bytes_are_few(void **state)
 {
     (void)state;
-    const int64_t dim[] = {512, 1024}, count = dim[0] * dim[1];
+    const int64_t dim[] = {ROWS, COLUMNS}, count = dim[0] * dim[1];
     for (int i = 0; i < SUBJECTS; i++) {
         const struct subject *s = &subjects[i];
         const qn_graph_params how = {.log = test_log, .parameter_storage = s->stored};
         const qn_plan_params params = params_of(s);
-        const qn_init init = qn_init_fan_in(1024);
+        const qn_init init = qn_init_fan_in(COLUMNS);
         qn_graph *graph;
         assert_int_equal(qn_graph_create(&graph, &how), QN_OK);
-        qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, 1024});
+        qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, COLUMNS});
         qn_tensor weight = qn_parameter(graph, "weight", 2, dim, &init);
         x = qn_linear(graph, x, weight, (qn_tensor){0});
-        qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, 512});
+        qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, ROWS});
         qn_loss(graph, qn_squared_error(graph, x, target), "loss", NULL);
         const int64_t table = count / QN_CHUNK * (int64_t)sizeof(struct qn_chunk);
         const int64_t slots = optimizer_bytes(graph, &params) - stored_bytes(table);

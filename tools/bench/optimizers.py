@@ -7,12 +7,14 @@
                               [--set SECTION.KEY=VALUE]... [--program build/tools/quern/quern]
 
 FILE is the text, as of `bible -f gen1:1-rev22:21`. For each recipe and seed every optimizer trains the
-same network from the same start on the same samples. The loss is the mean over the last tenth of the
-updates, the other one that of what is held out; a gap is how far it is above adamw's. MiB are those
-of parameters and optimizer in the plan, s the median of an update. Exit status: 0 if every gap is
-within 1 %, else 1.
+same network from the same start on the same samples; adafactor and apollo, whose steps are of another
+size, at a multiple of the recipe's learning rate, with as much less weight decay. The loss is the mean
+over the last tenth of the updates, the other one that of what is held out; a gap is how far it is above
+adamw's. MiB are those of parameters and optimizer in the plan, s the median of an update. Exit status: 0
+if every gap is within 1 %, else 1.
 """
 import argparse
+import configparser
 import json
 import pathlib
 import statistics
@@ -23,8 +25,22 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BESIDE = 'adamw'
 WITHIN = 0.01
+# The learning rate, over that of AdamW: of adafactor it is a share of the parameter's size.
+RATES = {'adafactor': 50, 'apollo': 2}
 HEAD = (f"{'recipe':14}{'seed':>5}  {'optimizer':13}{'loss':>9}{'gap':>10}{'held out':>11}{'gap':>10}"
         f"{'MiB':>8}{'s':>8}")
+
+
+def rates(recipe, optimizer):
+    """The settings of a recipe that go by the learning rate, if the optimizer has its own."""
+    if optimizer not in RATES:
+        return []
+    keys = configparser.ConfigParser(interpolation=None)
+    keys.read(ROOT / 'recipes' / f'{recipe}.ini', encoding='utf-8')
+    factor = RATES[optimizer]
+    factors = {'lr': factor, 'lr_end': factor, 'weight_decay': 1 / factor}
+    return [f'train.{key}={keys.getfloat("train", key) * factors[key]:.6g}'
+            for key in factors if key in keys['train']]
 
 
 def train(options, recipe, seed, optimizer):
@@ -33,7 +49,7 @@ def train(options, recipe, seed, optimizer):
         metrics = pathlib.Path(folder) / 'metrics'
         command = [options.program, 'train', recipe, '--data', options.file, '--quiet',
                    '--steps', str(options.updates), '--seed', str(seed), '--metrics', metrics]
-        for setting in (f'train.optimizer={optimizer}', *options.set):
+        for setting in (f'train.optimizer={optimizer}', *rates(recipe, optimizer), *options.set):
             command += ['--set', setting]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return [json.loads(line) for line in metrics.read_text(encoding='utf-8').splitlines()]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes tests/golden/training.h: what PyTorch makes of a small network in a few updates.
 
-Usage: training.py > tests/golden/training.h      (needs PyTorch; seen with 1.13.1)
+Usage: training.py > tests/golden/training.h      (needs PyTorch; seen with 2.15)
 
 Weights and data are sines, so that the C side makes the same ones. tests/run/golden.c trains the same
 network and compares losses, gradient norms, running averages and a bias. The first convolution has no
@@ -67,12 +67,34 @@ def groups(net, decay):
     return [{"params": many, "weight_decay": decay}, {"params": few, "weight_decay": 0.0}]
 
 
+class Adafactor:
+    """PyTorch's, which of a convolution's weight is to see the matrix (outputs, all that one of them
+    reads): its parameters are such views. eps1 is so small that it does nothing."""
+
+    def __init__(self, net, rate):
+        self.seen = {p: nn.Parameter(p.detach().flatten(1) if p.dim() > 1 else p.detach())
+                     for p in net.parameters()}
+        self.inner = torch.optim.Adafactor(
+            [dict(group, params=[self.seen[p] for p in group["params"]])
+             for group in groups(net, 0.01)], lr=rate, eps=(1e-30, 1e-3))
+
+    def zero_grad(self):
+        for p in self.seen:
+            p.grad = None
+
+    def step(self):
+        for p, seen in self.seen.items():
+            seen.grad = p.grad.reshape(seen.shape)
+        self.inner.step()
+
+
 CASES = {
     "sgd": lambda net: torch.optim.SGD(groups(net, 0.01), lr=0.1, momentum=0.9),
     "nesterov": lambda net: torch.optim.SGD(groups(net, 0.01), lr=0.1, momentum=0.9,
                                             nesterov=True),
     "adam": lambda net: torch.optim.Adam(groups(net, 0.01), lr=0.02),
     "adamw": lambda net: torch.optim.AdamW(groups(net, 0.01), lr=0.02, betas=(0.8, 0.95)),
+    "adafactor": lambda net: Adafactor(net, 0.45),
 }
 
 

@@ -115,7 +115,8 @@ static const struct key keys[] = {
      .help = "(the optimizer's own: adam, lion 0.9)"},
     {"train", "beta2", key_positive, AT(train.optimizer.beta2), 0, 1,
      .help = "(the optimizer's own: adam 0.999, lion 0.99)"},
-    {"train", "eps", key_positive, AT(train.optimizer.eps), 0, 1, .help = "of adam (1e-8)"},
+    {"train", "eps", key_positive, AT(train.optimizer.eps), 0, 1,
+     .help = "(the optimizer's own: adam 1e-8, adafactor 1e-30)"},
     {"train", "ema", key_real, AT(train.optimizer.ema), 0, 1,
      .help = "decay of a moving average of the weights, which is evaluated and exported: 0.999 "
              "(0: none)"},

@@ -16,6 +16,7 @@ static void reference(const struct qn_reference *r)
         sum += r->in[0][i] * r->in[0][i];
     now->skip = !isfinite((float)sqrt(sum));
     now->grad_scale = now->skip ? 0 : 1 / r->control->loss_scale;
+    now->counted = r->control->applied + 1;
     now->bias1 = (float)(1 - pow(attr->beta1, r->control->applied + 1));
     now->bias2 = (float)(1 - pow(attr->beta2, r->control->applied + 1));
 }

@@ -32,6 +32,7 @@ static void reference(const struct qn_reference *r)
     const double factor = clip > 0 ? fmin(1, clip / (norm + 1e-6)) : 1;
     now->grad_scale = now->skip ? 0 : (float)(factor / scale);
     now->applied += !now->skip;
+    now->counted = now->applied;
     now->bias1 = (float)(1 - pow(attr->beta1, now->applied));
     now->bias2 = (float)(1 - pow(attr->beta2, now->applied));
     if (attr->dynamic)
