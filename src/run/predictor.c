@@ -3,10 +3,10 @@
  * A program of one run, the evaluation of a graph.
  */
 #include "base/log.h"
+#include "io/names.h"
 
 #include <quern/predict.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { AT_ONCE = 64 };
 
@@ -36,19 +36,13 @@ static qn_status make_plan(struct qn_predictor *p, const qn_device *device,
     return qn_plan_create_runs(&p->plan, &list, qn_device_facts(device), &plan, smallest);
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static qn_status load(const struct qn_predictor *p, const qn_predictor_params *params)
 {
     qn_checkpoint *checkpoint = NULL;
     const char *path = params->weights;
     if (!path)
         return QN_OK;
-    if (is_folder(path)) {
+    if (qn_is_folder(path)) {
         QN_TRY(qn_checkpoint_open(&checkpoint, path, &p->log));
         path = qn_checkpoint_describe(checkpoint)->weights;
     }

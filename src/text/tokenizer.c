@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/tokenizer.h"
 #include "base/log.h"
+#include "io/names.h"
 #include "io/path.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 qn_status qn_tokenizer_read(struct qn_tokenizer *t, const struct qn_json *json)
@@ -20,8 +20,7 @@ qn_status qn_tokenizer_read(struct qn_tokenizer *t, const struct qn_json *json)
  * frees; NULL: out of memory. */
 static char *find_file(const char *path)
 {
-    struct stat facts;
-    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+    if (!qn_is_folder(path))
         return strdup(path);
     char *file = qn_path_join(path, "tokenizer.json"), *other = qn_path_join(path, "vocab.json");
     const bool second = file && (!other || (access(file, F_OK) != 0 && access(other, F_OK) == 0));

@@ -59,10 +59,15 @@ static bool has(const struct session *s, enum kind data)
     }
 }
 
+/* The output that a figure of the session's data and model reads; false: it is not measured. */
+static bool find_figure(const struct session *s, enum figure figure, qn_tensor *output)
+{
+    return has(s, figures[figure].data) && find_output(s->graph, figures[figure].output, output);
+}
+
 bool evaluation_has(const struct session *s, enum figure figure)
 {
-    qn_tensor output;
-    return has(s, figures[figure].data) && find_output(s->graph, figures[figure].output, &output);
+    return find_figure(s, figure, &(qn_tensor){0});
 }
 
 enum figure evaluation_default(const struct session *s)
@@ -94,7 +99,7 @@ static int open_metrics(struct session *s, struct tally *tally, bool by_class)
 {
     qn_tensor output;
     for (int i = 0; i < FIGURES; i++)
-        if (has(s, figures[i].data) && find_output(s->graph, figures[i].output, &output))
+        if (find_figure(s, (enum figure)i, &output))
             TRY(open_metric(s, &tally->metrics[i], (enum figure)i, output, by_class));
     return CODE_DONE;
 }
