@@ -13,6 +13,7 @@
 #include <quern/device.h>
 #include <quern/generate.h>
 #include <quern/graph.h>
+#include <quern/image.h>
 #include <quern/io.h>
 #include <quern/log.h>
 #include <quern/metric.h>
@@ -87,7 +88,7 @@ typedef struct qn_struct_info {
     X(qn_gradient_norms, 0xb707a642)                                                               \
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
-    X(qn_image_params, 0x30c8e7be)                                                                 \
+    X(qn_image_params, 0xc9928e92)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_json_line_params, 0xb930aa1f)                                                             \
@@ -113,6 +114,7 @@ typedef struct qn_struct_info {
     X(qn_plan_info, 0xf2a017d4)                                                                    \
     X(qn_plan_params, 0x058b776f)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
+    X(qn_png_params, 0x0074ee16)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \
     X(qn_predictor_params, 0xee3de134)                                                             \
     X(qn_profile_step, 0x6203e526)                                                                 \

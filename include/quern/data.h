@@ -60,6 +60,8 @@ typedef struct qn_dataset_facts {
 /* Borrowed, valid while the dataset is open; a column that is not there: NULL. */
 QN_API const qn_dataset_facts *qn_dataset_describe(const qn_dataset *dataset);
 QN_API const qn_column *qn_dataset_column(const qn_dataset *dataset, const char *name);
+/* The file of a sample that has one of its own, as an image has; NULL: it has none. Borrowed. */
+QN_API const char *qn_dataset_sample_name(const qn_dataset *dataset, int64_t sample);
 /* Whether every input of the graph has a column of its name, type and sizes (those of 1 aside; n
  * times the batch is a size n of the row). QN_ERR_SHAPE: the log names the first that has not.
  * `log` may be NULL. */
@@ -163,16 +165,20 @@ typedef struct qn_image_params {
     const char *mask; /* "_mask": the file NAME_mask.png beside NAME.jpg holds the class of each of
                          its pixels, grey or as the index in a palette; NULL: no masks */
     int64_t classes;  /* with masks: how many there are, 1 to 256 */
+    const char *const *files; /* (n_files) in place of `path`: files of images without labels, and
+                                 folders of them however deep, where masks are left out */
+    int64_t n_files;
 } qn_image_params;
 
 /* Opens a folder of images: files whose names end with .png, .jpg or .jpeg. Columns: "images" u8
  * (channels, height, width), "labels" i32 with the classes' names, or with masks u8 (height,
- * width). Classes are the folders, counted from 0 in the order of their names' bytes. The header of
- * every file is read here, the rest by loaders. Images are resized bilinearly, over all pixels that
- * one covers where they shrink (as Pillow's BILINEAR, bit for bit), masks to the nearest pixel; the
- * middle is torchvision's. Where an image is cut and whether it is flipped is drawn (see qn_draw).
- * QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not what it should be, or the images have
- * different sizes in the end. */
+ * width); with `files` images alone, in the order of `files` and of the names in a folder. Classes
+ * are the folders, counted from 0 in the order of their names' bytes. The header of every file is
+ * read here, the rest by loaders. Images are resized bilinearly, over all pixels that one covers
+ * where they shrink (as Pillow's BILINEAR, bit for bit), masks to the nearest pixel; the middle is
+ * torchvision's. Where an image is cut and whether it is flipped is drawn (see qn_draw). QN_ERR_IO:
+ * a file is not readable; QN_ERR_FORMAT: it is not what it should be, or the images have different
+ * sizes in the end. */
 QN_API qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params);
 
 /* What a file of tokens is. Numbers are unsigned and little-endian. */

@@ -113,6 +113,13 @@ const qn_column *qn_dataset_column(const qn_dataset *dataset, const char *name)
                            : NULL;
 }
 
+const char *qn_dataset_sample_name(const qn_dataset *dataset, int64_t sample)
+{
+    const bool named =
+        dataset && dataset->source->name && sample >= 0 && sample < dataset->facts.count;
+    return named ? dataset->source->name(dataset, sample) : NULL;
+}
+
 uint32_t qn_dataset_checksum(const qn_dataset *dataset)
 {
     return dataset ? dataset->source->checksum(dataset) : 0;

@@ -12,10 +12,14 @@
 #include <strings.h>
 #include <zlib.h>
 
+/* A folder in a folder, and so on: deeper ones are a circle of links. */
+enum { MOST_DEPTH = 32 };
+
 struct reading {
     struct qn_image_folder *folder;
     const char *path;
     const char *mask;
+    bool masks; /* images have one each, else those that are named so are left out */
     const struct qn_log *log;
 };
 
@@ -107,7 +111,7 @@ static qn_status add_image(const struct reading *r, const char *path, int32_t la
     item->path = path;
     item->label = label;
     QN_TRY(qn_image_look(&item->facts, path, r->log));
-    return r->mask ? look_at_mask(r, item) : QN_OK;
+    return r->masks ? look_at_mask(r, item) : QN_OK;
 }
 
 static qn_status add_names(const struct reading *r, const char *path, const struct qn_names *names,
@@ -183,8 +187,66 @@ qn_status qn_image_folder_read(struct qn_image_folder *folder, const char *path,
                                const struct qn_log *log)
 {
     *folder = (struct qn_image_folder){0};
-    const struct reading r = {folder, path, mask, log};
+    const struct reading r = {folder, path, mask, mask != NULL, log};
     qn_status status = mask ? add_folder(&r, path, 0) : read_classes(&r);
+    if (status != QN_OK)
+        qn_image_folder_free(folder);
+    return status;
+}
+
+/* --- without labels --- */
+
+static qn_status add_tree(const struct reading *r, const char *path, int depth);
+
+static qn_status add_entries(const struct reading *r, const char *path,
+                             const struct qn_names *names, int depth)
+{
+    for (int64_t i = 0; i < names->count; i++) {
+        const char *name = names->name[i], *whole = join(r, path, name);
+        if (!whole)
+            return out_of_memory(r);
+        if (qn_is_folder(whole))
+            QN_TRY(add_tree(r, whole, depth + 1));
+        else if (ending(name) && !(r->mask && is_mask(name, r->mask)))
+            QN_TRY(add_image(r, whole, 0));
+    }
+    return QN_OK;
+}
+
+static qn_status add_tree(const struct reading *r, const char *path, int depth)
+{
+    struct qn_names names;
+    if (depth > MOST_DEPTH)
+        return qn_fail(r->log, QN_ERR_FORMAT, "%s: folders within folders, more than %d deep", path,
+                       MOST_DEPTH);
+    QN_TRY(qn_names_read(&names, path, r->log));
+    const qn_status status = add_entries(r, path, &names, depth);
+    qn_names_free(&names);
+    return status;
+}
+
+static qn_status add_path(const struct reading *r, const char *path)
+{
+    const int64_t before = r->folder->count;
+    if (!qn_is_folder(path)) {
+        const char *kept = qn_arena_strdup(&r->folder->arena, path);
+        return kept ? add_image(r, kept, 0) : out_of_memory(r);
+    }
+    QN_TRY(add_tree(r, path, 0));
+    return r->folder->count > before
+               ? QN_OK
+               : qn_fail(r->log, QN_ERR_FORMAT, "%s: holds no image (.png, .jpg, .jpeg)", path);
+}
+
+qn_status qn_image_folder_list(struct qn_image_folder *folder, const char *const *paths,
+                               int64_t count, const char *mask, const struct qn_log *log)
+{
+    qn_status status = QN_OK;
+    *folder = (struct qn_image_folder){0};
+    for (int64_t i = 0; status == QN_OK && i < count; i++) {
+        const struct reading r = {folder, paths[i], mask, false, log};
+        status = add_path(&r, paths[i]);
+    }
     if (status != QN_OK)
         qn_image_folder_free(folder);
     return status;

@@ -11,7 +11,7 @@
 struct qn_image_item {
     const char *path;
     const char *mask; /* NULL: the folder has none */
-    int32_t label;    /* of its class; 0 with masks */
+    int32_t label;    /* of its class; 0 where there is none */
     struct qn_image_facts facts, mask_facts;
 };
 
@@ -21,7 +21,7 @@ struct qn_image_folder {
     struct qn_arena arena;
     struct qn_image_item *items; /* by class, then by name */
     int64_t count, capacity;
-    const char **classes; /* their names, sorted by bytes; NULL with masks */
+    const char **classes; /* their names, sorted by bytes; NULL: there are none */
     int64_t n_classes;
 };
 
@@ -31,6 +31,10 @@ struct qn_image_folder {
  * readable; QN_ERR_FORMAT: the folder or a file in it is not what it should be. */
 qn_status qn_image_folder_read(struct qn_image_folder *folder, const char *path, const char *mask,
                                const struct qn_log *log);
+/* The same of images without labels: these files, and the images in these folders however deep,
+ * those with `mask` before the ending of their names left out (NULL: none). */
+qn_status qn_image_folder_list(struct qn_image_folder *folder, const char *const *paths,
+                               int64_t count, const char *mask, const struct qn_log *log);
 void qn_image_folder_free(struct qn_image_folder *folder);
 
 /* CRC-32 of all names, sizes of files and labels. */

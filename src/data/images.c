@@ -39,11 +39,13 @@ static bool is_pair(const int pair[2], bool may_be_one)
 static qn_status check_params(const qn_image_params *params)
 {
     const struct qn_log *log = &params->log;
-    QN_REQUIRE(log, params->path);
+    QN_REQUIRE(log, params->path || (params->files && params->n_files > 0));
+    QN_REQUIRE(log, !params->path || !params->files);
     QN_REQUIRE(log, params->channels == 0 || params->channels == 1 || params->channels == 3);
     QN_REQUIRE(log, is_pair(params->size, true));
     QN_REQUIRE(log, is_pair(params->crop, false));
-    QN_REQUIRE(log, !params->mask || (params->classes >= 1 && params->classes <= MOST_CLASSES));
+    QN_REQUIRE(log, !params->mask || params->files ||
+                        (params->classes >= 1 && params->classes <= MOST_CLASSES));
     return QN_OK;
 }
 
@@ -83,7 +85,8 @@ static qn_status check_items(struct image_set *set, const qn_image_params *param
     for (int64_t i = 0; i < set->folder.count; i++)
         QN_TRY(check_item(set, &set->folder.items[i], &params->log));
     if ((int64_t)set->fit.channels * set->size[0] * set->size[1] > INT_MAX)
-        return qn_fail(&params->log, QN_ERR_FORMAT, "%s: images are too large", params->path);
+        return qn_fail(&params->log, QN_ERR_FORMAT, "%s: images are too large",
+                       set->folder.items[0].path);
     return QN_OK;
 }
 
@@ -115,8 +118,15 @@ static qn_status describe(struct image_set *set, const qn_image_params *params)
         if (!labels->data)
             return qn_fail_memory(&params->log, params->path);
     }
-    const qn_dataset_facts facts = {set->folder.count, COLUMNS, columns};
+    const qn_dataset_facts facts = {set->folder.count, params->files ? LABELS : COLUMNS, columns};
     return qn_dataset_set(&set->base, &facts, &params->log);
+}
+
+static qn_status find_images(struct qn_image_folder *folder, const qn_image_params *params)
+{
+    if (!params->files)
+        return qn_image_folder_read(folder, params->path, params->mask, &params->log);
+    return qn_image_folder_list(folder, params->files, params->n_files, params->mask, &params->log);
 }
 
 static qn_status open_folder(struct image_set *set, const qn_image_params *params)
@@ -127,7 +137,7 @@ static qn_status open_folder(struct image_set *set, const qn_image_params *param
                                .crop = {params->crop[0], params->crop[1]},
                                .random_crop = params->random_crop,
                                .flip = params->flip};
-    QN_TRY(qn_image_folder_read(&set->folder, params->path, params->mask, &params->log));
+    QN_TRY(find_images(&set->folder, params));
     QN_TRY(check_items(set, params));
     return describe(set, params);
 }
@@ -187,7 +197,8 @@ static qn_status read_sample(const struct image_set *set, const struct qn_draw *
         return qn_fail_memory(log, item->path);
     if (item->mask)
         return read_mask(set, item, &window, rooms, label, log);
-    memcpy(label, &item->label, sizeof item->label);
+    if (label)
+        memcpy(label, &item->label, sizeof item->label);
     return QN_OK;
 }
 
@@ -196,11 +207,13 @@ static qn_status read_samples(const struct qn_dataset *dataset, const struct qn_
                               const struct qn_log *log)
 {
     const struct qn_column *columns = dataset->facts.columns;
-    char *image = rows[IMAGES], *label = rows[LABELS];
+    const bool labelled = dataset->facts.n_columns == COLUMNS;
+    char *image = rows[IMAGES], *label = labelled ? rows[LABELS] : NULL;
     for (int64_t i = 0; i < count; i++) {
         QN_TRY(read_sample((const struct image_set *)dataset, &draws[i], rooms, image, label, log));
         image += qn_column_bytes(&columns[IMAGES]);
-        label += qn_column_bytes(&columns[LABELS]);
+        if (label)
+            label += qn_column_bytes(&columns[LABELS]);
     }
     return QN_OK;
 }
@@ -215,7 +228,12 @@ static void free_folder(struct qn_dataset *dataset)
     qn_image_folder_free(&((struct image_set *)dataset)->folder);
 }
 
-static const struct qn_source source = {read_samples, checksum, free_folder};
+static const char *name(const struct qn_dataset *dataset, int64_t sample)
+{
+    return ((const struct image_set *)dataset)->folder.items[sample].path;
+}
+
+static const struct qn_source source = {read_samples, checksum, free_folder, .name = name};
 
 qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params)
 {

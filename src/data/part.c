@@ -61,7 +61,13 @@ static uint32_t checksum(const struct qn_dataset *dataset)
                              (size_t)dataset->facts.count * sizeof *part->sample);
 }
 
-static const struct qn_source source = {read_rows, checksum, NULL, bucket};
+static const char *name(const struct qn_dataset *dataset, int64_t sample)
+{
+    const struct part *part = (const struct part *)dataset;
+    return qn_dataset_sample_name(part->whole, part->sample[sample]);
+}
+
+static const struct qn_source source = {read_rows, checksum, NULL, bucket, name};
 
 /* Keeps the samples of the split: the first `held_out` of a random order are those of the test. */
 static qn_status choose(struct part *part, const qn_part_params *params, int64_t held_out)

@@ -28,6 +28,7 @@ struct qn_source {
     void (*close)(struct qn_dataset *dataset); /* frees what is the source's own; NULL: nothing */
     int (*bucket)(const struct qn_dataset *dataset,
                   int64_t sample); /* from 0; NULL: all have one */
+    const char *(*name)(const struct qn_dataset *dataset, int64_t sample); /* NULL: none has one */
 };
 
 /* The first member of what a source keeps. */

@@ -296,6 +296,73 @@ static void masks_that_do_not_fit_are_refused(void **state)
     refuse(scratch, params, "/more: ", "a folder among images");
 }
 
+/* Files and folders in the order in which they are named, files of a folder by their names, masks
+ * left out; parts name the files of the whole. */
+static void images_without_labels_have_names(void **state)
+{
+    struct scratch *scratch = *state;
+    static const char *const names[] = {"/owl/b.png",   "/Bee/z.png",     "/cat/1.PNG",
+                                        "/cat/10.jpeg", "/cat/2.jpg",     "/owl/a.png",
+                                        "/owl/b.png",   "/owl/deep/x.png"};
+    static const int seeds[] = {5, 0, 1, 2, 3, 4, 5, 7};
+    enum { COUNT = sizeof seeds / sizeof *seeds };
+    char file[512];
+    const char *const files[] = {file, scratch->folder};
+    put_classes(scratch);
+    put_folder(scratch, "owl/deep");
+    put(scratch, "owl/deep/x.png", 7);
+    put(scratch, "owl/deep/x_m.png", 8);
+    snprintf(file, sizeof file, "%s%s", scratch->folder, names[0]);
+    qn_dataset *dataset = NULL;
+    const qn_image_params params = {
+        .log = scratch->log, .files = files, .n_files = 2, .mask = "_m"};
+    assert_int_equal(qn_dataset_open_images(&dataset, &params), QN_OK);
+    assert_int_equal(qn_dataset_describe(dataset)->count, COUNT);
+    assert_int_equal(qn_dataset_describe(dataset)->n_columns, 1);
+    qn_loader *loader = open_loader(scratch, dataset, 1, 0, COUNT, true);
+    qn_batch batch;
+    assert_int_equal(qn_loader_next(loader, COUNT, &batch), QN_OK);
+    for (int i = 0; i < COUNT; i++) {
+        const char *path = qn_dataset_sample_name(dataset, i);
+        assert_string_equal(path + strlen(scratch->folder), names[i]);
+        assert_int_equal(rows_of(&batch, "images")[i * 3 * PIXELS + 1], value_of(seeds[i], 3));
+    }
+    assert_null(qn_dataset_sample_name(dataset, COUNT));
+    assert_null(qn_dataset_sample_name(dataset, -1));
+    qn_loader_close(&loader);
+    qn_dataset *part = NULL;
+    const qn_part_params parts = {
+        .whole = dataset, .fraction = 0.5, .seed = 1, .split = QN_SPLIT_TEST};
+    assert_int_equal(qn_dataset_part(&part, &parts), QN_OK);
+    int found = 0;
+    for (int i = 0; i < COUNT; i++)
+        found += qn_dataset_sample_name(dataset, i) == qn_dataset_sample_name(part, found);
+    assert_int_equal(found, COUNT / 2);
+    qn_dataset_close(&part);
+    qn_dataset_close(&dataset);
+}
+
+static void lists_that_do_not_fit_are_refused(void **state)
+{
+    struct scratch *scratch = *state;
+    char file[512];
+    const char *const files[] = {file};
+    qn_image_params params = {.log = scratch->log, .files = files, .n_files = 1};
+    qn_dataset *dataset = NULL;
+    snprintf(file, sizeof file, "%s/none.png", scratch->folder);
+    assert_int_equal(qn_dataset_open_images(&dataset, &params), QN_ERR_IO);
+    scratch_said(scratch, "/none.png: ", "No such file");
+    put_folder(scratch, "empty");
+    snprintf(file, sizeof file, "%s/empty", scratch->folder);
+    assert_int_equal(qn_dataset_open_images(&dataset, &params), QN_ERR_FORMAT);
+    scratch_said(scratch, "/empty: ", "holds no image");
+    put(scratch, "empty/x.png", 1);
+    assert_int_equal(symlink(".", scratch_path(scratch, "empty/again")), 0);
+    assert_int_equal(qn_dataset_open_images(&dataset, &params), QN_ERR_FORMAT);
+    scratch_said(scratch, "/empty/again/again", "folders within folders, more than 32 deep");
+    assert_null(dataset);
+}
+
 /* What is found while loading is told in the cycle that it belongs to, again and again. */
 static void files_that_break_are_told(void **state)
 {
@@ -343,6 +410,8 @@ static void arguments_are_checked(void **state)
         {.path = "x", .crop = {3, 0}},
         {.path = "x", .crop = {1 << 30, 3}},
         {.path = "x", .mask = "_m"},
+        {.files = (const char *const[]){"x"}},
+        {.path = "x", .files = (const char *const[]){"x"}, .n_files = 1},
         {.path = "x", .mask = "_m", .classes = 257},
     };
     qn_dataset *dataset = NULL;
@@ -363,6 +432,8 @@ int main(void)
         WITH_SCRATCH(masks_follow_their_images),
         WITH_SCRATCH(folders_that_do_not_fit_are_refused),
         WITH_SCRATCH(masks_that_do_not_fit_are_refused),
+        WITH_SCRATCH(images_without_labels_have_names),
+        WITH_SCRATCH(lists_that_do_not_fit_are_refused),
         WITH_SCRATCH(files_that_break_are_told),
         WITH_SCRATCH(arguments_are_checked),
     };
