@@ -77,7 +77,7 @@ typedef struct qn_struct_info {
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \
     X(qn_cycle, 0x0645f9b8)                                                                        \
     X(qn_dataset_facts, 0x467612c3)                                                                \
-    X(qn_dataset_params, 0x6c937326)                                                               \
+    X(qn_dataset_params, 0xfdbe1f35)                                                               \
     X(qn_device_info, 0x0d514d15)                                                                  \
     X(qn_device_params, 0x3c1255e9)                                                                \
     X(qn_draw, 0x83430a11)                                                                         \
@@ -91,7 +91,7 @@ typedef struct qn_struct_info {
     X(qn_image_params, 0xc9928e92)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
     X(qn_init, 0x2837d0b4)                                                                         \
-    X(qn_json_line_params, 0xb930aa1f)                                                             \
+    X(qn_json_line_params, 0x54885d72)                                                             \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
     X(qn_layout, 0x8337dd37)                                                                       \
     X(qn_layout_rule, 0x4fc6b677)                                                                  \

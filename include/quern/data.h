@@ -143,6 +143,7 @@ typedef struct qn_dataset_params {
     const char *images; /* or one pair of IDX files, both named here; `split` then says nothing */
     const char *labels;
     qn_split split;
+    bool no_labels; /* `images` is all that is read: there is no column "labels" */
 } qn_dataset_params;
 
 /* Reads a pair of IDX files whole into host memory. Columns: "images" u8 (channels, height, width),
@@ -246,7 +247,7 @@ typedef struct qn_json_line_params {
     qn_log log;
     const char *path;
     const char *text;              /* the field of a sample's text; NULL: "text" */
-    const char *label;             /* the field of its class */
+    const char *label;             /* the field of its class; NULL: nobody asks for it */
     const qn_tokenizer *tokenizer; /* borrowed until qn_dataset_close; NULL: bytes are tokens */
     int64_t length;                /* tokens of a row, at least 1 */
     double held_out;               /* in [0, 1): this fraction of the lines, the file's last, is the
@@ -255,17 +256,18 @@ typedef struct qn_json_line_params {
     qn_split split;
     int64_t classes;                /* of class_names */
     const char *const *class_names; /* (classes) that labels may name; NULL: those of the file */
+    bool plain;                     /* lines are no JSON but the texts themselves, without labels */
 } qn_json_line_params;
 
 /* Opens a file of JSON lines, each an object with a text and a class, for models that tell the
  * class of a text. Labels are numbers from 0 on, or names of classes; these are counted in the
  * order of their bytes, over both splits. Columns: "tokens" i32 (length), whose classes are the
  * tokens that there are: what the text becomes with the tokenizer's frame, cut off at its end or
- * padded with zeros; "lengths" i32, the tokens that are no padding; "labels" i32 with the classes'
- * names, if they have any. All lines are looked at here and read again by loaders; each takes 16
- * bytes of memory in between. QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: as of
- * qn_json_lines_texts, a text is empty, a label is missing or no such, or a split is empty. A text
- * that becomes no token is found when it is read: then the loader gives QN_ERR_FORMAT. */
+ * padded with zeros; "lengths" i32, the tokens that are no padding; with `label` "labels" i32 with
+ * the classes' names, if they have any. All lines are looked at here and read again by loaders;
+ * each takes 16 bytes of memory in between. QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: as
+ * of qn_json_lines_texts, a text is empty, a label is missing or no such, or a split is empty. A
+ * text that becomes no token is found when it is read: then the loader gives QN_ERR_FORMAT. */
 QN_API qn_status qn_dataset_open_json_lines(qn_dataset **dataset,
                                             const qn_json_line_params *params);
 

@@ -104,13 +104,15 @@ static qn_status find_known(struct pair *pair, const struct qn_dataset_params *p
 
 static qn_status take_named(struct pair *pair, const struct qn_dataset_params *params)
 {
-    if (!params->images || !params->labels)
+    if (!params->images || (!params->labels && !params->no_labels))
         return qn_fail(&params->log, QN_ERR_ARGUMENT,
                        "data.images and data.labels: only one of the two is set");
+    const bool labelled = !params->no_labels;
     pair->path[IMAGES] = qn_path_join("", params->images);
-    pair->path[LABELS] = qn_path_join("", params->labels);
-    return pair->path[IMAGES] && pair->path[LABELS] ? QN_OK
-                                                    : qn_fail_memory(&params->log, params->images);
+    pair->path[LABELS] = labelled ? qn_path_join("", params->labels) : NULL;
+    return pair->path[IMAGES] && (pair->path[LABELS] || !labelled)
+               ? QN_OK
+               : qn_fail_memory(&params->log, params->images);
 }
 
 static qn_status find_pair(struct pair *pair, const struct qn_dataset_params *params)
@@ -216,12 +218,13 @@ static qn_status read_pair(struct idx_pair *made, const struct qn_dataset_params
     qn_status status = find_pair(&pair, params);
     if (status == QN_OK)
         status = read_images(made, pair.path[IMAGES], &columns[IMAGES], &params->log);
-    if (status == QN_OK)
+    if (status == QN_OK && !params->no_labels)
         status = read_labels(made, &pair, &columns[LABELS], &params->log);
     free_pair(&pair);
     if (status != QN_OK)
         return status;
-    const qn_dataset_facts facts = {made->images.shape.dim[0], PARTS, columns};
+    const int n_columns = params->no_labels ? LABELS : PARTS;
+    const qn_dataset_facts facts = {made->images.shape.dim[0], n_columns, columns};
     return qn_dataset_set(&made->base, &facts, &params->log);
 }
 
@@ -239,6 +242,7 @@ qn_status qn_dataset_open(qn_dataset **dataset, const qn_dataset_params *params)
     const struct qn_log *log = params ? &params->log : NULL;
     QN_REQUIRE(log, dataset && params);
     QN_REQUIRE(log, params->split == QN_SPLIT_TRAIN || params->split == QN_SPLIT_TEST);
+    QN_REQUIRE(log, !params->no_labels || params->images);
     *dataset = NULL;
     struct idx_pair *made = qn_dataset_new(&source, sizeof *made, log);
     if (!made)

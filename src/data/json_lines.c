@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Datasets of lines of JSON, each a text and its class.
+ * Datasets of lines, each a text and its class in JSON, or a text as it stands.
  */
 #include "io/json_lines.h"
 #include "base/log.h"
@@ -33,6 +33,7 @@ struct line_set {
     struct qn_json_fields fields; /* the dataset's own texts; `log` is the caller's of the moment */
     const qn_tokenizer *tokenizer;
     int64_t length, first;
+    bool plain;        /* lines are texts, not JSON */
     struct line *line; /* (count) of the whole file */
     size_t count, room;
     enum label_kind kind;
@@ -43,6 +44,11 @@ struct line_set {
 };
 
 /* --- labels --- */
+
+static bool is_labelled(const struct line_set *set)
+{
+    return set->fields.label != NULL;
+}
 
 static qn_status refuse_label(const struct qn_json_fields *fields, int64_t number,
                               const char *reason)
@@ -90,7 +96,7 @@ static qn_status add_label(struct line_set *set, const struct qn_json_fields *fi
 static qn_status take_names(struct line_set *set, const qn_json_line_params *params)
 {
     set->named = params->class_names != NULL;
-    set->kind = set->named ? LABEL_NAME : LABEL_UNKNOWN;
+    set->kind = set->named ? LABEL_NAME : is_labelled(set) ? LABEL_UNKNOWN : LABEL_NUMBER;
     for (int64_t i = 0; set->named && i < params->classes; i++)
         if (!qn_class_names_add(&set->names, params->class_names[i]))
             return qn_fail_memory(&params->log, params->path);
@@ -128,7 +134,7 @@ static qn_status sort_names(struct line_set *set, const char *const **texts,
 static qn_status check_params(const qn_json_line_params *params)
 {
     const struct qn_log *log = &params->log;
-    QN_REQUIRE(log, params->path && params->label);
+    QN_REQUIRE(log, params->path && !(params->plain && params->label));
     QN_REQUIRE(log, params->length >= 1 && params->length <= INT32_MAX);
     QN_REQUIRE(log, params->held_out >= 0 && params->held_out < 1);
     QN_REQUIRE(log, params->split == QN_SPLIT_TRAIN || params->split == QN_SPLIT_TEST);
@@ -143,8 +149,8 @@ static qn_status copy_fields(struct line_set *set, const qn_json_line_params *pa
     set->fields = (struct qn_json_fields){
         .path = qn_arena_strdup(arena, params->path),
         .text = qn_arena_strdup(arena, params->text ? params->text : "text"),
-        .label = qn_arena_strdup(arena, params->label)};
-    return set->fields.path && set->fields.text && set->fields.label
+        .label = params->label ? qn_arena_strdup(arena, params->label) : NULL};
+    return set->fields.path && set->fields.text && !set->fields.label == !params->label
                ? QN_OK
                : qn_fail_memory(&params->log, params->path);
 }
@@ -155,10 +161,22 @@ static qn_status add_line(struct line_set *set, const struct qn_json_fields *fie
     int32_t label = 0;
     if (!line->bytes)
         return qn_json_line_wrong(fields, lines->number, fields->text, "is empty");
-    QN_TRY(add_label(set, fields, lines->number, line, &label));
+    if (is_labelled(set))
+        QN_TRY(add_label(set, fields, lines->number, line, &label));
     if (!QN_ROOM(set->line, set->room, set->count + 1))
         return qn_fail_memory(fields->log, fields->path);
     set->line[set->count++] = (struct line){lines->offset, (int32_t)lines->bytes, label};
+    return QN_OK;
+}
+
+static qn_status read_line(const struct line_set *set, struct qn_json_line *line,
+                           const struct qn_json_fields *fields, int64_t number, const char *bytes,
+                           size_t size)
+{
+    if (!set->plain)
+        return qn_json_line_read(line, fields, number, bytes, size);
+    const bool ended = size && bytes[size - 1] == '\r';
+    *line = (struct qn_json_line){.text = bytes, .bytes = size - ended};
     return QN_OK;
 }
 
@@ -170,7 +188,7 @@ static qn_status add_lines(struct line_set *set, const struct qn_json_fields *fi
         QN_TRY(qn_lines_next(lines, &there));
         if (!there)
             return QN_OK;
-        QN_TRY(qn_json_line_read(&line, fields, lines->number, lines->line, lines->bytes));
+        QN_TRY(read_line(set, &line, fields, lines->number, lines->line, lines->bytes));
         const qn_status status = add_line(set, fields, lines, &line);
         qn_json_line_free(&line);
         QN_TRY(status);
@@ -219,7 +237,7 @@ static qn_status describe(struct line_set *set, int64_t samples, const char *con
                     .classes = set->classes,
                     .class_names = names},
     };
-    const qn_dataset_facts facts = {samples, COLUMNS, columns};
+    const qn_dataset_facts facts = {samples, is_labelled(set) ? COLUMNS : LABELS, columns};
     return qn_dataset_set(&set->base, &facts, log);
 }
 
@@ -275,7 +293,7 @@ static qn_status read_row(const struct line_set *set, int64_t index, struct row 
         return qn_fail_memory(log, fields.path);
     QN_TRY(qn_read_at(set->fd, fields.path, place->offset, text, bytes, log));
     text[bytes] = 0;
-    QN_TRY(qn_json_line_read(&line, &fields, index + 1, text, bytes));
+    QN_TRY(read_line(set, &line, &fields, index + 1, text, bytes));
     const qn_status status = fill_row(set, &fields, index + 1, &line, row);
     qn_json_line_free(&line);
     return status;
@@ -286,13 +304,15 @@ static qn_status read_samples(const struct qn_dataset *dataset, const struct qn_
                               const struct qn_log *log)
 {
     const struct line_set *set = (const struct line_set *)dataset;
-    int32_t *tokens = rows[TOKENS], *lengths = rows[LENGTHS], *labels = rows[LABELS];
+    int32_t *tokens = rows[TOKENS], *lengths = rows[LENGTHS];
+    int32_t *labels = is_labelled(set) ? rows[LABELS] : NULL;
     for (int64_t i = 0; i < count; i++) {
         const int64_t index = set->first + draws[i].sample;
         struct row row = {.tokens = tokens + i * set->length};
         QN_TRY(read_row(set, index, &row, rooms, log));
         lengths[i] = (int32_t)row.count;
-        labels[i] = set->line[index].label;
+        if (labels)
+            labels[i] = set->line[index].label;
     }
     return QN_OK;
 }
@@ -305,8 +325,9 @@ static uint32_t checksum(const struct qn_dataset *dataset)
     const int64_t numbers[] = {qn_file_pages_crc32(set->fd, set->fields.path, set->bytes),
                                set->first, set->length, set->first_row};
     uLong sum = crc32_z(0, (const Bytef *)numbers, sizeof numbers);
+    const char *label = is_labelled(set) ? set->fields.label : "";
     sum = crc32_z(sum, (const Bytef *)set->fields.text, strlen(set->fields.text) + 1);
-    return (uint32_t)crc32_z(sum, (const Bytef *)set->fields.label, strlen(set->fields.label));
+    return (uint32_t)crc32_z(sum, (const Bytef *)label, strlen(label));
 }
 
 static void close_file(struct qn_dataset *dataset)
@@ -362,5 +383,6 @@ qn_status qn_dataset_open_json_lines(qn_dataset **dataset, const qn_json_line_pa
     made->fd = -1;
     made->tokenizer = params->tokenizer;
     made->length = params->length;
+    made->plain = params->plain;
     return qn_dataset_give(dataset, &made->base, open_file(made, params));
 }

@@ -26,7 +26,7 @@ struct qn_node {
     const float *values; /* of a constant */
     bool frozen;
     float rate, decay; /* of a parameter: factors of learning rate and weight decay */
-    bool cell; /* an input that only a cell fills */
+    bool cell;         /* an input that only a cell fills */
 };
 
 struct qn_graph_loss {
@@ -61,8 +61,10 @@ struct qn_graph {
     int n_losses;
     struct qn_graph_output outputs[QN_GRAPH_MAX_OUTPUTS];
     int n_outputs;
-    bool fused;  /* qn_graph_fuse was here */
-    bool warned; /* qn_op_warn was */
+    bool fused; /* qn_graph_fuse was here */
+    bool
+        evaluated; /* of a plan's: no run does anything else with it, so batch norm has no groups */
+    bool warned;   /* qn_op_warn was */
     qn_status status;
     char error[256];
 };
@@ -94,8 +96,8 @@ qn_status qn_graph_node_shape(const qn_graph *graph, const struct qn_node *node,
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);
 
-/* Samples that the micro-batch must be a multiple of: least common multiple over all operators; -1
- * when it does not fit. */
+/* Samples that the micro-batch must be a multiple of: least common multiple over all operators, 1
+ * where the graph is only evaluated; -1 when it does not fit. */
 int64_t qn_graph_batch_group(const qn_graph *graph);
 /* The least common multiple of two numbers above 0; -1 when it does not fit. */
 int64_t qn_common_multiple(int64_t a, int64_t b);

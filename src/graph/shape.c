@@ -89,7 +89,7 @@ int64_t qn_common_multiple(int64_t a, int64_t b)
 int64_t qn_graph_batch_group(const qn_graph *graph)
 {
     int64_t group = 1;
-    for (int n = 0; n < graph->n_nodes && group > 0; n++) {
+    for (int n = 0; n < graph->n_nodes && group > 0 && !graph->evaluated; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind != QN_NODE_OPERATOR || !node->op->batch_group)
             continue;

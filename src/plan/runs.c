@@ -428,6 +428,15 @@ static bool adds_to_zeros(const struct qn_run_set *runs)
     return backward > 1 || (backward && alternatives);
 }
 
+static void mark_evaluated(struct making *m)
+{
+    for (int g = 0; g < m->plan->n_graphs; g++)
+        m->plan->graphs[g]->evaluated = true;
+    for (int r = 0; r < m->runs->n_runs; r++)
+        if (m->runs->run[r].what != QN_RUN_EVALUATE)
+            m->plan->graphs[m->runs->run[r].graph]->evaluated = false;
+}
+
 qn_status qn_runs_make(struct qn_plan *plan, const qn_run_list *list)
 {
     struct qn_run_set *runs = &plan->runs;
@@ -440,6 +449,7 @@ qn_status qn_runs_make(struct qn_plan *plan, const qn_run_list *list)
                        QN_MAX_CELLS);
     for (int r = 0; r < list->n_runs; r++)
         QN_TRY(add_run(&m, r));
+    mark_evaluated(&m);
     for (int c = 0; c < list->n_cells; c++)
         QN_TRY(add_cell(&m, c));
     for (int c = 0; c < list->n_cells; c++)

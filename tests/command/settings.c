@@ -350,14 +350,14 @@ static void round_trip(void **state)
     accept(HEAD "epochs = 3\nlr = 0.25\n[memory]\nbudget = 3MiB\n");
     override("train.batch", "12");
     override("model.hidden1", "99");
-    char *first = note_text(&recipe);
+    char *first = note_text(&recipe, NULL);
     accept_note(first);
     assert_int_equal(settings.train.batches.count, 1);
     assert_int_equal(settings.train.batches.step[0].batch, 12);
     assert_int_equal(settings.memory.budget, 3 << 20);
     assert_true(settings.train.schedule.lr == 0.25);
     assert_string_equal(settings.options[0].value, "99");
-    char *second = note_text(&recipe);
+    char *second = note_text(&recipe, NULL);
     assert_string_equal(first, second);
     free(first);
     free(second);
@@ -373,7 +373,7 @@ static void any_value(void **state)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         accept(HEAD "epochs = 3\n");
         override("data.path", values[i]);
-        char *text = note_text(&recipe);
+        char *text = note_text(&recipe, NULL);
         accept_note(text);
         assert_string_equal(settings.data.path, values[i]);
         free(text);

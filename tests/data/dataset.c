@@ -109,6 +109,15 @@ static void a_named_pair_is_read(void **state)
     uLong sum = crc32(crc32(0, images, 180), (const Bytef *)labels, 24);
     assert_int_equal(qn_dataset_checksum(dataset), sum);
     qn_dataset_close(&dataset);
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_path(scratch, "i"));
+    qn_dataset_params params = {.log = scratch->log, .images = path, .no_labels = true};
+    assert_int_equal(qn_dataset_open(&dataset, &params), QN_OK);
+    assert_int_equal(qn_dataset_describe(dataset)->n_columns, 1);
+    assert_int_equal(qn_dataset_describe(dataset)->count, 6);
+    qn_dataset_close(&dataset);
+    params.images = NULL;
+    assert_int_equal(qn_dataset_open(&dataset, &params), QN_ERR_ARGUMENT);
 }
 
 static void pairs_that_do_not_fit_are_refused(void **state)

@@ -17,7 +17,7 @@ static qn_json_line_params in_file(struct scratch *scratch, const char *text,
 {
     params.log = scratch->log;
     params.path = put(scratch, text);
-    params.label = params.label ? params.label : "kind";
+    params.label = params.label || params.plain ? params.label : "kind";
     params.length = params.length ? params.length : LENGTH;
     return params;
 }
@@ -53,7 +53,8 @@ static void read_all(struct scratch *scratch, const qn_dataset *dataset, int32_t
     assert_int_equal(qn_loader_next(loader, count, &batch), QN_OK);
     assert_int_equal(qn_batch_fetch(&batch, "tokens", 0, count, tokens), QN_OK);
     assert_int_equal(qn_batch_fetch(&batch, "lengths", 0, count, lengths), QN_OK);
-    assert_int_equal(qn_batch_fetch(&batch, "labels", 0, count, labels), QN_OK);
+    if (labels)
+        assert_int_equal(qn_batch_fetch(&batch, "labels", 0, count, labels), QN_OK);
     qn_loader_close(&loader);
 }
 
@@ -63,11 +64,12 @@ static void check_samples(struct scratch *scratch, const qn_dataset *dataset, in
 {
     int32_t is[16][LENGTH], long_is[16], label_is[16];
     assert_int_equal(qn_dataset_describe(dataset)->count, count);
-    read_all(scratch, dataset, is[0], long_is, label_is);
+    read_all(scratch, dataset, is[0], long_is, labels ? label_is : NULL);
     for (int64_t i = 0; i < count; i++) {
         assert_memory_equal(is[i], tokens[i], sizeof is[i]);
         assert_int_equal(long_is[i], lengths[i]);
-        assert_int_equal(label_is[i], labels[i]);
+        if (labels)
+            assert_int_equal(label_is[i], labels[i]);
     }
 }
 
@@ -91,6 +93,27 @@ static void lines_become_rows(void **state)
     assert_null(qn_dataset_column(dataset, "labels")->class_names);
     assert_int_equal(qn_dataset_column(dataset, "lengths")->shape.rank, 0);
     qn_dataset_close(&dataset);
+}
+
+/* Without labels, from JSON or as they stand, a carriage return at the end left out. */
+static void texts_need_no_labels(void **state)
+{
+    struct scratch *scratch = *state;
+    static const char json[] = "{\"text\": \"ab\", \"kind\": []}\n{\"text\": \"{c\"}",
+                      plain[] = "ab\r\n{c\n";
+    static const int32_t tokens[][LENGTH] = {{'a', 'b'}, {'{', 'c'}}, lengths[] = {2, 2};
+    qn_json_line_params params = in_file(scratch, json, (qn_json_line_params){0});
+    qn_dataset *dataset = NULL;
+    params.label = NULL;
+    assert_int_equal(qn_dataset_open_json_lines(&dataset, &params), QN_OK);
+    assert_null(qn_dataset_column(dataset, "labels"));
+    check_samples(scratch, dataset, 2, tokens, lengths, NULL);
+    assert_int_not_equal(qn_dataset_checksum(dataset), 0);
+    qn_dataset_close(&dataset);
+    dataset = open_lines(scratch, plain, (qn_json_line_params){.plain = true});
+    check_samples(scratch, dataset, 2, tokens, lengths, NULL);
+    qn_dataset_close(&dataset);
+    refuse(scratch, "a\n\nb\n", (qn_json_line_params){.plain = true}, "line 2: text: is empty");
 }
 
 static const char named[] = "{\"t\": \"a\", \"l\": \"new\"}\n{\"t\": \"b\", \"l\": \"apart\"}\n"
@@ -225,6 +248,7 @@ static void bad_params_are_refused(void **state)
                                          {.held_out = 1},
                                          {.held_out = -0.1},
                                          {.split = (qn_split)2},
+                                         {.plain = true, .label = "kind"},
                                          {.class_names = names}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const qn_json_line_params params = in_file(scratch, GOOD, cases[i]);
@@ -326,7 +350,7 @@ int main(void)
         WITH_SCRATCH(bad_lines_are_refused), WITH_SCRATCH(a_byte_0_is_refused),
         WITH_SCRATCH(a_backslash_is_no_0),   WITH_SCRATCH(bad_params_are_refused),
         WITH_SCRATCH(lines_have_any_length), WITH_SCRATCH(lines_end_anywhere),
-        WITH_SCRATCH(texts_come_in_order),
+        WITH_SCRATCH(texts_come_in_order),   WITH_SCRATCH(texts_need_no_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

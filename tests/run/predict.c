@@ -142,6 +142,18 @@ static void predictions_are_those_of_the_evaluation(void **state)
     }
 }
 
+/* Batch norm goes by running averages: any number of samples is as good as its group. */
+static void samples_need_no_group(void **state)
+{
+    (void)state;
+    struct trained trained = train(named("cnn"));
+    for (int samples = 1; samples < BATCH; samples += 2) {
+        const qn_plan_params plan = {.batch = {samples}, .micro_batch = samples, .cache_dir = ""};
+        check(&trained, trained.folder, &plan, false);
+    }
+    end(&trained);
+}
+
 /* The smallest budget is named, and enough. */
 static void small_budgets(void **state)
 {
@@ -199,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_are_those_of_the_evaluation),
         cmocka_unit_test(small_budgets),
+        cmocka_unit_test(samples_need_no_group),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests_name("predict", tests, open_counted, close_device);

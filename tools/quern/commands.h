@@ -15,6 +15,7 @@
     X(resume)                                                                                      \
     X(find_lr)                                                                                     \
     X(eval)                                                                                        \
+    X(predict)                                                                                     \
     X(export)                                                                                      \
     X(generate)                                                                                    \
     X(plan)                                                                                        \

@@ -3,12 +3,9 @@
 #include "file.h"
 #include "line.h"
 #include "metrics.h"
+#include "newest.h"
 
 #include <stdlib.h>
-
-/* A training that goes on removes checkpoints, even one that is being read: then there is a newer
- * one. */
-enum { ATTEMPTS = 5 };
 
 /* What came out, class by class; names are those of folders, NULL of numbered classes. */
 struct result {
@@ -72,30 +69,6 @@ static void print_text(const struct result *result)
         print_classes(result);
 }
 
-static qn_status open_newest(qn_checkpoint **checkpoint, const char *path, struct failure *failure)
-{
-    const qn_log log = failure_log(failure);
-    qn_status status = QN_ERR_IO;
-    for (int i = 0; status == QN_ERR_IO && i < ATTEMPTS; i++) {
-        failure_clear(failure);
-        status = qn_checkpoint_open(checkpoint, path, &log);
-    }
-    return status;
-}
-
-static qn_status load_newest(struct session *s, const char *path)
-{
-    qn_checkpoint *checkpoint = NULL;
-    qn_status status = QN_ERR_IO;
-    for (int i = 0; status == QN_ERR_IO && i < ATTEMPTS; i++) {
-        status = open_newest(&checkpoint, path, s->failure);
-        if (status == QN_OK)
-            status = qn_weights_load(s->trainer, qn_checkpoint_describe(checkpoint)->weights);
-        qn_checkpoint_close(&checkpoint);
-    }
-    return status;
-}
-
 static int measure(struct session *s, bool json)
 {
     const qn_column *labels = qn_dataset_column(s->data.train, "labels");
@@ -131,9 +104,7 @@ static int measure_weights(struct session *s, const char *weights, const struct 
     TRY(session_device(s, a));
     TRY(session_plan(s, qn_device_facts(s->device), &params));
     TRY(session_trainer(s));
-    TRY_LIBRARY(s->failure, NULL,
-                file_is_folder(weights) ? load_newest(s, weights)
-                                        : qn_weights_load(s->trainer, weights));
+    TRY_LIBRARY(s->failure, NULL, newest_load(s->trainer, weights, s->failure));
     return measure(s, a->value[OPTION_JSON] != NULL);
 }
 
@@ -142,7 +113,7 @@ static int with_checkpoint(struct session *s, const char *path, const char *reci
                            const struct arguments *a)
 {
     qn_checkpoint *checkpoint = NULL;
-    TRY_LIBRARY(s->failure, NULL, open_newest(&checkpoint, path, s->failure));
+    TRY_LIBRARY(s->failure, NULL, newest_open(&checkpoint, path, s->failure));
     const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     int code = recipe ? session_recipe(s, recipe, a) : session_note(s, info, a);
     if (code == CODE_DONE)

@@ -3,6 +3,10 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char CLASSES[] = "classes";
 
 static bool add_entry(cJSON *root, const struct recipe_entry *entry)
 {
@@ -12,12 +16,23 @@ static bool add_entry(cJSON *root, const struct recipe_entry *entry)
     return section && cJSON_AddStringToObject(section, entry->key, entry->value);
 }
 
-char *note_text(const struct recipe *recipe)
+static bool add_classes(cJSON *root, const qn_column *classes)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, CLASSES);
+    bool whole = list != NULL;
+    for (int64_t i = 0; whole && i < classes->classes; i++)
+        whole = cJSON_AddItemToArray(list, cJSON_CreateString(classes->class_names[i]));
+    return whole;
+}
+
+char *note_text(const struct recipe *recipe, const qn_column *classes)
 {
     cJSON *root = cJSON_CreateObject();
     bool whole = root != NULL;
     for (int i = 0; whole && i < recipe->count; i++)
         whole = add_entry(root, &recipe->entries[i]);
+    if (whole && classes && classes->class_names)
+        whole = add_classes(root, classes);
     char *text = whole ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     return text;
@@ -43,6 +58,8 @@ static int take_all(struct recipe *recipe, const cJSON *root, struct failure *fa
         return failure_set(failure, CODE_FAILED, "%s: recipe: is not JSON", recipe->name);
     cJSON_ArrayForEach(section, root)
     {
+        if (cJSON_IsArray(section) && strcmp(section->string, CLASSES) == 0)
+            continue;
         if (!cJSON_IsObject(section))
             return failure_set(failure, CODE_FAILED, "%s: recipe: %s: is no section", recipe->name,
                                section->string);
@@ -59,4 +76,64 @@ int note_read(struct recipe *recipe, const char *text, const char *name, struct 
     int code = take_all(recipe, root, failure);
     cJSON_Delete(root);
     return code;
+}
+
+static int make_room(struct class_names *names, int64_t count, struct failure *failure)
+{
+    *names = (struct class_names){.name = calloc((size_t)count + 1, sizeof *names->name)};
+    return names->name ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
+}
+
+static int add_name(struct class_names *names, const char *text, struct failure *failure)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    names->name[names->count++] = copy;
+    return CODE_DONE;
+}
+
+int class_names_copy(struct class_names *names, const char *const *from, int64_t count,
+                     struct failure *failure)
+{
+    TRY(make_room(names, count, failure));
+    for (int64_t i = 0; i < count; i++)
+        TRY(add_name(names, from[i], failure));
+    return CODE_DONE;
+}
+
+static int take_names(struct class_names *names, const cJSON *list, const char *name,
+                      struct failure *failure)
+{
+    const cJSON *item;
+    TRY(make_room(names, cJSON_GetArraySize(list), failure));
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item))
+            return failure_set(failure, CODE_FAILED, "%s: recipe: classes: %lld is no text", name,
+                               (long long)names->count);
+        TRY(add_name(names, item->valuestring, failure));
+    }
+    return CODE_DONE;
+}
+
+int note_classes(struct class_names *names, const char *text, const char *name,
+                 struct failure *failure)
+{
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, CLASSES);
+    *names = (struct class_names){0};
+    const int code = cJSON_IsArray(list) ? take_names(names, list, name, failure) : CODE_DONE;
+    cJSON_Delete(root);
+    if (code)
+        class_names_free(names);
+    return code;
+}
+
+void class_names_free(struct class_names *names)
+{
+    for (int64_t i = 0; i < names->count; i++)
+        free(names->name[i]);
+    free(names->name);
+    *names = (struct class_names){0};
 }

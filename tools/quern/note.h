@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
  * The recipe as a checkpoint keeps it: JSON, {"SECTION": {"KEY": "VALUE"}}, which takes any value
- * of any length.
+ * of any length; beside the sections "classes" may be a list of names.
  */
 #ifndef QUERN_TOOL_NOTE_H
 #define QUERN_TOOL_NOTE_H
 
 #include "recipe.h"
 
-/* Freed by the caller. NULL: out of memory. */
-char *note_text(const struct recipe *recipe);
+#include <quern/data.h>
+
+/* Names of classes, by their numbers. A zeroed struct is none. */
+struct class_names {
+    char **name; /* (count) */
+    int64_t count;
+};
+
+/* `classes` has class_names or none; NULL: there are none. Freed by the caller. NULL: out of
+ * memory. */
+char *note_text(const struct recipe *recipe, const qn_column *classes);
 /* The recipe again; `name` is for messages. */
 int note_read(struct recipe *recipe, const char *text, const char *name, struct failure *failure);
+/* The names in it, none if it has none. */
+int note_classes(struct class_names *names, const char *text, const char *name,
+                 struct failure *failure);
+/* Copies of `count` names. */
+int class_names_copy(struct class_names *names, const char *const *from, int64_t count,
+                     struct failure *failure);
+void class_names_free(struct class_names *names);
 
 #endif

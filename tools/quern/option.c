@@ -38,6 +38,10 @@ static const struct {
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
     [OPTION_CURVE] = {"--svg", "FILE", NULL, "draw the loss over the learning rate"},
+    [OPTION_TOP] = {"--top", "N", NULL, "so many classes of each sample (1)"},
+    [OPTION_CSV] = {"--csv", NULL, NULL, "print comma-separated values"},
+    [OPTION_PREDICTIONS] = {"--out", "FILE.npy|FOLDER", NULL,
+                            "write all probabilities, or masks: as one array, or as PNG files"},
     [OPTION_FROM] = {"--from", "LR", NULL, "the first learning rate (1e-7)"},
     [OPTION_TO] = {"--to", "LR", NULL, "the last one (10)"},
     [OPTION_UPDATES] = {"--updates", "N", NULL, "updates, each at a rate of its own (100)"},
@@ -173,19 +177,36 @@ static int read_option(struct arguments *a, const struct command *command, char 
     return take(a, (enum option)option, value, failure);
 }
 
-static int take_operand(struct arguments *a, const struct command *command, const char *text,
+static bool takes_many(const struct command *command)
+{
+    return command->operand && strstr(command->operand, "...");
+}
+
+/* `to` is where the operands of the command line are gathered. */
+static int take_operand(struct arguments *a, const struct command *command, char *text, char **to,
                         struct failure *failure)
 {
-    if (!command->operand || a->operand)
+    if (!command->operand || (a->operand && !takes_many(command)))
         return failure_set(failure, CODE_USAGE, "%s: %s: one argument too many; see quern help %s",
                            command->name, text, command->name);
-    a->operand = text;
+    to[a->n_operands++] = text;
+    a->operands = to;
+    a->operand = to[0];
     return CODE_DONE;
+}
+
+static int count_words(const char *text)
+{
+    int words = 1;
+    for (const char *blank = strchr(text, ' '); blank; blank = strchr(blank + 1, ' '))
+        words++;
+    return words;
 }
 
 static int check(const struct arguments *a, const struct command *command, struct failure *failure)
 {
-    if (command->operand && command->operand[0] != '[' && !a->operand)
+    if (command->operand && command->operand[0] != '[' &&
+        a->n_operands < count_words(command->operand))
         return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern help %s", command->name,
                            command->operand, command->name);
     if (a->value[OPTION_BUDGET] && a->value[OPTION_BUDGET_FILE])
@@ -208,7 +229,7 @@ int arguments_read(struct arguments *a, const struct command *command, int argc,
         else if (options && argv[i][0] == '-' && argv[i][1])
             TRY(read_option(a, command, argv + i, &used, failure));
         else
-            TRY(take_operand(a, command, argv[i], failure));
+            TRY(take_operand(a, command, argv[i], argv, failure));
     }
     return check(a, command, failure);
 }

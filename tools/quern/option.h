@@ -31,6 +31,9 @@ enum option {
     OPTION_JSON,
     OPTION_SVG,
     OPTION_CURVE,
+    OPTION_TOP,
+    OPTION_CSV,
+    OPTION_PREDICTIONS,
     OPTION_FROM,
     OPTION_TO,
     OPTION_UPDATES,
@@ -78,7 +81,9 @@ struct override {
 };
 
 struct arguments {
-    const char *operand;
+    const char *operand;   /* the first one; NULL: there is none */
+    char *const *operands; /* (n_operands), all of them */
+    int n_operands;
     const char *value[OPTION_COUNT]; /* NULL: not given; "" for options without a value */
     struct override overrides[MAX_OVERRIDES];
     int n_overrides;
@@ -88,7 +93,8 @@ struct arguments {
 
 struct command {
     const char *name;
-    const char *operand; /* "RECIPE"; "[RECIPE]": may be left out; NULL: takes none */
+    const char *operand; /* "RECIPE"; "[RECIPE]": may be left out; "DIR FILE...": at least as many
+                            as there are words; NULL: takes none */
     const char *summary; /* half a line */
     const char *details; /* paragraphs of --help, which is one screen */
     bool recipe;         /* --help tells where recipes are explained */
@@ -96,7 +102,8 @@ struct command {
     enum option options[OPTION_COUNT + 1]; /* ended by OPTION_COUNT */
 };
 
-/* Reads what follows the name of the subcommand. */
+/* Reads what follows the name of the subcommand, and puts the operands to the front of `argv`,
+ * where they stay borrowed. */
 int arguments_read(struct arguments *arguments, const struct command *command, int argc,
                    char **argv, struct failure *failure);
 /* Applies what the command line says about the recipe. */

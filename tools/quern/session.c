@@ -83,9 +83,11 @@ static int refuse_model(struct session *s, const char *text)
 
 static int build_graph(struct session *s, const qn_model_data *data, qn_graph **graph)
 {
-    const qn_graph_params params = {.log = failure_log(s->failure),
-                                    .storage = s->settings.memory.storage,
-                                    .parameter_storage = s->settings.memory.parameter_storage};
+    qn_graph_params params = {.log = failure_log(s->failure),
+                              .storage = s->settings.memory.storage,
+                              .parameter_storage = s->settings.memory.parameter_storage};
+    if (data->predict) /* what a training is warned of is too late here */
+        params.log.level = QN_LOG_ERROR;
     TRY_LIBRARY(s->failure, s->recipe.name, qn_graph_create(graph, &params));
     qn_status status =
         qn_model_build(*graph, s->settings.model, data, s->settings.options, s->settings.n_options);

@@ -284,12 +284,27 @@ static int keep_tokenizer(struct session *s, const char *out)
     return recipe_put(&s->recipe, "data", "tokenizer", path, "", s->failure);
 }
 
+/* What the model must know of the data is there without it. */
+static int keep_description(struct session *s)
+{
+    const qn_model_data *model = &s->data.model;
+    const enum data_kind kind = s->settings.data.kind;
+    char shape[64], classes[24];
+    snprintf(shape, sizeof shape, "%d,%d,%d", model->channels, model->height, model->width);
+    snprintf(classes, sizeof classes, "%d", model->classes);
+    if (kind == DATA_IDX || kind == DATA_IMAGES)
+        TRY(recipe_put(&s->recipe, "data", "shape", shape, "", s->failure));
+    return model->classes ? recipe_put(&s->recipe, "data", "classes", classes, "", s->failure)
+                          : CODE_DONE;
+}
+
 /* Puts into the recipe what tells the data of this training from others. */
 static int keep_data(struct session *s, const char *out)
 {
     char digest[DATA_DIGEST_BYTES];
     data_digest(&s->data, digest);
     TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
+    TRY(keep_description(s));
     TRY(keep_tokenizer(s, out));
     return keep_folder(s);
 }
@@ -305,7 +320,7 @@ static char *note(struct loop *l)
         recipe_put(recipe, "resume", "adaptive", batches_text(&l->batches, adaptive), "",
                    l->session->failure))
         return NULL;
-    return note_text(recipe);
+    return note_text(recipe, qn_dataset_column(l->session->data.train, "labels"));
 }
 
 static int save(struct loop *l, bool best)

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "predictions.h"
+#include "line.h"
+#include "npy.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MASK_CLASSES = 256, FIELD_BYTES = 2 * SAMPLE_NAME_BYTES };
+
+static bool has_masks(const struct predictions *p)
+{
+    return p->height > 0;
+}
+
+static const char *figure(const struct predictions *p)
+{
+    return has_masks(p) ? "share" : "probability";
+}
+
+static const char *class_name(const struct predictions *p, int label, char number[16])
+{
+    if (label < p->names->count)
+        return p->names->name[label];
+    snprintf(number, 16, "%d", label);
+    return number;
+}
+
+/* --- printing --- */
+
+static void print_table(const struct predictions *p, const char *sample)
+{
+    char number[16];
+    for (int i = 0; i < p->top; i++) {
+        const int label = p->order[i];
+        line_print(stdout, "%9.2f %%  %-16s  %s", 100 * (double)p->share[label],
+                   class_name(p, label, number), sample);
+    }
+}
+
+/* A field as RFC 4180 quotes it. */
+static const char *quote(char quoted[FIELD_BYTES], const char *text)
+{
+    char *to = quoted;
+    *to++ = '"';
+    for (; *text && to < quoted + FIELD_BYTES - 3; *to++ = *text++)
+        if (*text == '"')
+            *to++ = '"';
+    strcpy(to, "\"");
+    return quoted;
+}
+
+static void print_csv(const struct predictions *p, const char *sample)
+{
+    char number[16], file[FIELD_BYTES], name[FIELD_BYTES];
+    for (int i = 0; i < p->top; i++) {
+        const int label = p->order[i];
+        line_print(stdout, "%s,%d,%s,%.9g", quote(file, sample), i + 1,
+                   quote(name, class_name(p, label, number)), (double)p->share[label]);
+    }
+}
+
+static void print_json(const struct predictions *p, const char *sample)
+{
+    char number[16];
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "file", sample);
+    cJSON *list = cJSON_AddArrayToObject(root, "predictions");
+    for (int i = 0; list && i < p->top; i++) {
+        const int label = p->order[i];
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "class", class_name(p, label, number));
+        cJSON_AddNumberToObject(object, "label", label);
+        cJSON_AddNumberToObject(object, figure(p), (double)p->share[label]);
+        cJSON_AddItemToArray(list, object);
+    }
+    char *text = list ? cJSON_PrintUnformatted(root) : NULL;
+    cJSON_Delete(root);
+    if (text)
+        printf("%s\n", text);
+    else
+        failure_set(p->failure, CODE_FAILED, "out of memory");
+    free(text);
+}
+
+static void print_head(const struct predictions *p)
+{
+    if (p->form == PREDICTIONS_TABLE)
+        printf("%11s  %-16s  file\n", figure(p), "class");
+    else if (p->form == PREDICTIONS_CSV)
+        printf("file,rank,class,%s\n", figure(p));
+}
+
+static void print_sample(const struct predictions *p, int64_t sample)
+{
+    static void (*const printers[])(const struct predictions *, const char *) = {
+        [PREDICTIONS_TABLE] = print_table,
+        [PREDICTIONS_JSON] = print_json,
+        [PREDICTIONS_CSV] = print_csv,
+    };
+    char name[SAMPLE_NAME_BYTES];
+    printers[p->form](p, samples_name(p->samples, sample, name));
+}
+
+/* --- one sample --- */
+
+/* Probabilities of logits, summed in double. */
+static bool take_softmax(struct predictions *p, const float *logits)
+{
+    double most = -HUGE_VAL, sum = 0;
+    for (int c = 0; c < p->classes; c++) {
+        if (!isfinite(logits[c]))
+            return false;
+        most = fmax(most, (double)logits[c]);
+    }
+    for (int c = 0; c < p->classes; c++)
+        sum += exp((double)logits[c] - most);
+    for (int c = 0; c < p->classes; c++)
+        p->share[c] = (float)(exp((double)logits[c] - most) / sum);
+    return true;
+}
+
+/* The class of each pixel, the first of equal ones, and how many pixels each class has. */
+static bool take_mask(struct predictions *p, const float *logits)
+{
+    const int pixels = p->height * p->width;
+    memset(p->share, 0, (size_t)p->classes * sizeof *p->share);
+    for (int i = 0; i < pixels; i++) {
+        int best = 0;
+        for (int c = 0; c < p->classes; c++) {
+            const float logit = logits[(int64_t)c * pixels + i];
+            if (!isfinite(logit))
+                return false;
+            best = logit > logits[(int64_t)best * pixels + i] ? c : best;
+        }
+        p->mask[i] = (uint8_t)best;
+        p->share[best] += 1.0f;
+    }
+    for (int c = 0; c < p->classes; c++)
+        p->share[c] /= (float)pixels;
+    return true;
+}
+
+/* Puts the `top` largest shares first, of equal ones the smaller label. */
+static void rank(struct predictions *p)
+{
+    for (int c = 0; c < p->classes; c++)
+        p->order[c] = c;
+    for (int i = 0; i < p->top; i++) {
+        int best = i;
+        for (int j = i + 1; j < p->classes; j++) {
+            const float a = p->share[p->order[j]], b = p->share[p->order[best]];
+            if (a > b || (a == b && p->order[j] < p->order[best]))
+                best = j;
+        }
+        const int label = p->order[best];
+        p->order[best] = p->order[i];
+        p->order[i] = label;
+    }
+}
+
+static int write_sample(struct predictions *p, const struct masks *masks, int64_t sample)
+{
+    if (p->writes_masks)
+        return masks_write(masks, sample, p->mask);
+    if (!p->writes_array)
+        return CODE_DONE;
+    return has_masks(p)
+               ? file_add(&p->array, p->mask, (size_t)p->height * (size_t)p->width, p->failure)
+               : file_add(&p->array, p->share, (size_t)p->classes * sizeof *p->share, p->failure);
+}
+
+static struct masks masks_of(const struct predictions *p)
+{
+    return (struct masks){p->samples, p->out, p->mark, p->height, p->width, p->failure};
+}
+
+static int take_one(struct predictions *p, int64_t sample, const float *logits)
+{
+    char name[SAMPLE_NAME_BYTES];
+    const struct masks masks = masks_of(p);
+    if (!(has_masks(p) ? take_mask : take_softmax)(p, logits))
+        return failure_set(p->failure, CODE_FAILED, "%s: a logit is not finite",
+                           samples_name(p->samples, sample, name));
+    rank(p);
+    TRY(write_sample(p, &masks, sample));
+    print_sample(p, sample);
+    return p->failure->code;
+}
+
+qn_status predictions_take(void *user, const char *output, int64_t first, int64_t count,
+                           const void *rows)
+{
+    struct predictions *p = user;
+    const int64_t row = (int64_t)p->classes * (has_masks(p) ? p->height * p->width : 1);
+    (void)output;
+    for (int64_t i = 0; i < count; i++)
+        if (take_one(p, first + i, (const float *)rows + i * row))
+            return QN_ERR_ARGUMENT;
+    return QN_OK;
+}
+
+/* --- beginning and end --- */
+
+static int begin_array(struct predictions *p)
+{
+    const int64_t count = qn_dataset_describe(p->samples->dataset)->count;
+    const qn_shape of_classes = {2, {count, p->classes}};
+    const qn_shape of_masks = {3, {count, p->height, p->width}};
+    TRY(npy_begin(&p->array, p->out, has_masks(p) ? QN_U8 : QN_F32,
+                  has_masks(p) ? &of_masks : &of_classes, p->failure));
+    p->writes_array = true;
+    return CODE_DONE;
+}
+
+static int begin_out(struct predictions *p)
+{
+    const char *dot = p->out ? strrchr(p->out, '.') : NULL;
+    const struct masks masks = masks_of(p);
+    if (!p->out)
+        return CODE_DONE;
+    if (dot && strcmp(dot, ".npy") == 0)
+        return begin_array(p);
+    if (!has_masks(p))
+        return failure_set(p->failure, CODE_USAGE,
+                           "--out: %s: needs a name that ends with .npy; a folder is for masks",
+                           p->out);
+    p->writes_masks = true;
+    return masks_open(&masks);
+}
+
+int predictions_open(struct predictions *p)
+{
+    const size_t classes = (size_t)p->classes;
+    if (has_masks(p) && p->classes > MOST_MASK_CLASSES)
+        return failure_set(p->failure, CODE_FAILED, "predict: masks of %d classes, %d can be",
+                           p->classes, MOST_MASK_CLASSES);
+    p->top = p->top < p->classes ? p->top : p->classes;
+    p->share = calloc(classes, sizeof *p->share);
+    p->order = calloc(classes, sizeof *p->order);
+    p->mask = calloc((size_t)p->height * (size_t)p->width + 1, 1);
+    if (!p->share || !p->order || !p->mask)
+        return failure_set(p->failure, CODE_FAILED, "out of memory");
+    TRY(begin_out(p));
+    print_head(p);
+    return CODE_DONE;
+}
+
+int predictions_close(struct predictions *p, int code)
+{
+    if (p->writes_array)
+        code = file_end(&p->array, code, p->failure);
+    free(p->share);
+    free(p->order);
+    free(p->mask);
+    return code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "samples.h"
+#include "file.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool ends_with(const char *path, const char *const *endings)
+{
+    const char *dot = strrchr(path, '.');
+    for (; dot && *endings; endings++)
+        if (strcasecmp(dot, *endings) == 0)
+            return true;
+    return false;
+}
+
+static bool is_picture(const char *path)
+{
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", NULL};
+    return file_is_folder(path) || ends_with(path, endings);
+}
+
+/* As evaluations read them; where the data has no size of its own, as the model wants them. */
+static int open_pictures(struct samples *samples, const struct session *s, char *const *files,
+                         int count)
+{
+    const qn_model_data *model = &s->data.model;
+    const struct data_settings *data = &s->settings.data;
+    const bool sized = data->size[0] || data->crop[0];
+    qn_image_params params = {.log = failure_log(s->failure),
+                              .files = (const char *const *)files,
+                              .n_files = count,
+                              .channels = model->channels,
+                              .size = {model->height, model->width},
+                              .mask = data->mask};
+    if (model->channels != 1 && model->channels != 3)
+        return failure_set(s->failure, CODE_FAILED,
+                           "%s: is a picture, but the model looks at %d channels", files[0],
+                           model->channels);
+    if (sized) {
+        memcpy(params.size, data->size, sizeof params.size);
+        memcpy(params.crop, data->crop, sizeof params.crop);
+    }
+    TRY_LIBRARY(s->failure, NULL, qn_dataset_open_images(&samples->dataset, &params));
+    return CODE_DONE;
+}
+
+static int open_images(struct samples *samples, const struct session *s, char *const *files,
+                       int count)
+{
+    const qn_dataset_params params = {
+        .log = failure_log(s->failure), .images = files[0], .no_labels = true};
+    for (int i = 0; i < count; i++)
+        if (is_picture(files[i]))
+            return open_pictures(samples, s, files, count);
+    if (count > 1)
+        return failure_set(s->failure, CODE_USAGE,
+                           "%s: one file too many: %s is no picture, but a file of images",
+                           files[1], files[0]);
+    samples->file = files[0];
+    TRY_LIBRARY(s->failure, NULL, qn_dataset_open(&samples->dataset, &params));
+    return CODE_DONE;
+}
+
+/* Each line is a text, or an object of JSON with one. */
+static int open_texts(struct samples *samples, const struct session *s, char *const *files,
+                      int count)
+{
+    static const char *const json[] = {".jsonl", ".json", NULL};
+    const struct data_settings *data = &s->settings.data;
+    const qn_json_line_params params = {.log = failure_log(s->failure),
+                                        .path = files[0],
+                                        .text = data->field,
+                                        .tokenizer = s->data.text.tokenizer,
+                                        .length = data->length,
+                                        .plain = !ends_with(files[0], json)};
+    if (count > 1)
+        return failure_set(s->failure, CODE_USAGE,
+                           "%s: one file too many: the texts are those of "
+                           "%s",
+                           files[1], files[0]);
+    samples->file = files[0];
+    samples->lines = true;
+    TRY_LIBRARY(s->failure, NULL, qn_dataset_open_json_lines(&samples->dataset, &params));
+    return CODE_DONE;
+}
+
+int samples_open(struct samples *samples, const struct session *s, char *const *files, int count)
+{
+    *samples = (struct samples){0};
+    return (s->data.model.tokens ? open_texts : open_images)(samples, s, files, count);
+}
+
+void samples_close(struct samples *samples)
+{
+    qn_dataset_close(&samples->dataset);
+}
+
+const char *samples_name(const struct samples *samples, int64_t sample,
+                         char name[SAMPLE_NAME_BYTES])
+{
+    const char *file = qn_dataset_sample_name(samples->dataset, sample);
+    if (file)
+        snprintf(name, SAMPLE_NAME_BYTES, "%s", file);
+    else
+        snprintf(name, SAMPLE_NAME_BYTES, samples->lines ? "%s:%lld" : "%s[%lld]", samples->file,
+                 (long long)sample + samples->lines);
+    return name;
+}
