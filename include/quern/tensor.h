@@ -32,6 +32,8 @@ typedef enum qn_dtype {
 /* Bytes of one element (0 for QN_DTYPE_NONE) and the name ("bf16"). Thread-safety: Safe. */
 QN_API int64_t qn_dtype_size(qn_dtype dtype);
 QN_API const char *qn_dtype_name(qn_dtype dtype);
+/* The numbers of `count` packed elements. Thread-safety: Safe. */
+QN_API void qn_number_decode(qn_dtype dtype, const void *bytes, int64_t count, double *values);
 
 /* The batch as a dimension. A dimension is an integer or an integer times QN_BATCH:
  * `{QN_BATCH, 3, 224, 224}`, or `{64 * QN_BATCH, 768}` for the tokens of a batch. */

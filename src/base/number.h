@@ -10,7 +10,6 @@
 
 /* Rounds to nearest, ties to even; integers must be in range. */
 void qn_number_encode(qn_dtype dtype, const double *values, int64_t count, void *bytes);
-void qn_number_decode(qn_dtype dtype, const void *bytes, int64_t count, double *values);
 
 /* Numbers of 24 bits in two parts: the bits of the bf16 nearest to f32, and f32 rounded to nearest
  * even at 15 bits of fraction, whose bits are those, as a whole number, times 256, plus code - 128.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "eval_report.h"
 #include "file.h"
 #include "line.h"
 #include "metrics.h"
@@ -7,24 +8,38 @@
 
 #include <stdlib.h>
 
-/* What came out, class by class; names are those of folders, NULL of numbered classes. */
+/* What came out; names are those of folders, NULL of numbered classes. */
 struct result {
     struct evaluation all;
-    struct class_count *counts; /* of `classes`; NULL: of tokens, which are too many */
+    struct detail detail; /* without a confusion matrix: of tokens, which are too many */
     int classes;
     const char *const *names;
 };
+
+static int64_t count_labels(const struct result *result, int class)
+{
+    int64_t count = 0;
+    for (int c = 0; c < result->classes; c++)
+        count += result->detail.confusion[(int64_t) class * result->classes + c];
+    return count;
+}
+
+/* The fraction of a class's labels that were recognised. */
+static double recall(const struct result *result, int class)
+{
+    const int64_t right = result->detail.confusion[(int64_t) class * result->classes + class];
+    return (double)right / (double)count_labels(result, class);
+}
 
 static cJSON *classes_json(const struct result *result)
 {
     cJSON *list = cJSON_CreateArray();
     for (int c = 0; c < result->classes; c++) {
-        const struct class_count *count = &result->counts[c];
         cJSON *object = cJSON_CreateObject();
         if (result->names)
             cJSON_AddStringToObject(object, "name", result->names[c]);
-        cJSON_AddNumberToObject(object, "labels", (double)count->labels);
-        cJSON_AddNumberToObject(object, "accuracy", (double)count->correct / (double)count->labels);
+        cJSON_AddNumberToObject(object, "labels", (double)count_labels(result, c));
+        cJSON_AddNumberToObject(object, "accuracy", recall(result, c));
         cJSON_AddItemToArray(list, object);
     }
     return list;
@@ -33,7 +48,7 @@ static cJSON *classes_json(const struct result *result)
 static int print_json(const struct session *s, const struct result *result)
 {
     cJSON *object = summary_json(s, &result->all);
-    if (result->counts)
+    if (result->detail.confusion)
         cJSON_AddItemToObject(object, "test_classes", classes_json(result));
     char *text = object ? cJSON_Print(object) : NULL;
     cJSON_Delete(object);
@@ -48,11 +63,10 @@ static void print_classes(const struct result *result)
 {
     printf("  accuracy      labels  class\n");
     for (int c = 0; c < result->classes; c++) {
-        const struct class_count *count = &result->counts[c];
-        if (!count->labels)
+        const int64_t labels = count_labels(result, c);
+        if (!labels)
             continue;
-        printf("  %6.2f %%  %10lld  ", 100 * (double)count->correct / (double)count->labels,
-               (long long)count->labels);
+        printf("  %6.2f %%  %10lld  ", 100 * recall(result, c), (long long)labels);
         if (result->names)
             line_print(stdout, "%s", result->names[c]);
         else
@@ -65,27 +79,41 @@ static void print_text(const struct result *result)
     char text[EVALUATION_TEXT_BYTES];
     printf("%s  (%lld samples)\n", evaluation_text(&result->all, text),
            (long long)result->all.samples);
-    if (result->counts)
+    if (result->detail.confusion)
         print_classes(result);
 }
 
-static int measure(struct session *s, bool json)
+static int write_report(const struct session *s, const struct result *result, const char *weights,
+                        const char *path)
+{
+    const struct eval_report report = {.session = s,
+                                       .evaluation = &result->all,
+                                       .detail = &result->detail,
+                                       .names = result->names,
+                                       .weights = weights};
+    return eval_report_write(&report, path);
+}
+
+static int measure(struct session *s, const char *weights, const struct arguments *a)
 {
     const qn_column *labels = qn_dataset_column(s->data.train, "labels");
     const bool named = labels->classes == s->data.model.classes;
-    struct result result = {.classes = s->data.model.classes,
-                            .names = named ? labels->class_names : NULL};
     const bool by_class = !settings_learns_tokens(&s->settings);
-    if (by_class)
-        result.counts = calloc((size_t)result.classes, sizeof *result.counts);
-    if (by_class && !result.counts)
-        return failure_set(s->failure, CODE_FAILED, "out of memory");
-    int code = evaluate(s, &result.all, result.counts);
-    if (code == CODE_DONE && json)
+    const char *report = a->value[OPTION_REPORT];
+    struct result result = {.classes = s->data.model.classes,
+                            .names = named ? labels->class_names : NULL,
+                            .detail = {.wants_mistakes = report != NULL}};
+    if (report && !by_class)
+        return failure_set(s->failure, CODE_USAGE,
+                           "--report: the model %s tells tokens, no classes", s->settings.model);
+    int code = evaluate(s, &result.all, by_class ? &result.detail : NULL);
+    if (code == CODE_DONE && report)
+        code = write_report(s, &result, weights, report);
+    if (code == CODE_DONE && a->value[OPTION_JSON])
         code = print_json(s, &result);
     else if (code == CODE_DONE)
         print_text(&result);
-    free(result.counts);
+    detail_free(&result.detail);
     return code;
 }
 
@@ -105,7 +133,7 @@ static int measure_weights(struct session *s, const char *weights, const struct 
     TRY(session_plan(s, qn_device_facts(s->device), &params));
     TRY(session_trainer(s));
     TRY_LIBRARY(s->failure, NULL, newest_load(s->trainer, weights, s->failure));
-    return measure(s, a->value[OPTION_JSON] != NULL);
+    return measure(s, weights, a);
 }
 
 /* With the recipe of the checkpoint, unless the operand is one. */
@@ -160,9 +188,10 @@ const struct command command_eval = {
     "checkpoint's folder given in its place, which has its own recipe. A file is checked against\n"
     "the checksums.txt beside it, if that names it. Tells accuracy and loss, and the accuracy of\n"
     "each class, by its name where folders of images are the classes; of text perplexity, and\n"
-    "bits per byte where it is known how many bytes a token has.",
+    "bits per byte where it is known how many bytes a token has. --report writes a page with what\n"
+    "was taken for what and the worst mistakes.",
     true,
     run,
     {OPTION_WEIGHTS, OPTION_DATA, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_DEVICE,
-     OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_COUNT},
+     OPTION_STORAGE, OPTION_SET, OPTION_JSON, OPTION_REPORT, OPTION_COUNT},
 };

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <quern/metric.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Between two figures. */
@@ -33,6 +34,7 @@ static const struct {
 struct tally {
     qn_loader *loader;
     qn_metric *metrics[FIGURES]; /* NULL: not measured */
+    struct detail *detail;       /* NULL: nobody asks */
 };
 
 /* The output of the graph that a figure reads; false: there is none. */
@@ -77,11 +79,11 @@ enum figure evaluation_default(const struct session *s)
                                                 : FIGURE_LOSS;
 }
 
-/* `by_class`: accuracy comes with the confusion matrix. */
+/* `detailed`: accuracy comes with the confusion matrix. */
 static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
-                       bool by_class)
+                       bool detailed)
 {
-    const bool tokens = has(s, TOKENS), confusion = by_class && i == FIGURE_ACCURACY;
+    const bool tokens = has(s, TOKENS), confusion = detailed && i == FIGURE_ACCURACY;
     const qn_metric_params params = {.log = failure_log(s->failure),
                                      .kind = confusion ? QN_METRIC_CONFUSION : figures[i].metric,
                                      .output = figures[i].output,
@@ -95,12 +97,12 @@ static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_
     return CODE_DONE;
 }
 
-static int open_metrics(struct session *s, struct tally *tally, bool by_class)
+static int open_metrics(struct session *s, struct tally *tally)
 {
     qn_tensor output;
     for (int i = 0; i < FIGURES; i++)
         if (find_figure(s, (enum figure)i, &output))
-            TRY(open_metric(s, &tally->metrics[i], (enum figure)i, output, by_class));
+            TRY(open_metric(s, &tally->metrics[i], (enum figure)i, output, tally->detail != NULL));
     return CODE_DONE;
 }
 
@@ -117,6 +119,8 @@ static qn_status add_rows(void *user, const char *name, int64_t first, int64_t c
     for (int i = 0; status == QN_OK && i < FIGURES; i++)
         if (tally->metrics[i])
             status = qn_metric_update(tally->metrics[i], name, first, count, rows, batch);
+    if (status == QN_OK && tally->detail && tally->detail->wants_mistakes)
+        status = mistakes_take(&tally->detail->mistakes, name, first, count, rows, batch);
     return status;
 }
 
@@ -127,13 +131,13 @@ static qn_status receive(void *user, const char *name, int64_t first, int64_t co
     return add_rows(user, name, first - batch->position, count, rows, batch);
 }
 
-static int measure(struct session *s, struct tally *tally, bool by_class)
+static int measure(struct session *s, struct tally *tally)
 {
     const int64_t samples = qn_dataset_describe(s->data.evaluated)->count;
     const qn_loader_params params = {.log = failure_log(s->failure),
                                      .max_samples = qn_plan_facts(session_running(s))->micro_batch,
                                      .sequential = true};
-    TRY(open_metrics(s, tally, by_class));
+    TRY(open_metrics(s, tally));
     if (s->n_shorter)
         return evaluate_lengths(s, add_rows, tally);
     TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.evaluated, &params));
@@ -141,16 +145,16 @@ static int measure(struct session *s, struct tally *tally, bool by_class)
     return CODE_DONE;
 }
 
-/* A class's row holds its labels by what they were taken for: on the diagonal, for itself. */
-static void count_classes(const qn_metric *metric, struct class_count *counts)
+static int copy_confusion(struct session *s, const qn_metric *metric, struct detail *detail)
 {
     int64_t classes = 0;
     const int64_t *confusion = qn_metric_confusion(metric, &classes);
-    for (int64_t label = 0; label < classes; label++) {
-        counts[label].correct = confusion[label * classes + label];
-        for (int64_t c = 0; c < classes; c++)
-            counts[label].labels += confusion[label * classes + c];
-    }
+    const size_t count = (size_t)(classes * classes);
+    detail->confusion = calloc(count, sizeof *confusion);
+    if (!detail->confusion)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    memcpy(detail->confusion, confusion, count * sizeof *confusion);
+    return CODE_DONE;
 }
 
 static void take_figures(const struct session *s, const struct tally *tally,
@@ -165,18 +169,27 @@ static void take_figures(const struct session *s, const struct tally *tally,
     evaluation->figure[FIGURE_BITS].value /= log(2) * s->data.bytes_per_token;
 }
 
-int evaluate(struct session *s, struct evaluation *evaluation, struct class_count *counts)
+int evaluate(struct session *s, struct evaluation *evaluation, struct detail *detail)
 {
-    struct tally tally = {0};
-    int code = measure(s, &tally, counts != NULL);
+    struct tally tally = {.detail = detail};
+    int code = detail && detail->wants_mistakes ? mistakes_open(&detail->mistakes, s) : CODE_DONE;
+    if (code == CODE_DONE)
+        code = measure(s, &tally);
     if (code == CODE_DONE)
         take_figures(s, &tally, evaluation);
-    if (code == CODE_DONE && counts)
-        count_classes(tally.metrics[FIGURE_ACCURACY], counts);
+    if (code == CODE_DONE && detail)
+        code = copy_confusion(s, tally.metrics[FIGURE_ACCURACY], detail);
     for (int i = 0; i < FIGURES; i++)
         qn_metric_destroy(&tally.metrics[i]);
     qn_loader_close(&tally.loader);
     return code;
+}
+
+void detail_free(struct detail *detail)
+{
+    mistakes_close(&detail->mistakes);
+    free(detail->confusion);
+    *detail = (struct detail){0};
 }
 
 const char *evaluation_key(enum figure figure)

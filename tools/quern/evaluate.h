@@ -5,6 +5,7 @@
 #ifndef QUERN_TOOL_EVALUATE_H
 #define QUERN_TOOL_EVALUATE_H
 
+#include "mistakes.h"
 #include "session.h"
 
 struct evaluation {
@@ -37,13 +38,15 @@ struct moment {
     double seconds; /* that the evaluation took */
 };
 
-/* Of one class: labels of it in the test split, and those among them that were recognised. */
-struct class_count {
-    int64_t labels, correct;
+/* What else is asked of models that tell classes. A zeroed struct is none. */
+struct detail {
+    int64_t *confusion; /* (classes, classes): labels of each class by what they were taken for */
+    bool wants_mistakes;
+    struct mistakes mistakes;
 };
 
-/* The session has a trainer and a test split. `counts` has an entry for each class of the model,
- * zeroed; NULL: nobody asks. The model gives logits, then. */
-int evaluate(struct session *session, struct evaluation *evaluation, struct class_count *counts);
+/* The session has a trainer and a test split. `detail` NULL: nobody asks. */
+int evaluate(struct session *session, struct evaluation *evaluation, struct detail *detail);
+void detail_free(struct detail *detail);
 
 #endif

@@ -38,6 +38,7 @@ static const struct {
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
     [OPTION_CURVE] = {"--svg", "FILE", NULL, "draw the loss over the learning rate"},
+    [OPTION_REPORT] = {"--report", "FILE.html", NULL, "write a page with classes and mistakes"},
     [OPTION_TOP] = {"--top", "N", NULL, "so many classes of each sample (1)"},
     [OPTION_CSV] = {"--csv", NULL, NULL, "print comma-separated values"},
     [OPTION_PREDICTIONS] = {"--out", "FILE.npy|FOLDER", NULL,

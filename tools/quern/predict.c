@@ -57,7 +57,7 @@ static int take_names(struct predicting *p)
     return class_names_copy(&p->names, labels->class_names, labels->classes, p->failure);
 }
 
-/* The graph without labels and loss, in f32. */
+/* The graph without labels and loss. */
 static int build(struct predicting *p)
 {
     struct session *s = &p->session;
@@ -69,7 +69,6 @@ static int build(struct predicting *p)
                            "quern help generate",
                            s->settings.model);
     s->data.model.predict = true;
-    s->settings.memory.storage = s->settings.memory.parameter_storage = QN_F32;
     return session_graph(s);
 }
 
@@ -100,8 +99,7 @@ static int open_samples(struct predicting *p)
     failure_clear(p->failure);
     return qn_dataset_fits(p->samples.dataset, p->session.graph, &log) == QN_OK
                ? CODE_DONE
-               : failure_set(p->failure, CODE_FAILED, "%s: %s", a->operands[1],
-                             p->failure->logged);
+               : failure_set(p->failure, CODE_FAILED, "%s: %s", a->operands[1], p->failure->logged);
 }
 
 static int open_predictions(struct predicting *p)
@@ -109,12 +107,14 @@ static int open_predictions(struct predicting *p)
     const char *const *value = p->arguments->value;
     const qn_model_data *model = &p->session.data.model;
     const char *top = value[OPTION_TOP];
+    qn_tensor logits = {0};
     int64_t count = 1;
     const char *reason = top ? value_count(top, 1, INT_MAX, &count) : NULL;
     if (reason)
         return failure_set(p->failure, CODE_USAGE, "--top: '%s' %s", top, reason);
     if (value[OPTION_JSON] && value[OPTION_CSV])
         return failure_set(p->failure, CODE_USAGE, "predict: --json and --csv exclude each other");
+    qn_graph_output(p->session.graph, 0, &logits);
     p->predictions = (struct predictions){
         .failure = p->failure,
         .samples = &p->samples,
@@ -124,6 +124,7 @@ static int open_predictions(struct predicting *p)
                                     : PREDICTIONS_TABLE,
         .out = value[OPTION_PREDICTIONS],
         .mark = p->session.settings.data.mask,
+        .dtype = qn_dtype_of(p->session.graph, logits),
         .classes = model->classes,
         .top = (int)count,
         .height = model->masks ? model->height : 0,

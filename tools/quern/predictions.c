@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "predictions.h"
 #include "line.h"
+#include "logits.h"
 #include "npy.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void print_table(const struct predictions *p, const char *sample)
     char number[16];
     for (int i = 0; i < p->top; i++) {
         const int label = p->order[i];
-        line_print(stdout, "%9.2f %%  %-16s  %s", 100 * (double)p->share[label],
+        line_print(stdout, "%9.2f %%  %-16s  %s", 100 * p->share[label],
                    class_name(p, label, number), sample);
     }
 }
@@ -58,7 +58,7 @@ static void print_csv(const struct predictions *p, const char *sample)
     for (int i = 0; i < p->top; i++) {
         const int label = p->order[i];
         line_print(stdout, "%s,%d,%s,%.9g", quote(file, sample), i + 1,
-                   quote(name, class_name(p, label, number)), (double)p->share[label]);
+                   quote(name, class_name(p, label, number)), p->share[label]);
     }
 }
 
@@ -73,7 +73,7 @@ static void print_json(const struct predictions *p, const char *sample)
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "class", class_name(p, label, number));
         cJSON_AddNumberToObject(object, "label", label);
-        cJSON_AddNumberToObject(object, figure(p), (double)p->share[label]);
+        cJSON_AddNumberToObject(object, figure(p), p->share[label]);
         cJSON_AddItemToArray(list, object);
     }
     char *text = list ? cJSON_PrintUnformatted(root) : NULL;
@@ -106,40 +106,15 @@ static void print_sample(const struct predictions *p, int64_t sample)
 
 /* --- one sample --- */
 
-/* Probabilities of logits, summed in double. */
-static bool take_softmax(struct predictions *p, const float *logits)
-{
-    double most = -HUGE_VAL, sum = 0;
-    for (int c = 0; c < p->classes; c++) {
-        if (!isfinite(logits[c]))
-            return false;
-        most = fmax(most, (double)logits[c]);
-    }
-    for (int c = 0; c < p->classes; c++)
-        sum += exp((double)logits[c] - most);
-    for (int c = 0; c < p->classes; c++)
-        p->share[c] = (float)(exp((double)logits[c] - most) / sum);
-    return true;
-}
-
-/* The class of each pixel, the first of equal ones, and how many pixels each class has. */
-static bool take_mask(struct predictions *p, const float *logits)
+/* The class of each pixel, and the fraction of pixels that each class has. */
+static bool take_mask(struct predictions *p)
 {
     const int pixels = p->height * p->width;
+    if (!logits_mask(p->mask, p->logits, p->classes, pixels))
+        return false;
     memset(p->share, 0, (size_t)p->classes * sizeof *p->share);
-    for (int i = 0; i < pixels; i++) {
-        int best = 0;
-        for (int c = 0; c < p->classes; c++) {
-            const float logit = logits[(int64_t)c * pixels + i];
-            if (!isfinite(logit))
-                return false;
-            best = logit > logits[(int64_t)best * pixels + i] ? c : best;
-        }
-        p->mask[i] = (uint8_t)best;
-        p->share[best] += 1.0f;
-    }
-    for (int c = 0; c < p->classes; c++)
-        p->share[c] /= (float)pixels;
+    for (int i = 0; i < pixels; i++)
+        p->share[p->mask[i]] += 1.0 / pixels;
     return true;
 }
 
@@ -151,7 +126,7 @@ static void rank(struct predictions *p)
     for (int i = 0; i < p->top; i++) {
         int best = i;
         for (int j = i + 1; j < p->classes; j++) {
-            const float a = p->share[p->order[j]], b = p->share[p->order[best]];
+            const double a = p->share[p->order[j]], b = p->share[p->order[best]];
             if (a > b || (a == b && p->order[j] < p->order[best]))
                 best = j;
         }
@@ -161,44 +136,54 @@ static void rank(struct predictions *p)
     }
 }
 
-static int write_sample(struct predictions *p, const struct masks *masks, int64_t sample)
-{
-    if (p->writes_masks)
-        return masks_write(masks, sample, p->mask);
-    if (!p->writes_array)
-        return CODE_DONE;
-    return has_masks(p)
-               ? file_add(&p->array, p->mask, (size_t)p->height * (size_t)p->width, p->failure)
-               : file_add(&p->array, p->share, (size_t)p->classes * sizeof *p->share, p->failure);
-}
-
 static struct masks masks_of(const struct predictions *p)
 {
     return (struct masks){p->samples, p->out, p->mark, p->height, p->width, p->failure};
 }
 
-static int take_one(struct predictions *p, int64_t sample, const float *logits)
+static int add_to_array(struct predictions *p)
+{
+    if (has_masks(p))
+        return file_add(&p->array, p->mask, (size_t)p->height * (size_t)p->width, p->failure);
+    for (int c = 0; c < p->classes; c++) {
+        const float share = (float)p->share[c];
+        TRY(file_add(&p->array, &share, sizeof share, p->failure));
+    }
+    return CODE_DONE;
+}
+
+static int take_one(struct predictions *p, int64_t sample)
 {
     char name[SAMPLE_NAME_BYTES];
     const struct masks masks = masks_of(p);
-    if (!(has_masks(p) ? take_mask : take_softmax)(p, logits))
+    if (!(has_masks(p) ? take_mask(p) : logits_share(p->share, p->logits, p->classes)))
         return failure_set(p->failure, CODE_FAILED, "%s: a logit is not finite",
                            samples_name(p->samples, sample, name));
     rank(p);
-    TRY(write_sample(p, &masks, sample));
+    if (p->writes_masks)
+        TRY(masks_write(&masks, sample, p->mask));
+    if (p->writes_array)
+        TRY(add_to_array(p));
     print_sample(p, sample);
     return p->failure->code;
+}
+
+static int64_t row_of(const struct predictions *p)
+{
+    return (int64_t)p->classes * (has_masks(p) ? p->height * p->width : 1);
 }
 
 qn_status predictions_take(void *user, const char *output, int64_t first, int64_t count,
                            const void *rows)
 {
     struct predictions *p = user;
-    const int64_t row = (int64_t)p->classes * (has_masks(p) ? p->height * p->width : 1);
+    const int64_t row = row_of(p), bytes = row * qn_dtype_size(p->dtype);
     (void)output;
-    for (int64_t i = 0; i < count; i++)
-        if (take_one(p, first + i, (const float *)rows + i * row))
+    for (int64_t i = 0; i < count; i++) {
+        qn_number_decode(p->dtype, (const char *)rows + i * bytes, row, p->logits);
+        if (take_one(p, first + i))
             return QN_ERR_ARGUMENT;
+    }
     return QN_OK;
 }
 
@@ -238,10 +223,11 @@ int predictions_open(struct predictions *p)
         return failure_set(p->failure, CODE_FAILED, "predict: masks of %d classes, %d can be",
                            p->classes, MOST_MASK_CLASSES);
     p->top = p->top < p->classes ? p->top : p->classes;
+    p->logits = calloc((size_t)row_of(p), sizeof *p->logits);
     p->share = calloc(classes, sizeof *p->share);
     p->order = calloc(classes, sizeof *p->order);
     p->mask = calloc((size_t)p->height * (size_t)p->width + 1, 1);
-    if (!p->share || !p->order || !p->mask)
+    if (!p->logits || !p->share || !p->order || !p->mask)
         return failure_set(p->failure, CODE_FAILED, "out of memory");
     TRY(begin_out(p));
     print_head(p);
@@ -252,6 +238,7 @@ int predictions_close(struct predictions *p, int code)
 {
     if (p->writes_array)
         code = file_end(&p->array, code, p->failure);
+    free(p->logits);
     free(p->share);
     free(p->order);
     free(p->mask);

@@ -20,19 +20,21 @@ struct predictions {
     enum predictions_form form;
     const char *out;  /* FILE.npy, or a folder for masks; NULL: neither */
     const char *mark; /* of a mask's name: "_mask" */
+    qn_dtype dtype;   /* of the logits */
     int classes, top;
     int height, width; /* of a mask; 0, 0: a class for each sample */
 
     struct file_part array; /* FILE.npy under way */
     bool writes_array, writes_masks;
-    float *share;  /* (classes) of the sample at hand: probabilities, or fractions of its pixels */
-    int *order;    /* (classes), the largest share first */
-    uint8_t *mask; /* (height, width): the most probable class */
+    double *logits; /* (classes[, height, width]) of the sample at hand */
+    double *share;  /* (classes) of the sample at hand: probabilities, or fractions of its pixels */
+    int *order;     /* (classes), the largest share first */
+    uint8_t *mask;  /* (height, width): the most probable class */
 };
 
 /* Prints the head and begins the files. */
 int predictions_open(struct predictions *predictions);
-/* A qn_result_fn whose user is `predictions`: takes logits f32 (count, classes[, height, width]),
+/* A qn_result_fn whose user is `predictions`: takes logits (count, classes[, height, width]),
  * samples in their order. */
 qn_status predictions_take(void *predictions, const char *output, int64_t first, int64_t count,
                            const void *rows);
