@@ -72,6 +72,11 @@ QN_API const char *qn_model_name(int index);
  * layers take besides. */
 QN_API const char *qn_model_help(const char *name);
 
+/* The pattern (qn_weights_params) of the parameters that tell the classes, "fc.*": what a training
+ * that begins with the weights of another one with other classes draws anew. NULL: no such model,
+ * or it tells tokens. Thread-safety: Safe. */
+QN_API const char *qn_model_head(const char *name);
+
 /* How the model's parameters stand in Hugging Face's files of the same network: for
  * qn_weights_params.layout. NULL: no such model, or none that is known of. Thread-safety: Safe. */
 QN_API const qn_layout *qn_model_layout(const char *name);

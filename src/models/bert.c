@@ -232,6 +232,7 @@ const struct qn_model qn_model_bert = {
     "the "
     "tokens that are no padding, of length 1 (none)\n",
     build,
+    .head = "classifier.*",
     .tokens = true,
     .sequences = true,
     .layout = &huggingface,

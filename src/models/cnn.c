@@ -63,4 +63,5 @@ const struct qn_model qn_model_cnn = {
     "dropout          before the last layer (0)\n"
     "label_smoothing  of the cross entropy (0)\n",
     build,
+    .head = "fc.*",
 };

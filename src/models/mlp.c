@@ -47,4 +47,5 @@ const struct qn_model qn_model_mlp = {
     "dropout          after each hidden layer (0)\n"
     "label_smoothing  of the cross entropy (0)\n",
     build,
+    .head = "fc.*",
 };

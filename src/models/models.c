@@ -33,6 +33,12 @@ const char *qn_model_help(const char *name)
     return model ? model->help : NULL;
 }
 
+const char *qn_model_head(const char *name)
+{
+    const struct qn_model *model = find(name);
+    return model ? model->head : NULL;
+}
+
 const qn_layout *qn_model_layout(const char *name)
 {
     const struct qn_model *model = find(name);

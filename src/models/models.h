@@ -17,6 +17,8 @@ struct qn_model {
     bool tokens;             /* a sample is a row of tokens, not an image */
     bool sequences;          /* which may have a class and be padded */
     bool caches;             /* it can be built with a cache (qn_model_data.cache) */
+    const char *head;        /* pattern of the last layer's parameters, whose sizes are the classes;
+                                NULL: tokens are what it tells */
     const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */
 };
 

@@ -132,4 +132,5 @@ const struct qn_model qn_model_resnet = {
     "group            samples that batch norm normalises together (16)\n"
     "stem             the first convolution: 7 x 7 and pooling, or 3 x 3 for small images (7)\n",
     build,
+    .head = "fc.*",
 };

@@ -124,5 +124,6 @@ const struct qn_model qn_model_unet = {
     "group            samples that batch norm normalises together (1)\n"
     "norm             batch, group (of channels), or auto: batch where group is 8 or more (auto)\n",
     build,
+    .head = "head.*",
     .masks = true,
 };

@@ -155,4 +155,5 @@ const struct qn_model qn_model_vgg = {
     "hidden           features of its hidden layers (4096)\n"
     "dropout          after each of them (0.5)\n",
     build,
+    .head = "classifier.6.*",
 };

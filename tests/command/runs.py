@@ -493,9 +493,9 @@ def check_recipes(bench):
     rows = bench.good('recipes').split('\n\n')[0].splitlines()[1:]
     names = [row.split()[0] for row in rows]
     bench.expect(names == ['fashion-mnist', 'fashion-mlp', 'fashion-resnet18',
-                           'bert-kjv', 'bert-large-accumulation', 'gpt-kjv', 'gpt2-124m', 'llama-small',
-                           'segment-fashion'], f'{names}')
-    form = r'\S+ +[\d.]+ [MG]iB +\d+ (epochs|updates)  .+: .+ on 2 CPU cores'
+                           'pictures', 'finetune-resnet18', 'bert-kjv', 'bert-large-accumulation',
+                           'gpt-kjv', 'gpt2-124m', 'llama-small', 'segment-fashion'], f'{names}')
+    form = r'\S+ +[\d.]+ [MG]iB +\d+ (epochs|updates)  .+: .+'
     for row in rows:
         bench.expect(re.fullmatch(form, row) and len(row) <= 100, row)
 

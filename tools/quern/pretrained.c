@@ -78,9 +78,8 @@ int pretrained_fits(const struct pretrained *p, const qn_model_data *data, struc
 /* --- loading --- */
 
 /* What a file of the same network may lack: adapters and, unless config.json promises classes, the
- * head of a classifier. */
-static const char *const parts[] = {QN_ADAPTERS, "classifier.*", "*pooler.dense.*"};
-enum { PARTS = sizeof parts / sizeof *parts, PARTS_BYTES = 128 };
+ * head, which may also be of other classes, and what a head of BERT's stands on. */
+enum { ADAPTERS, HEAD, POOLER, PARTS, PARTS_BYTES = 128 };
 
 /* What becomes of the tensors. */
 struct told {
@@ -89,13 +88,16 @@ struct told {
     qn_weights_record shortened;
     char name[96];             /* of `shortened` */
     char lacking[PARTS_BYTES]; /* patterns of what the file has not */
+    char other[PARTS_BYTES];   /* the same of a head of other classes */
+    char exclude[2 * PARTS_BYTES];
+    int64_t classes, own_classes; /* of the file's head, and of the trainer's */
 };
 
 static void hear(void *user, const qn_weights_record *record)
 {
     struct told *told = user;
     const size_t length = strlen(told->names);
-    if (record->fate == QN_WEIGHTS_LEFT_OUT && !qn_matches(told->lacking, record->name) &&
+    if (record->fate == QN_WEIGHTS_LEFT_OUT && !qn_matches(told->exclude, record->name) &&
         ++told->left_out <= 2)
         snprintf(told->names + length, sizeof told->names - length, "%s%.90s", length ? ", " : "",
                  record->name);
@@ -118,17 +120,22 @@ static void say_all(const struct pretrained *p, const struct told *told)
     if (*p->description && p->config.lost > 0)
         line_print(stdout, "weights: dropout of %g, which %s names, is left out", p->config.lost,
                    p->description);
+    if (*told->other)
+        line_print(stdout,
+                   "weights: %s: of %" PRId64 " classes there, %" PRId64 " here, and so random",
+                   told->other, told->classes, told->own_classes);
     if (*told->lacking)
         line_print(stdout, "weights: not there, and so random: %s", told->lacking);
 }
 
-static bool trains(qn_trainer *trainer, const char *pattern)
+/* The first tensor of the trainer that matches; NULL: there is none. */
+static const char *first_of(qn_trainer *trainer, const char *pattern, qn_shape *shape)
 {
     const char *name;
-    for (int i = 0; (name = qn_trainer_tensor(trainer, i, NULL)); i++)
+    for (int i = 0; (name = qn_trainer_tensor(trainer, i, shape)); i++)
         if (qn_matches(pattern, name))
-            return true;
-    return false;
+            return name;
+    return NULL;
 }
 
 static bool holds(const qn_tensors *file, const char *pattern)
@@ -139,20 +146,50 @@ static bool holds(const qn_tensors *file, const char *pattern)
     return false;
 }
 
-/* Those that the trainer has and the file has not, as patterns. */
-static int find_lacking(const struct pretrained *p, qn_trainer *trainer, char list[PARTS_BYTES],
-                        struct failure *failure)
+static void add_pattern(char list[PARTS_BYTES], const char *pattern)
+{
+    const size_t length = strlen(list);
+    snprintf(list + length, PARTS_BYTES - length, "%s%s", length ? "," : "", pattern);
+}
+
+/* A head that differs in its rows alone, its classes. */
+static bool has_other_head(struct told *told, qn_trainer *trainer, const qn_tensors *file,
+                           const char *head)
+{
+    qn_shape own;
+    const char *name = first_of(trainer, head, &own);
+    const qn_tensors_entry *entry = name ? qn_tensors_find(file, name) : NULL;
+    if (!entry || entry->shape.rank != own.rank || !own.rank || entry->shape.dim[0] == own.dim[0])
+        return false;
+    for (int d = 1; d < own.rank; d++)
+        if (entry->shape.dim[d] != own.dim[d])
+            return false;
+    told->classes = entry->shape.dim[0];
+    told->own_classes = own.dim[0];
+    return true;
+}
+
+/* Patterns of what the trainer has and the file has not, or has for other classes. */
+static int find_lacking(const struct pretrained *p, qn_trainer *trainer, const char *model,
+                        struct told *told, struct failure *failure)
 {
     const qn_log log = failure_log(failure);
-    const int count = p->config.labels > 0 ? 1 : PARTS;
+    const char *const parts[PARTS] = {
+        [ADAPTERS] = QN_ADAPTERS, [HEAD] = qn_model_head(model), [POOLER] = "*pooler.dense.*"};
+    const int count = p->config.labels > 0 ? HEAD : PARTS;
     qn_tensors *file;
-    *list = 0;
     TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, p->weights, &log));
-    for (int i = 0; i < count; i++)
-        if (trains(trainer, parts[i]) && !holds(file, parts[i]))
-            snprintf(list + strlen(list), PARTS_BYTES - strlen(list), "%s%s", *list ? "," : "",
-                     parts[i]);
+    for (int i = 0; i < count; i++) {
+        if (!parts[i] || !first_of(trainer, parts[i], NULL))
+            continue;
+        if (!holds(file, parts[i]))
+            add_pattern(told->lacking, parts[i]);
+        else if (i == HEAD && has_other_head(told, trainer, file, parts[i]))
+            add_pattern(told->other, parts[i]);
+    }
     qn_tensors_close(&file);
+    snprintf(told->exclude, sizeof told->exclude, "%s%s%s", told->lacking,
+             *told->lacking && *told->other ? "," : "", told->other);
     return CODE_DONE;
 }
 
@@ -161,12 +198,12 @@ int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char 
 {
     struct told told = {0};
     const qn_weights_params params = {.layout = *p->description ? qn_model_layout(model) : NULL,
-                                      .exclude = told.lacking,
+                                      .exclude = told.exclude,
                                       .fn = hear,
                                       .user = &told};
     if (!*p->weights)
         return CODE_DONE;
-    TRY(find_lacking(p, trainer, told.lacking, failure));
+    TRY(find_lacking(p, trainer, model, &told, failure));
     TRY_LIBRARY(failure, NULL, qn_trainer_load_weights(trainer, p->weights, &params));
     if (!quiet)
         say_all(p, &told);

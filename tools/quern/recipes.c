@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 /* Column widths: name, budget, length of the training, what it is. */
-static const char row[] = "%-16s  %8s  %11s  %s\n";
+static const char row[] = "%-23s  %8s  %12s  %s\n";
 
 static int list(struct recipe *recipe, struct failure *failure)
 {
-    printf(row, "recipe", "budget", "length", "what it trains, and how long that takes");
+    printf(row, "recipe", "budget", "length", "what it trains, and how long 2 CPU cores take");
     for (const struct shipped_recipe *r = shipped_recipes; r->name; r++) {
         struct settings settings;
         char budget[SIZE_TEXT_BYTES], length[32];
