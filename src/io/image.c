@@ -2,6 +2,7 @@
 #include "io/image.h"
 #include "base/log.h"
 #include "io/image_format.h"
+#include "io/orientation.h"
 #include "io/path.h"
 
 #include <fcntl.h>
@@ -27,7 +28,19 @@ enum { FORMATS = sizeof formats / sizeof *formats };
 static bool is_same(const struct qn_image_facts *a, const struct qn_image_facts *b)
 {
     return a->bytes == b->bytes && a->width == b->width && a->height == b->height &&
-           a->channels == b->channels && a->indices == b->indices;
+           a->channels == b->channels && a->indices == b->indices &&
+           a->orientation == b->orientation;
+}
+
+/* Of the picture from those of the file, and back. */
+static struct qn_image_facts turned(struct qn_image_facts facts)
+{
+    const int width = facts.width;
+    if (qn_orientation_turns(facts.orientation)) {
+        facts.width = facts.height;
+        facts.height = width;
+    }
+    return facts;
 }
 
 qn_status qn_image_accept(const struct qn_image_job *job)
@@ -81,17 +94,21 @@ qn_status qn_image_look(struct qn_image_facts *facts, const char *path, const st
 {
     struct qn_image_job job = {.path = path, .log = log};
     QN_TRY(read_file(&job));
-    *facts = job.facts;
+    *facts = turned(job.facts);
     return QN_OK;
 }
 
 /* --- pixels --- */
 
+static int64_t bytes_of_pixel(const struct qn_image_facts *facts, enum qn_image_form form)
+{
+    return form == QN_IMAGE_INDEX || (form == QN_IMAGE_GREY && facts->channels == 1) ? 1 : 3;
+}
+
 int64_t qn_image_bytes(const struct qn_image_facts *facts, enum qn_image_form form)
 {
-    int64_t bytes =
-        form == QN_IMAGE_INDEX || (form == QN_IMAGE_GREY && facts->channels == 1) ? 1 : 3;
-    return bytes * facts->width * facts->height;
+    const int64_t bytes = bytes_of_pixel(facts, form) * facts->width * facts->height;
+    return facts->orientation == 1 ? bytes : 2 * bytes;
 }
 
 /* ITU-R BT.601 in the integers that Pillow takes. */
@@ -110,17 +127,29 @@ static void to_rgb(uint8_t *pixels, int64_t count)
         memset(pixels + 3 * i, pixels[i], 3);
 }
 
-qn_status qn_image_read(uint8_t *pixels, const char *path, const struct qn_image_facts *facts,
-                        enum qn_image_form form, const struct qn_log *log)
+/* As many channels as are asked for. */
+static void convert(uint8_t *pixels, const struct qn_image_facts *facts, enum qn_image_form form)
 {
-    struct qn_image_job job = {
-        .path = path, .log = log, .expected = facts, .form = form, .pixels = pixels};
-    QN_REQUIRE(log, form != QN_IMAGE_INDEX || facts->indices);
-    QN_TRY(read_file(&job));
     int64_t count = (int64_t)facts->width * facts->height;
     if (form == QN_IMAGE_GREY && facts->channels == 3)
         to_grey(pixels, count);
     if (form == QN_IMAGE_RGB && facts->channels == 1)
         to_rgb(pixels, count);
+}
+
+qn_status qn_image_read(uint8_t *pixels, const char *path, const struct qn_image_facts *facts,
+                        enum qn_image_form form, const struct qn_log *log)
+{
+    const struct qn_image_facts stored = turned(*facts);
+    const bool upright = facts->orientation == 1;
+    uint8_t *read = upright ? pixels : pixels + qn_image_bytes(facts, form) / 2;
+    struct qn_image_job job = {
+        .path = path, .log = log, .expected = &stored, .form = form, .pixels = read};
+    QN_REQUIRE(log, form != QN_IMAGE_INDEX || facts->indices);
+    QN_TRY(read_file(&job));
+    convert(read, facts, form);
+    if (!upright)
+        qn_orientation_apply(pixels, read, stored.height, stored.width,
+                             form == QN_IMAGE_RGB ? 3 : 1, facts->orientation);
     return QN_OK;
 }

@@ -2,7 +2,8 @@
  *
  * PNG and JPEG files, decoded to 8 bits a channel. What a file holds decides what it is, not its
  * name. Every file is untrusted: what does not hold together is refused with one line, `FILE:
- * reason`. Gamma, colour profiles, transparency and the orientation in EXIF data are left alone.
+ * reason`. Pictures come upright, as EXIF data say it (of a PNG: those before its pixels). Gamma,
+ * colour profiles and transparency are left alone.
  * Thread-safety: Safe.
  */
 #ifndef QN_IO_IMAGE_H
@@ -14,9 +15,10 @@
 
 /* What the header of a file says. */
 struct qn_image_facts {
-    int64_t bytes; /* of the file */
-    int width, height;
-    int channels; /* as stored: 1 grey, 3 anything else */
+    int64_t bytes;     /* of the file */
+    int width, height; /* of the picture, upright */
+    int orientation;   /* of what is stored, see orientation.h */
+    int channels;      /* as stored: 1 grey, 3 anything else */
     bool
         indices; /* can be read as QN_IMAGE_INDEX: a PNG, grey or of a palette, of at most 8 bits */
 };
@@ -32,7 +34,8 @@ enum qn_image_form {
  * more pixels than the file can hold. */
 qn_status qn_image_look(struct qn_image_facts *facts, const char *path, const struct qn_log *log);
 
-/* The bytes that qn_image_read needs: pixels are converted where they are. */
+/* The bytes that qn_image_read needs: pixels are converted where they are, but turned from one half
+ * to the other. */
 int64_t qn_image_bytes(const struct qn_image_facts *facts, enum qn_image_form form);
 /* Reads all pixels, row after row, the channels of a pixel side by side. `facts` are what
  * qn_image_look said: a file that has changed since is refused. So is a damaged one, even where the

@@ -14,10 +14,10 @@ struct qn_image_job {
     FILE *file; /* at its beginning */
     const char *path;
     const struct qn_log *log;
-    const struct qn_image_facts *expected; /* NULL: the header is read alone */
+    const struct qn_image_facts *expected; /* as stored; NULL: the header is read alone */
     enum qn_image_form form;
     uint8_t *pixels; /* become form QN_IMAGE_INDEX, else as many channels as are stored */
-    struct qn_image_facts facts; /* `bytes` is there before the rest is found */
+    struct qn_image_facts facts; /* as stored, not upright; `bytes` is there before the rest */
     int64_t packed;              /* bytes of the pixels before they were compressed */
 };
 

@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "io/image_format.h"
+#include "io/orientation.h"
 
 #include <jpeglib.h>
 
@@ -15,6 +16,10 @@
  * goes over all of them, however few bytes it has: encoders make about ten scans, and a file of a
  * few kilobytes may hold thousands. */
 enum { MAX_SCANS = 100, MAX_MIB = 512 };
+
+/* EXIF data are in a segment of this kind, after these bytes. */
+enum { EXIF_MARKER = JPEG_APP0 + 1, EXIF_MARK_BYTES = 6, MAX_SEGMENT = 0xffff };
+static const char exif_mark[EXIF_MARK_BYTES] = "Exif\0";
 
 struct reading {
     struct qn_image_job *job;
@@ -60,14 +65,25 @@ static void count_scans(j_common_ptr jpeg)
     longjmp(r->failed, 1);
 }
 
+/* Of the first segment of EXIF data. */
+static int find_orientation(const struct jpeg_decompress_struct *jpeg)
+{
+    for (const struct jpeg_marker_struct *m = jpeg->marker_list; m; m = m->next)
+        if (m->data_length > EXIF_MARK_BYTES && memcmp(m->data, exif_mark, EXIF_MARK_BYTES) == 0)
+            return qn_orientation_of(m->data + EXIF_MARK_BYTES, m->data_length - EXIF_MARK_BYTES);
+    return 1;
+}
+
 static void read_header(struct reading *r)
 {
     struct qn_image_job *job = r->job;
     jpeg_stdio_src(&r->jpeg, job->file);
+    jpeg_save_markers(&r->jpeg, EXIF_MARKER, MAX_SEGMENT);
     jpeg_read_header(&r->jpeg, TRUE);
     job->facts.width = (int)r->jpeg.image_width;
     job->facts.height = (int)r->jpeg.image_height;
     job->facts.channels = r->jpeg.num_components == 1 ? 1 : 3;
+    job->facts.orientation = find_orientation(&r->jpeg);
     job->packed = (int64_t)job->facts.width * job->facts.height;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "io/image_format.h"
+#include "io/orientation.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -35,6 +36,18 @@ static void read_bytes(png_structp png, png_bytep bytes, size_t size)
         png_error(png, "the file ends early");
 }
 
+static int find_orientation(struct reading *r)
+{
+    int orientation = 1;
+#ifdef PNG_eXIf_SUPPORTED
+    png_bytep exif;
+    png_uint_32 size;
+    if (png_get_eXIf_1(r->png, r->info, &size, &exif) == PNG_INFO_eXIf)
+        orientation = qn_orientation_of(exif, size);
+#endif
+    return orientation;
+}
+
 static void read_header(struct reading *r)
 {
     struct qn_image_facts *facts = &r->job->facts;
@@ -45,6 +58,7 @@ static void read_header(struct reading *r)
     facts->height = (int)png_get_image_height(r->png, r->info);
     facts->channels = grey ? 1 : 3;
     facts->indices = palette || (type == PNG_COLOR_TYPE_GRAY && depth <= 8);
+    facts->orientation = find_orientation(r);
     r->job->packed = (int64_t)png_get_rowbytes(r->png, r->info) * facts->height;
 }
 

@@ -250,6 +250,28 @@ static void masks_follow_their_images(void **state)
     }
 }
 
+/* Of a camera that was held upright, image and mask: rows are 3 x 2 in the files, 2 x 3 here. The
+ * mask lies otherwise than the image, and both fit. */
+static void pictures_are_upright(void **state)
+{
+    struct scratch *scratch = *state;
+    static const uint8_t grey[] = {0, 40, 80, 120, 160, 200}, mask[] = {2, 5, 1, 4, 0, 3};
+    qn_batch batch;
+    png_put(scratch, "a.png", 3, 2, &(struct png_form){0}, grey);
+    png_add_exif(scratch, "a.png", 6, false);
+    png_put(scratch, "a_m.png", 2, 3, &(struct png_form){0}, mask);
+    png_add_exif(scratch, "a_m.png", 4, true);
+    qn_dataset *dataset =
+        open_images(scratch, (qn_image_params){.channels = 1, .mask = "_m", .classes = 6});
+    qn_loader *loader = open_loader(scratch, dataset, 1, 0, 1, true);
+    assert_int_equal(qn_loader_next(loader, 1, &batch), QN_OK);
+    assert_memory_equal(rows_of(&batch, "images"), ((const uint8_t[]){120, 0, 160, 40, 200, 80}),
+                        6);
+    assert_memory_equal(rows_of(&batch, "labels"), ((const uint8_t[]){0, 3, 1, 4, 2, 5}), 6);
+    qn_loader_close(&loader);
+    qn_dataset_close(&dataset);
+}
+
 static void folders_that_do_not_fit_are_refused(void **state)
 {
     struct scratch *scratch = *state;
@@ -430,6 +452,7 @@ int main(void)
         WITH_SCRATCH(cycles_change_no_sample),
         WITH_SCRATCH(epochs_differ),
         WITH_SCRATCH(masks_follow_their_images),
+        WITH_SCRATCH(pictures_are_upright),
         WITH_SCRATCH(folders_that_do_not_fit_are_refused),
         WITH_SCRATCH(masks_that_do_not_fit_are_refused),
         WITH_SCRATCH(images_without_labels_have_names),

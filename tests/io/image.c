@@ -146,6 +146,96 @@ static void jpegs_are_read(void **state)
     }
 }
 
+/* Where each pixel of 3 x 2 is in the upright picture, as Pillow's exif_transpose has it. */
+static const char *const upright[9] = {
+    [1] = "abcdef", [2] = "cbafed", [3] = "fedcba", [4] = "defabc",
+    [5] = "adbecf", [6] = "daebfc", [7] = "fcebda", [8] = "cfbead",
+};
+
+/* The first is as it is, the second has an orientation. */
+static void compare_turned(struct scratch *scratch, const char *plain, const char *other,
+                           int orientation, enum qn_image_form form)
+{
+    static uint8_t flat[ROOM];
+    struct qn_image_facts facts = look(scratch, scratch_path(scratch, other));
+    assert_int_equal(facts.width, orientation > 4 ? 2 : 3);
+    assert_int_equal(facts.height, orientation > 4 ? 3 : 2);
+    const size_t bytes_ = form == QN_IMAGE_RGB ? 3 : 1;
+    read_as(scratch, scratch_path(scratch, plain), form);
+    memcpy(flat, pixels, 6 * bytes_);
+    read_as(scratch, scratch_path(scratch, other), form);
+    for (int i = 0; i < 6; i++)
+        assert_memory_equal(pixels + (size_t)i * bytes_,
+                            flat + (size_t)(upright[orientation][i] - 'a') * bytes_, bytes_);
+}
+
+/* In both formats and byte orders. */
+static void pictures_come_upright(void **state)
+{
+    struct scratch *scratch = *state;
+    const struct jpeg_form colour = {JCS_RGB, false, true};
+    const struct png_form grey = {.type = PNG_COLOR_TYPE_GRAY};
+    for (int i = 0; i < 18; i++)
+        bytes[i] = (uint8_t)(i * 83 + 11);
+    jpeg_put(scratch, "plain.jpg", 3, 2, &colour, bytes);
+    png_put(scratch, "plain.png", 3, 2, &grey, bytes);
+    for (int i = 2; i < 18; i++) {
+        const int orientation = i / 2;
+        jpeg_put(scratch, "x.jpg", 3, 2, &colour, bytes);
+        jpeg_add_exif(scratch, "x.jpg", orientation, i % 2);
+        png_put(scratch, "x.png", 3, 2, &grey, bytes);
+        png_add_exif(scratch, "x.png", orientation, i % 2);
+        for (int form = 1; form <= 3; form += 2) {
+            compare_turned(scratch, "plain.jpg", "x.jpg", orientation, (enum qn_image_form)form);
+            compare_turned(scratch, "plain.png", "x.png", orientation, (enum qn_image_form)form);
+        }
+        compare_turned(scratch, "plain.png", "x.png", orientation, QN_IMAGE_INDEX);
+    }
+}
+
+/* The checksum of a chunk, at the end of `size` bytes that begin with its type. */
+static void sign(uint8_t *type, size_t size)
+{
+    uLong sum = crc32(0, type, (uInt)size);
+    for (int i = 0; i < 4; i++)
+        type[size + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+}
+
+/* EXIF data that are none, or say no orientation: pictures are as they are stored. */
+static void broken_exif_is_ignored(void **state)
+{
+    struct scratch *scratch = *state;
+    const struct jpeg_form colour = {JCS_RGB, false, true};
+    static const struct {
+        int orientation;
+        size_t at; /* of a byte of the EXIF data that is changed to `byte` */
+        uint8_t byte;
+    } broken[] = {{0, 2, 0}, {9, 2, 0}, {6, 0, 'X'}, {6, 1, 'I'}, {6, 4, 0x7f}, {6, 9, 0}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        for (int png = 0; png < 2; png++) {
+            const char *name = png ? "x.png" : "x.jpg";
+            char *read;
+            size_t size;
+            if (png)
+                png_put(scratch, name, 3, 2, &(struct png_form){0}, bytes);
+            else
+                jpeg_put(scratch, name, 3, 2, &colour, bytes);
+            (png ? png_add_exif : jpeg_add_exif)(scratch, name, broken[i].orientation, false);
+            assert_int_equal(qn_file_read(scratch_path(scratch, name), ROOM, &read, &size, NULL),
+                             QN_OK);
+            uint8_t *exif = (uint8_t *)read + (png ? 8 + 25 + 8 : 2 + 10);
+            exif[broken[i].at] = broken[i].byte;
+            if (png)
+                sign(exif - 4, 4 + EXIF_BYTES);
+            scratch_put(scratch, name, read, size);
+            free(read);
+            struct qn_image_facts facts = look(scratch, scratch->path);
+            assert_int_equal(facts.width, 3);
+            assert_int_equal(facts.orientation, 1);
+            read_as(scratch, scratch->path, QN_IMAGE_RGB);
+        }
+}
+
 /* Every file cut anywhere is refused in one line by name, and so is most of what is damaged. */
 static void damaged_files_are_refused(void **state)
 {
@@ -187,14 +277,6 @@ static void what_is_no_image_is_refused(void **state)
     scratch_said(scratch, "none: cannot read", "");
     assert_int_equal(qn_image_look(&facts, scratch->folder, &scratch->log), QN_ERR_IO);
     scratch_said(scratch, scratch->folder, "not a regular file");
-}
-
-/* The checksum of a chunk, at the end of `size` bytes that begin with its type. */
-static void sign(uint8_t *type, size_t size)
-{
-    uLong sum = crc32(0, type, (uInt)size);
-    for (int i = 0; i < 4; i++)
-        type[size + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
 }
 
 /* A header alone may promise anything: nothing is allocated for it. */
@@ -304,6 +386,8 @@ int main(void)
         WITH_SCRATCH(indices_and_their_colours),
         WITH_SCRATCH(bits_of_grey),
         WITH_SCRATCH(jpegs_are_read),
+        WITH_SCRATCH(pictures_come_upright),
+        WITH_SCRATCH(broken_exif_is_ignored),
         WITH_SCRATCH(damaged_files_are_refused),
         WITH_SCRATCH(what_is_no_image_is_refused),
         WITH_SCRATCH(sizes_are_bounded),

@@ -9,6 +9,7 @@
 
 #include <jpeglib.h>
 #include <png.h>
+#include <zlib.h>
 
 struct png_form {
     int type, depth; /* 0: PNG_COLOR_TYPE_GRAY; 0: 8 bits */
@@ -91,6 +92,56 @@ static inline const char *jpeg_put(struct scratch *scratch, const char *name, in
     jpeg_put_all(file, width, height, form, rows);
     assert_int_equal(fclose(file), 0);
     return path;
+}
+
+/* EXIF data that say an orientation alone. */
+enum { EXIF_BYTES = 26 };
+static inline void exif_make(uint8_t exif[EXIF_BYTES], int orientation, bool little)
+{
+    static const uint8_t ends[2][EXIF_BYTES] = {
+        {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1},
+        {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0},
+    };
+    memcpy(exif, ends[little], EXIF_BYTES);
+    exif[little ? 18 : 19] = (uint8_t)orientation;
+}
+
+/* Puts a piece between the first `before` bytes of a file and the others. */
+static inline void insert_bytes(struct scratch *scratch, const char *name, size_t before,
+                                const uint8_t *piece, size_t count)
+{
+    char *read, *whole;
+    size_t size;
+    assert_int_equal(qn_file_read(scratch_path(scratch, name), 1 << 20, &read, &size, NULL), QN_OK);
+    whole = malloc(size + count);
+    assert_non_null(whole);
+    memcpy(whole, read, before);
+    memcpy(whole + before, piece, count);
+    memcpy(whole + before + count, read + before, size - before);
+    scratch_put(scratch, name, whole, size + count);
+    free(whole);
+    free(read);
+}
+
+/* Behind the mark that begins a file. */
+static inline void jpeg_add_exif(struct scratch *scratch, const char *name, int orientation,
+                                 bool little)
+{
+    uint8_t segment[10 + EXIF_BYTES] = {0xff, 0xe1, 0, 8 + EXIF_BYTES, 'E', 'x', 'i', 'f', 0, 0};
+    exif_make(segment + 10, orientation, little);
+    insert_bytes(scratch, name, 2, segment, sizeof segment);
+}
+
+/* Behind the first chunk. */
+static inline void png_add_exif(struct scratch *scratch, const char *name, int orientation,
+                                bool little)
+{
+    uint8_t piece[12 + EXIF_BYTES] = {0, 0, 0, EXIF_BYTES, 'e', 'X', 'I', 'f'};
+    exif_make(piece + 8, orientation, little);
+    const uLong sum = crc32(0, piece + 4, 4 + EXIF_BYTES);
+    for (int i = 0; i < 4; i++)
+        piece[8 + EXIF_BYTES + i] = (uint8_t)(sum >> (24 - 8 * i));
+    insert_bytes(scratch, name, 8 + 25, piece, sizeof piece);
 }
 
 #endif
