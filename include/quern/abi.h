@@ -88,7 +88,7 @@ typedef struct qn_struct_info {
     X(qn_gradient_norms, 0xb707a642)                                                               \
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
-    X(qn_image_params, 0xc9928e92)                                                                 \
+    X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_json_line_params, 0x54885d72)                                                             \

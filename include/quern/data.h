@@ -163,6 +163,15 @@ typedef struct qn_image_params {
     int crop[2];      /* then this much is cut out; both 0: nothing is cut off */
     bool random_crop; /* anywhere, rather than from the middle */
     bool flip;        /* left and right change places, or do not */
+    /* In the place of `size` and random_crop: a part of the image becomes as large as `crop`, which
+     * it needs. `scale`, of the image's pixels, and `ratio`, of its width to its height, are the
+     * least and the most. */
+    bool random_resized_crop;
+    double scale[2], ratio[2]; /* both 0: 0.08 to 1, and 3/4 to 4/3 */
+    double degrees;            /* turned by an angle in [-degrees, degrees], at most 360 */
+    /* Colours: factors in [max(0, 1 - x), 1 + x], the hue moves by [-hue, hue] of its circle, at
+     * most 0.5. */
+    double brightness, contrast, saturation, hue;
     const char *mask; /* "_mask": the file NAME_mask.png beside NAME.jpg holds the class of each of
                          its pixels, grey or as the index in a palette; NULL: no masks */
     int64_t classes;  /* with masks: how many there are, 1 to 256 */
@@ -177,9 +186,12 @@ typedef struct qn_image_params {
  * are the folders, counted from 0 in the order of their names' bytes. The header of every file is
  * read here, the rest by loaders. Images are resized bilinearly, over all pixels that one covers
  * where they shrink (as Pillow's BILINEAR, bit for bit), masks to the nearest pixel; the middle is
- * torchvision's. Where an image is cut and whether it is flipped is drawn (see qn_draw). QN_ERR_IO:
- * a file is not readable; QN_ERR_FORMAT: it is not what it should be, or the images have different
- * sizes in the end. */
+ * torchvision's. Then an image may be flipped, turned and change its colours, in this order.
+ * Turning is bilinear, of masks to the nearest pixel, and what comes from outside is black, of
+ * class 0. What is random is as torchvision's RandomCrop, RandomResizedCrop, RandomHorizontalFlip,
+ * RandomRotation and ColorJitter have it, uniform in its range (the logarithm of `ratio`), and
+ * drawn for each sample (see qn_draw). QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not
+ * what it should be, or the images have different sizes in the end. */
 QN_API qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params);
 
 /* What a file of tokens is. Numbers are unsigned and little-endian. */

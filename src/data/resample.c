@@ -59,13 +59,18 @@ static uint8_t rounded(int32_t sum)
     return (uint8_t)(value > 255 ? 255 : value);
 }
 
+static size_t row_of(const struct qn_picture *picture)
+{
+    return (size_t)(picture->row ? picture->row : picture->size[1]);
+}
+
 /* Rows `top` .. `bottom` - 1 to the window's width, channels side by side. */
 static void pass_along(uint8_t *to, const struct qn_picture *picture, const struct taps *x, int top,
                        int bottom)
 {
     int channels = picture->channels;
     for (int y = top; y < bottom; y++) {
-        const uint8_t *row = picture->pixels + (size_t)y * (size_t)(picture->size[1] * channels);
+        const uint8_t *row = picture->pixels + (size_t)y * row_of(picture) * (size_t)channels;
         for (int i = 0; i < x->n; i++) {
             const int32_t *weight = x->weight + (size_t)i * (size_t)x->most;
             for (int c = 0; c < channels; c++) {
@@ -181,7 +186,7 @@ void qn_resample_nearest(uint8_t *out, const struct qn_picture *picture,
 {
     for (int y = 0; y < window->size[0]; y++) {
         int from = nearest(window->at[0] + y, picture->size[0], window->full[0]);
-        const uint8_t *row = picture->pixels + (size_t)from * (size_t)picture->size[1];
+        const uint8_t *row = picture->pixels + (size_t)from * row_of(picture);
         for (int x = 0; x < window->size[1]; x++) {
             int to = window->mirror ? window->size[1] - 1 - x : x;
             *out++ = row[nearest(window->at[1] + to, picture->size[1], window->full[1])];

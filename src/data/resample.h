@@ -23,6 +23,7 @@ struct qn_window {
 struct qn_picture {
     const uint8_t *pixels; /* (height, width, channels) */
     int size[2], channels;
+    int row; /* pixels from one row to the next; 0: the width */
 };
 
 /* Bilinear, over as many pixels as one of the result covers where the image shrinks (a triangle

@@ -14,7 +14,7 @@
 
 /* Memory that reading takes besides its results. A zeroed struct is none. */
 struct qn_rooms {
-    struct qn_room pixels, passes, line;
+    struct qn_room pixels, passes, turned, colours, line;
 };
 void qn_rooms_free(struct qn_rooms *rooms);
 

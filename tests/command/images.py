@@ -35,6 +35,8 @@ lr = 0.01
 budget = 16MiB
 tune = off
 """
+CHANGES = ('random_resized_crop=yes', 'scale=0.5,1', 'degrees=10', 'brightness=0.3', 'contrast=0.3',
+           'saturation=0.3', 'hue=0.1')
 CLASSES, TRAIN, TEST = ('across', 'along'), 40, 12
 
 
@@ -101,9 +103,10 @@ def check_training(bench):
 def check_plans(bench):
     """The same samples whatever the micro-batch, and after a stop."""
     losses = []
+    changes = [part for change in CHANGES for part in ('--set', f'data.{change}')]
     for size in (8, 16):
         bench.good('train', 'i.ini', '--quiet', '--steps', 6, '--micro-batch', size, '--metrics',
-                   f'{size}.json')
+                   f'{size}.json', *changes)
         losses.append([row['loss'] for row in lines(bench, f'{size}.json') if 'step' in row])
     bench.expect(all(abs(a - b) < 1e-3 for a, b in zip(*losses)), f'micro-batches: {losses}')
     bench.good('train', 'i.ini', '--quiet', '--epochs', 3, '--out', 'parts')
@@ -120,10 +123,15 @@ def check_validation(bench):
     text = (bench.folder / 'i.ini').read_text().replace('test_path = pictures/test\n', 'validation = 0.5\n')
     (bench.folder / 'sides.ini').write_text(text.replace('pictures/train', 'sides'))
     bench.good('train', 'sides.ini', '--quiet', '--out', 'sides-out', '--set', 'data.flip=no')
-    for flip in ('no', 'yes'):
-        told = json.loads(bench.good('eval', 'sides-out', '--json', '--set', f'data.flip={flip}'))
+    losses = set()
+    for change in ('flip=no', 'flip=yes', 'degrees=180', 'random_resized_crop=yes', 'brightness=1', 'contrast=1',
+                   'saturation=1', 'hue=0.5', 'random_crop=yes'):
+        told = json.loads(bench.good('eval', 'sides-out', '--json', '--set', 'data.random_crop=no', '--set',
+                                     'data.flip=no', '--set', f'data.{change}'))
         bench.expect(told['test_accuracy'] == 1 and told['test_samples'] == TRAIN and told['validation'],
-                     f'flip = {flip}: {told}')
+                     f'{change}: {told}')
+        losses.add(told['test_loss'])
+    bench.expect(len(losses) == 1, f'losses differ: {losses}')
 
 
 def check_wrong_recipes(bench):
@@ -136,6 +144,11 @@ def check_wrong_recipes(bench):
         ('data.size=4,5,6', 2, r"data\.size: '4,5,6' is neither height,width nor one number"),
         ('data.crop=1.5', 2, r"data\.crop: '1\.5' has a number that is not whole"),
         ('data.crop=15', 1, r'/0\.png: is 14 high and \d+ wide, less than the crop of 15,15'),
+        ('data.scale=0.5,1', 2, r'data\.scale, data\.ratio: go with data\.random_resized_crop = yes'),
+        ('data.scale=0.5', 2, r"data\.scale: '0\.5' is not a least and a most"),
+        ('data.ratio=2,1', 2, r"data\.ratio: '2,1' is not a least and a most"),
+        ('data.degrees=-1', 2, r"data\.degrees: '-1' is too small; from 0 to 360"),
+        ('data.hue=0.6', 2, r"data\.hue: '0\.6' is too large; from 0 to 0\.5"),
         ('data.mask=_m', 2, r'data\.mask: needs data\.classes'),
         ('data.mean=1,2', 2, r'data\.mean: 2 values, but the images have 3 channels'),
         ('data.classes=1', 2, r'data\.classes: 1 classes, but the labels reach 1'),
@@ -144,6 +157,8 @@ def check_wrong_recipes(bench):
     ]
     for change, code, pattern in wrong:
         check(bench, f'train i.ini --set {change}', code, pattern)
+    bench.recipe('both.ini', RECIPE.replace('random_crop = yes', 'random_crop = yes\nrandom_resized_crop = yes'))
+    check(bench, 'train both.ini', 2, r'data\.random_resized_crop: and data\.random_crop exclude each other')
     bench.recipe('nocrop.ini', RECIPE.replace('crop = 12\n', '', 1))
     check(bench, 'train nocrop.ini', 2, r'data\.random_crop: needs data\.crop')
     bench.recipe('notest.ini', RECIPE.replace('test_path', ';test_path'))

@@ -104,7 +104,7 @@ static void images(void **state)
     assert_int_equal(settings.data.size[1], 0);
     assert_int_equal(settings.data.crop[0], 224);
     assert_int_equal(settings.data.crop[1], 224);
-    assert_true(settings.data.random_crop && settings.data.flip);
+    assert_true(settings.data.augment.random_crop && settings.data.augment.flip);
     assert_string_equal(settings.data.mask, "_m");
     assert_int_equal(settings.data.channels, IMAGE_GREY);
     override("data.size", "30, 40");
@@ -112,6 +112,12 @@ static void images(void **state)
     assert_int_equal(settings.data.size[1], 40);
     assert_int_equal(settings.data.crop[0], 20);
     assert_int_equal(settings.data.crop[1], 24);
+    override("data.random_resized_crop", "yes");
+    override("data.ratio", "0.5, 2");
+    override("data.hue", "0.5");
+    assert_true(settings.data.augment.random_resized_crop && !settings.data.augment.random_crop);
+    assert_true(settings.data.augment.ratio[0] == 0.5 && settings.data.augment.ratio[1] == 2);
+    assert_true(settings.data.augment.hue == 0.5);
     refuse(HEAD "steps = 1\n[data]\nflip = yes\n",
            "r.ini:8: data.flip: goes with data.kind = images");
     refuse("[model]\nname = cnn\n[data]\nkind = images\n[train]\nsteps = 1\n",

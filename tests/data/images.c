@@ -3,6 +3,8 @@
 
 #include "../io/image_file.h"
 
+#include <math.h>
+
 enum { W = 6, H = 5, PIXELS = W * H };
 
 /* Image `seed` in the folder; its pixels are value_of. */
@@ -168,20 +170,105 @@ static void cycles_change_no_sample(void **state)
     enum { COUNT = 60, IMAGE = 3 * 2 * 4 };
     static uint8_t once[COUNT * IMAGE], again[COUNT * IMAGE];
     put_classes(scratch);
-    qn_dataset *dataset = open_images(
-        scratch,
-        (qn_image_params){.size = {4, 6}, .crop = {2, 4}, .random_crop = true, .flip = true});
-    assert_int_equal(bytes_of(dataset, "images"), IMAGE);
-    collect(scratch, dataset, 5, 0, COUNT, COUNT, once);
-    for (int64_t cycle = 1; cycle < 20; cycle += 3) {
-        collect(scratch, dataset, 5, 0, COUNT, cycle, again);
-        assert_memory_equal(once, again, sizeof once);
+    for (int resized = 0; resized < 2; resized++) {
+        qn_dataset *dataset = open_images(scratch, (qn_image_params){.size = {4, 6},
+                                                                     .crop = {2, 4},
+                                                                     .random_crop = !resized,
+                                                                     .random_resized_crop = resized,
+                                                                     .flip = true,
+                                                                     .degrees = resized ? 90 : 0,
+                                                                     .brightness = 0.3 * resized,
+                                                                     .hue = 0.2 * resized});
+        assert_int_equal(bytes_of(dataset, "images"), IMAGE);
+        collect(scratch, dataset, 5, 0, COUNT, COUNT, once);
+        for (int64_t cycle = 1; cycle < 20; cycle += 3) {
+            collect(scratch, dataset, 5, 0, COUNT, cycle, again);
+            assert_memory_equal(once, again, sizeof once);
+        }
+        collect(scratch, dataset, 5, 13, COUNT - 13, 7, again);
+        assert_memory_equal(once + 13 * IMAGE, again, (COUNT - 13) * IMAGE);
+        collect(scratch, dataset, 6, 0, COUNT, COUNT, again);
+        assert_memory_not_equal(once, again, sizeof once);
+        qn_dataset_close(&dataset);
     }
-    collect(scratch, dataset, 5, 13, COUNT - 13, 7, again);
-    assert_memory_equal(once + 13 * IMAGE, again, (COUNT - 13) * IMAGE);
-    collect(scratch, dataset, 6, 0, COUNT, COUNT, again);
-    assert_memory_not_equal(once, again, sizeof once);
+}
+
+/* Pixels of two images of one folder: each with what one key alone changes. */
+static void every_change_is_made(void **state)
+{
+    struct scratch *scratch = *state;
+    enum { COUNT = 12, IMAGE = 3 * 4 * 4 };
+    static uint8_t plain[COUNT * IMAGE], changed[COUNT * IMAGE];
+    static const qn_image_params changes[] = {
+        {.crop = {4, 4}, .random_crop = true},         {.crop = {4, 4}, .flip = true},
+        {.crop = {4, 4}, .random_resized_crop = true}, {.crop = {4, 4}, .degrees = 40},
+        {.crop = {4, 4}, .brightness = 0.5},           {.crop = {4, 4}, .contrast = 0.5},
+        {.crop = {4, 4}, .saturation = 0.5},           {.crop = {4, 4}, .hue = 0.5},
+    };
+    enum { CHANGES = sizeof changes / sizeof *changes };
+    uint32_t sums[CHANGES];
+    put_classes(scratch);
+    qn_dataset *dataset = open_images(scratch, (qn_image_params){.crop = {4, 4}});
+    collect(scratch, dataset, 5, 0, COUNT, COUNT, plain);
     qn_dataset_close(&dataset);
+    for (int i = 0; i < CHANGES; i++) {
+        dataset = open_images(scratch, changes[i]);
+        collect(scratch, dataset, 5, 0, COUNT, COUNT, changed);
+        assert_memory_not_equal(changed, plain, sizeof plain);
+        sums[i] = (uint32_t)crc32(0, changed, sizeof changed);
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(sums[i], sums[j]);
+        qn_dataset_close(&dataset);
+    }
+}
+
+/* A part of an image is what the image cut there would be, and it is resized to the crop: here the
+ * only part that fits is the middle. */
+static void parts_are_resized(void **state)
+{
+    struct scratch *scratch = *state;
+    enum { SIDE = 8, WIDE = 40, LEFT = (WIDE - SIDE) / 2 };
+    static uint8_t wide[SIDE * WIDE], middle[SIDE * SIDE], classes[SIDE * WIDE];
+    qn_batch batch[2];
+    qn_loader *loader[2];
+    qn_dataset *dataset[2];
+    qn_image_params params = {.channels = 1, .mask = "_m", .classes = 256};
+    for (int i = 0; i < SIDE * WIDE; i++) {
+        wide[i] = value_of(3, i);
+        classes[i] = value_of(4, i);
+    }
+    put_folder(scratch, "wide");
+    put_folder(scratch, "middle");
+    for (int mask = 0; mask < 2; mask++) {
+        for (int i = 0; i < SIDE * SIDE; i++)
+            middle[i] = (mask ? classes : wide)[i / SIDE * WIDE + LEFT + i % SIDE];
+        png_put(scratch, mask ? "wide/a_m.png" : "wide/a.png", WIDE, SIDE, &(struct png_form){0},
+                mask ? classes : wide);
+        png_put(scratch, mask ? "middle/a_m.png" : "middle/a.png", SIDE, SIDE,
+                &(struct png_form){0}, middle);
+    }
+    for (int i = 0; i < 2; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s", scratch_path(scratch, i ? "middle" : "wide"));
+        params.path = path;
+        params.log = scratch->log;
+        params.random_resized_crop = !i;
+        params.crop[0] = i ? 0 : 5;
+        params.crop[1] = i ? 0 : 6;
+        params.size[0] = i ? 5 : 0;
+        params.size[1] = i ? 6 : 0;
+        params.scale[0] = params.scale[1] = i ? 0 : 1;
+        params.ratio[0] = params.ratio[1] = i ? 0 : 1;
+        assert_int_equal(qn_dataset_open_images(&dataset[i], &params), QN_OK);
+        loader[i] = open_loader(scratch, dataset[i], 1, 0, 1, true);
+        assert_int_equal(qn_loader_next(loader[i], 1, &batch[i]), QN_OK);
+    }
+    assert_memory_equal(rows_of(&batch[0], "images"), rows_of(&batch[1], "images"), 30);
+    assert_memory_equal(rows_of(&batch[0], "labels"), rows_of(&batch[1], "labels"), 30);
+    for (int i = 0; i < 2; i++) {
+        qn_loader_close(&loader[i]);
+        qn_dataset_close(&dataset[i]);
+    }
 }
 
 /* With one sample every position is an epoch: its looks change from one to the next. */
@@ -209,7 +296,9 @@ static void epochs_differ(void **state)
 static void masks_follow_their_images(void **state)
 {
     struct scratch *scratch = *state;
-    static const int sizes[][2] = {{0, 0}, {15, 18}};
+    /* As they are, resized, turned by any angle, in parts. */
+    enum { PLAIN, RESIZED, TURNED, PARTS, WAYS };
+    static const int sizes[WAYS][2] = {[RESIZED] = {15, 18}, [TURNED] = {15, 18}};
     uint8_t mask[PIXELS], grey[PIXELS];
     for (int n = 0; n < 5; n++) {
         char name[32];
@@ -222,10 +311,15 @@ static void masks_follow_their_images(void **state)
         snprintf(name, sizeof name, "%d_mask.png", n);
         png_put(scratch, name, W, H, &(struct png_form){0}, mask);
     }
-    for (int s = 0; s < 2; s++) {
+    for (int s = 0; s < WAYS; s++) {
         qn_batch batch;
-        qn_image_params params = {
-            .channels = 1, .random_crop = true, .flip = true, .mask = "_mask", .classes = 7};
+        qn_image_params params = {.channels = 1,
+                                  .random_crop = s != PARTS,
+                                  .random_resized_crop = s == PARTS,
+                                  .flip = true,
+                                  .degrees = s == TURNED ? 180 : 0,
+                                  .mask = "_mask",
+                                  .classes = 7};
         memcpy(params.size, sizes[s], sizeof params.size);
         params.crop[0] = params.crop[1] = s ? 9 : 3;
         int64_t plane = params.crop[0] * params.crop[1];
@@ -243,7 +337,7 @@ static void masks_follow_their_images(void **state)
         const uint8_t *greys = rows_of(&batch, "images"), *masks = rows_of(&batch, "labels");
         int far = 0;
         for (int64_t i = 0; i < 50 * plane; i++)
-            far += abs(greys[i] - 10 * masks[i]) > 20 * s;
+            far += abs(greys[i] - 10 * masks[i]) > (s == PLAIN ? 0 : 20);
         assert_in_range(far, 0, s ? 50 * plane / 6 : 0); /* a third of them blurred by the size */
         qn_loader_close(&loader);
         qn_dataset_close(&dataset);
@@ -431,6 +525,15 @@ static void arguments_are_checked(void **state)
         {.path = "x", .size = {-1, 3}},
         {.path = "x", .crop = {3, 0}},
         {.path = "x", .crop = {1 << 30, 3}},
+        {.path = "x", .random_resized_crop = true},
+        {.path = "x", .crop = {3, 3}, .random_resized_crop = true, .random_crop = true},
+        {.path = "x", .scale = {0.5, 1.5}},
+        {.path = "x", .scale = {0, 0.5}},
+        {.path = "x", .ratio = {2, 1}},
+        {.path = "x", .degrees = -1},
+        {.path = "x", .degrees = NAN},
+        {.path = "x", .contrast = INFINITY},
+        {.path = "x", .hue = 0.6},
         {.path = "x", .mask = "_m"},
         {.files = (const char *const[]){"x"}},
         {.path = "x", .files = (const char *const[]){"x"}, .n_files = 1},
@@ -450,6 +553,8 @@ int main(void)
         WITH_SCRATCH(classes_are_folders),
         WITH_SCRATCH(the_checksum_tells_folders_apart),
         WITH_SCRATCH(cycles_change_no_sample),
+        WITH_SCRATCH(every_change_is_made),
+        WITH_SCRATCH(parts_are_resized),
         WITH_SCRATCH(epochs_differ),
         WITH_SCRATCH(masks_follow_their_images),
         WITH_SCRATCH(pictures_are_upright),

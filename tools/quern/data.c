@@ -28,14 +28,24 @@ static int open_images(struct data *data, qn_dataset **dataset, const struct dat
                        qn_split split, struct failure *failure)
 {
     (void)data;
-    bool training = split == QN_SPLIT_TRAIN;
+    static const struct augmentation none = {0};
+    const bool training = split == QN_SPLIT_TRAIN;
+    const struct augmentation *augment = training ? &s->augment : &none;
     const qn_image_params params = {.log = failure_log(failure),
                                     .path = training ? s->path : s->test_path,
                                     .channels = s->channels == IMAGE_GREY ? 1 : 3,
                                     .size = {s->size[0], s->size[1]},
                                     .crop = {s->crop[0], s->crop[1]},
-                                    .random_crop = training && s->random_crop,
-                                    .flip = training && s->flip,
+                                    .random_crop = augment->random_crop,
+                                    .flip = augment->flip,
+                                    .random_resized_crop = augment->random_resized_crop,
+                                    .scale = {augment->scale[0], augment->scale[1]},
+                                    .ratio = {augment->ratio[0], augment->ratio[1]},
+                                    .degrees = augment->degrees,
+                                    .brightness = augment->brightness,
+                                    .contrast = augment->contrast,
+                                    .saturation = augment->saturation,
+                                    .hue = augment->hue,
                                     .mask = s->mask,
                                     .classes = s->classes};
     if (!params.path)
@@ -332,6 +342,12 @@ static int measure_text(struct data *data, const struct settings *s, struct fail
     return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
 }
 
+static bool is_augmented(const struct augmentation *a)
+{
+    return a->random_crop || a->flip || a->random_resized_crop || a->degrees > 0 ||
+           a->brightness > 0 || a->contrast > 0 || a->saturation > 0 || a->hue > 0;
+}
+
 /* Keeps a part of the training split for validation; what is measured of it is not augmented. */
 static int open_validation(struct data *data, const struct settings *s, const struct recipe *recipe,
                            struct failure *failure)
@@ -342,10 +358,10 @@ static int open_validation(struct data *data, const struct settings *s, const st
     struct data_settings plain = s->data;
     if (params.fraction == 0)
         return CODE_DONE;
-    plain.random_crop = plain.flip = false;
+    plain.augment = (struct augmentation){0};
     data->whole = data->train;
     data->train = NULL;
-    if (s->data.random_crop || s->data.flip)
+    if (is_augmented(&s->data.augment))
         TRY(open_split(data, &data->seen, &plain, QN_SPLIT_TRAIN, failure));
     params.whole = data->whole;
     params.split = QN_SPLIT_TRAIN;

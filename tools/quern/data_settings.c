@@ -30,6 +30,14 @@ static const struct {
     {"flip", OF_IMAGES},
     {"mask", OF_IMAGES},
     {"random_crop", OF_IMAGES},
+    {"random_resized_crop", OF_IMAGES},
+    {"scale", OF_IMAGES},
+    {"ratio", OF_IMAGES},
+    {"degrees", OF_IMAGES},
+    {"brightness", OF_IMAGES},
+    {"contrast", OF_IMAGES},
+    {"saturation", OF_IMAGES},
+    {"hue", OF_IMAGES},
     {"mean", OF_IDX | OF_IMAGES},
     {"deviation", OF_IDX | OF_IMAGES},
     {"shape", OF_IDX | OF_IMAGES},
@@ -81,9 +89,15 @@ static int check_kind(const struct data_settings *data, const struct recipe *rec
 static int check_images(const struct data_settings *data, const struct recipe *recipe,
                         struct failure *failure)
 {
+    const struct augmentation *augment = &data->augment;
     TRY(recipe_need(recipe, data->path, "data.path: missing", failure));
-    TRY(recipe_need(recipe, !data->random_crop || data->crop[0],
+    TRY(recipe_need(recipe, !augment->random_crop || data->crop[0],
                     "data.random_crop: needs data.crop", failure));
+    TRY(recipe_need(recipe, !augment->random_resized_crop || data->crop[0],
+                    "data.random_resized_crop: needs data.crop, the size in the end", failure));
+    TRY(recipe_need(
+        recipe, augment->random_resized_crop || (augment->scale[1] == 0 && augment->ratio[1] == 0),
+        "data.scale, data.ratio: go with data.random_resized_crop = yes", failure));
     return recipe_need(recipe, !data->mask || (data->classes && data->classes <= 256),
                        "data.mask: needs data.classes, at most 256", failure);
 }

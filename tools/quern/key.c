@@ -57,6 +57,30 @@ const char *key_positive(const struct key *key, const char *text, void *to)
     return NULL;
 }
 
+const char *key_within(const struct key *key, const char *text, void *to)
+{
+    double value;
+    const char *reason = value_single(text, &value);
+    if (reason)
+        return reason;
+    if (value < key->least || value > key->most)
+        return value < key->least ? "is too small" : "is too large";
+    *(double *)to = value;
+    return NULL;
+}
+
+const char *key_span(const struct key *key, const char *text, void *to)
+{
+    float values[2];
+    int count;
+    if (value_reals(text, values, 2, &count) || count != 2 || (double)values[0] <= key->least ||
+        values[1] < values[0] || (double)values[1] > key->most)
+        return "is not a least and a most, separated by a comma, above 0";
+    for (int i = 0; i < 2; i++)
+        ((double *)to)[i] = (double)values[i];
+    return NULL;
+}
+
 const char *key_end(const struct key *key, const char *text, void *to)
 {
     double value;

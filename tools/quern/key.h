@@ -33,6 +33,8 @@ key_read key_size;        /* int64_t: bytes */
 key_read key_switch;      /* bool */
 key_read key_real;        /* double: in [least, most) as f32, which it becomes on the device */
 key_read key_positive;    /* double: above 0 and below `most` */
+key_read key_within;      /* double: in [least, most] */
+key_read key_span;        /* double[2]: a least and a most above `least`, up to `most` */
 key_read key_end;         /* double, of a schedule, where 0 is the default: a 0 becomes -1 */
 key_read key_warmup;      /* double: a fraction, or a whole number of updates; 0 as in key_end */
 key_read key_optimizer;   /* const char *: the name of an optimizer */

@@ -29,6 +29,13 @@ enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
 enum token_files { TOKEN_FILE_LLM_C, TOKEN_FILE_U16, TOKEN_FILE_U32 };
 
+/* What is random about the images of the training, as in qn_image_params; all 0: nothing. */
+struct augmentation {
+    bool random_crop, flip, random_resized_crop;
+    double scale[2], ratio[2], degrees;
+    double brightness, contrast, saturation, hue;
+};
+
 struct data_settings {
     enum data_kind kind;
     const char *name, *path, *images, *labels, *test_images, *test_labels;
@@ -36,7 +43,7 @@ struct data_settings {
     const char *test_path, *mask;
     enum image_channels channels;
     int size[2], crop[2];
-    bool random_crop, flip;
+    struct augmentation augment;
     struct channel_values mean, deviation;
     /* Of text, tokens and JSON lines, as in qn_token_params. */
     enum token_files type;
