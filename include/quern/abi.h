@@ -105,7 +105,8 @@ typedef struct qn_struct_info {
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
-    X(qn_model_data, 0xe41bc664)                                                                   \
+    X(qn_mix_params, 0x2ca45b4f)                                                                   \
+    X(qn_model_data, 0x6dc5c41b)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_optimizer, 0x40d35f2f)                                                                    \

@@ -132,6 +132,27 @@ typedef struct qn_part_params {
  * QN_ERR_ARGUMENT: a part would have no sample, or the fraction is out of range. */
 QN_API qn_status qn_dataset_part(qn_dataset **dataset, const qn_part_params *params);
 
+/* Images that are mixed with others, and labels with them: mixup (Zhang et al., "mixup: beyond
+ * empirical risk minimization", ICLR 2018) and CutMix (Yun et al., ICCV 2019). */
+typedef struct qn_mix_params {
+    qn_log log;
+    const qn_dataset *whole; /* borrowed: must outlive the mixture. Has "images" u8 (channels,
+                                height, width) and "labels" i32, and no other columns */
+    /* Above 0, up to 1000: the image becomes a share of its own and the rest of another image, */
+    double mixup;
+    /* or a rectangle of the other is put into it. The shares are from Beta(mixup, mixup) or
+     * Beta(cutmix, cutmix). Both: one or the other, as likely. One of them is above 0. */
+    double cutmix;
+} qn_mix_params;
+
+/* Every sample is mixed, with a share of its own, and the other one is any of the dataset, as it
+ * looks in the same epoch: all of it is drawn (see qn_draw). Columns: "images" as mixed, "labels",
+ * and of the other image "mixed_labels" i32 and "mixed_shares" f32, in [0, 1]: of a rectangle its
+ * share of the pixels. The loss is (1 - share) times that of the label and share times that of the
+ * other (qn_model_data.mixed). Two samples are read for each. QN_ERR_ARGUMENT: other columns, or a
+ * number is out of range. */
+QN_API qn_status qn_dataset_mix(qn_dataset **dataset, const qn_mix_params *params);
+
 /* IDX files, the format of the MNIST family. */
 typedef struct qn_dataset_params {
     qn_log log;

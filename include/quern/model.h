@@ -48,6 +48,10 @@ typedef struct qn_model_data {
      * sees those behind it have the input "lengths", too. 0: `width` is the only one.
      */
     int longest;
+    /* Of images with one class each: they are mixed (qn_dataset_mix). The inputs "mixed_labels" i32
+     * (batch) and "mixed_shares" f32 (batch) are a second class and its share of the loss; the
+     * output "loss" is that of "labels" alone. */
+    bool mixed;
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

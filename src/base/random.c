@@ -56,3 +56,15 @@ double qn_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
     double radius = sqrt(-2.0 * log(1.0 - unit(join(p.word[0], p.word[1]))));
     return radius * cos(TWO_PI * unit(join(p.word[2], p.word[3])));
 }
+
+/* t of Student's distribution with 2 alpha degrees of freedom, by Bailey's polar method ("Polar
+ * generation of random variates with the t-distribution", Math. Comp. 62, 1994), becomes 1/2 +
+ * t / (2 sqrt(2 alpha + t^2)); 1/w stays in range where alpha is small. */
+double qn_random_beta(uint64_t seed, uint64_t stream, uint64_t index, double alpha)
+{
+    struct qn_philox p = draw(seed, stream, index);
+    const double u = 1.0 - unit(join(p.word[0], p.word[1]));
+    const double across = cos(TWO_PI * unit(join(p.word[2], p.word[3])));
+    const double inverse = 1 / expm1(-log(u) / alpha);
+    return 0.5 + 0.5 * across / sqrt(inverse + across * across);
+}

@@ -19,5 +19,7 @@ struct qn_philox qn_philox(const uint32_t counter[4], const uint32_t key[2]);
 uint64_t qn_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 double qn_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 double qn_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+/* From the beta distribution with both parameters `alpha`, which is above 0: in [0, 1]. */
+double qn_random_beta(uint64_t seed, uint64_t stream, uint64_t index, double alpha);
 
 #endif

@@ -17,6 +17,7 @@ void qn_rooms_free(struct qn_rooms *rooms)
     qn_room_free(&rooms->passes);
     qn_room_free(&rooms->turned);
     qn_room_free(&rooms->colours);
+    qn_room_free(&rooms->partner);
     qn_room_free(&rooms->line);
 }
 

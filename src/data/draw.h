@@ -18,19 +18,34 @@ struct qn_stream {
     int numbers;
 };
 
+static inline uint64_t qn_draw_index(const struct qn_draw *draw, const struct qn_stream *stream,
+                                     int which)
+{
+    return (uint64_t)draw->sample * (uint64_t)stream->numbers + (uint64_t)which;
+}
+
+/* Number `which` of a stream: 64 bits; uniform in [least, most); from a symmetric beta
+ * distribution. */
 static inline uint64_t qn_draw_bits(const struct qn_draw *draw, const struct qn_stream *stream,
                                     int which)
 {
     return qn_random_bits(draw->seed, stream->name + (uint64_t)draw->epoch,
-                          (uint64_t)draw->sample * (uint64_t)stream->numbers + (uint64_t)which);
+                          qn_draw_index(draw, stream, which));
 }
 
-/* In [least, most). */
 static inline double qn_draw_within(const struct qn_draw *draw, const struct qn_stream *stream,
                                     int which, double least, double most)
 {
-    const uint64_t bits = qn_draw_bits(draw, stream, which);
-    return least + (most - least) * ((double)(bits >> 11) * 0x1p-53);
+    return least + (most - least) * qn_random_uniform(draw->seed,
+                                                      stream->name + (uint64_t)draw->epoch,
+                                                      qn_draw_index(draw, stream, which));
+}
+
+static inline double qn_draw_beta(const struct qn_draw *draw, const struct qn_stream *stream,
+                                  int which, double alpha)
+{
+    return qn_random_beta(draw->seed, stream->name + (uint64_t)draw->epoch,
+                          qn_draw_index(draw, stream, which), alpha);
 }
 
 /* In [0, most]: the remainder of 64 bits favours no number by more than 2^-32 of its share. */

@@ -2,7 +2,7 @@
  *
  * What is behind a qn_dataset: a source, which says what the columns are and reads rows of them.
  * There is one file for each kind of source: arrays.c, function.c, idx_pair.c, images.c,
- * json_lines.c, part.c, tokens.c.
+ * json_lines.c, mix.c, part.c, tokens.c.
  */
 #ifndef QN_DATA_SOURCE_H
 #define QN_DATA_SOURCE_H
@@ -14,7 +14,7 @@
 
 /* Memory that reading takes besides its results. A zeroed struct is none. */
 struct qn_rooms {
-    struct qn_room pixels, passes, turned, colours, line;
+    struct qn_room pixels, passes, turned, colours, partner, line;
 };
 void qn_rooms_free(struct qn_rooms *rooms);
 

@@ -240,6 +240,20 @@ static void learn(qn_graph *graph, qn_tensor logits, qn_tensor labels,
     qn_loss(graph, losses, "objective", NULL);
 }
 
+/* The loss of a second label comes in by its share. */
+static void learn_mixed(qn_graph *graph, qn_tensor logits, qn_tensor labels,
+                        const qn_cross_entropy_params *params)
+{
+    const int64_t rows = QN_BATCH;
+    qn_tensor others = qn_input(graph, "mixed_labels", QN_I32, 1, &rows);
+    qn_tensor shares = qn_input(graph, "mixed_shares", QN_F32, 1, &rows);
+    qn_tensor own = qn_softmax_cross_entropy(graph, logits, labels, params);
+    qn_tensor other = qn_softmax_cross_entropy(graph, logits, others, params);
+    qn_tensor more = qn_add(graph, other, qn_scale(graph, own, -1));
+    qn_output(graph, own, "loss");
+    qn_loss(graph, qn_add(graph, own, qn_multiply(graph, shares, more)), "objective", NULL);
+}
+
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
                        double label_smoothing)
 {
@@ -248,7 +262,8 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *d
     if (data->predict)
         return;
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
-    learn(graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
+    (data->mixed ? learn_mixed : learn)(
+        graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
 }
 
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data)

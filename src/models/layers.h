@@ -95,7 +95,7 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
                                const struct qn_lora *lora);
 
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
- * loss; to predict, "logits" alone. */
+ * loss, with a second label where images are mixed; to predict, "logits" alone. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
                        double label_smoothing);
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL

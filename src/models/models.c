@@ -61,6 +61,8 @@ static const char *refuse_data(const struct qn_model *model, const qn_model_data
     if (model->masks != data->masks)
         return model->masks ? "learns from masks: data.mask is missing"
                             : "learns a class for each sample, not from data.mask";
+    if (data->mixed && (model->masks || model->tokens))
+        return "images are mixed where each has one class";
     if (model->tokens && !model->sequences && (data->classes || data->lengths))
         return "learns the tokens of whole rows, not a class for each row";
     return NULL;

@@ -37,6 +37,7 @@ tune = off
 """
 CHANGES = ('random_resized_crop=yes', 'scale=0.5,1', 'degrees=10', 'brightness=0.3', 'contrast=0.3',
            'saturation=0.3', 'hue=0.1')
+MIXED = ('--set', 'data.mixup=0.4', '--set', 'data.cutmix=1')
 CLASSES, TRAIN, TEST = ('across', 'along'), 40, 12
 
 
@@ -114,6 +115,22 @@ def check_plans(bench):
     bench.expect(digest(bench, 'parts') == digest(bench, 'whole'), 'resume gives other weights')
 
 
+def check_mixing(bench):
+    """Images mixed with others: it learns; the same whatever the micro-batch, and after a stop."""
+    losses = []
+    for size in (8, 16):
+        bench.good('train', 'i.ini', '--quiet', '--steps', 8, '--micro-batch', size, '--metrics', 'x.json', *MIXED)
+        losses.append([row['loss'] for row in lines(bench, 'x.json') if 'step' in row])
+    bench.expect(all(abs(a - b) < 1e-3 for a, b in zip(*losses)), f'micro-batches: {losses}')
+    bench.good('train', 'i.ini', '--quiet', '--out', 'mixed', '--set', 'train.epochs=12', *MIXED)
+    bench.good('train', 'i.ini', '--quiet', '--out', 'mixed-parts', '--set', 'train.epochs=5', *MIXED)
+    bench.good('resume', 'mixed-parts', '--quiet', '--epochs', 12)
+    bench.expect(digest(bench, 'mixed-parts') == digest(bench, 'mixed'), 'mixed: resume gives other weights')
+    told = json.loads(bench.good('eval', 'mixed', '--json'))
+    bench.expect(told['test_accuracy'] > 0.9, f'mixed: {told}')
+    bench.good('plan', 'i.ini', *MIXED)
+
+
 def check_validation(bench):
     """What is kept for validation is not augmented: an image that was flipped would be of the other class."""
     for right, name in enumerate(('left', 'right')):
@@ -148,6 +165,7 @@ def check_wrong_recipes(bench):
         ('data.scale=0.5', 2, r"data\.scale: '0\.5' is not a least and a most"),
         ('data.ratio=2,1', 2, r"data\.ratio: '2,1' is not a least and a most"),
         ('data.degrees=-1', 2, r"data\.degrees: '-1' is too small; from 0 to 360"),
+        ('data.mixup=-1', 2, r"data\.mixup: '-1' is too small; from 0 to 1000"),
         ('data.hue=0.6', 2, r"data\.hue: '0\.6' is too large; from 0 to 0\.5"),
         ('data.mask=_m', 2, r'data\.mask: needs data\.classes'),
         ('data.mean=1,2', 2, r'data\.mean: 2 values, but the images have 3 channels'),
@@ -203,6 +221,7 @@ def check_masks(bench):
     check(bench, 'train s.ini', 1,
           r'a_mask\.png: is 16 high and 15 wide, but its image is 16 high and 16 wide')
     write_png(folder / 'a_mask.png', 16, 16, 1, lambda y, x: (x // 8,))
+    check(bench, 'train s.ini --set data.mixup=1', 2, r'data\.mixup, data\.cutmix: go without data\.mask')
     check(bench, 'train s.ini', 2, r'model cnn: learns a class for each sample, not from data\.mask')
 
 
@@ -212,6 +231,7 @@ def main():
         bench.recipe('i.ini', RECIPE)
         check_training(bench)
         check_plans(bench)
+        check_mixing(bench)
         check_validation(bench)
         check_wrong_recipes(bench)
         check_masks(bench)

@@ -212,6 +212,7 @@ static int describe(struct data *data, const struct settings *s, const struct re
                              .width = (int)shape[2],
                              .classes = (int)counts.classes,
                              .masks = s->data.mask != NULL,
+                             .mixed = data_settings_mixes(&s->data),
                              .tokens = (int)counts.tokens,
                              .lengths = s->data.label != NULL,
                              .longest = s->data.lengths.count ? (int)shape[2] : 0};
@@ -372,6 +373,20 @@ static int open_validation(struct data *data, const struct settings *s, const st
     return CODE_DONE;
 }
 
+static int open_mixture(struct data *data, const struct data_settings *s, struct failure *failure)
+{
+    if (!data_settings_mixes(s))
+        return CODE_DONE;
+    data->unmixed = data->train;
+    data->train = NULL;
+    const qn_mix_params params = {.log = failure_log(failure),
+                                  .whole = data->unmixed,
+                                  .mixup = s->mixup,
+                                  .cutmix = s->cutmix};
+    TRY_LIBRARY(failure, NULL, qn_dataset_mix(&data->train, &params));
+    return CODE_DONE;
+}
+
 int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
@@ -379,6 +394,7 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
     TRY(open_text(data, s, recipe, failure));
     TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
     TRY(open_validation(data, s, recipe, failure));
+    TRY(open_mixture(data, &s->data, failure));
     TRY(open_split(data, &data->test, &s->data, QN_SPLIT_TEST, failure));
     data->evaluated = data->validation ? data->validation : data->test;
     TRY(describe_split(data, s, recipe, failure));
@@ -416,6 +432,7 @@ void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
 void data_close(struct data *data)
 {
     qn_dataset_close(&data->train);
+    qn_dataset_close(&data->unmixed);
     qn_dataset_close(&data->validation);
     qn_dataset_close(&data->whole);
     qn_dataset_close(&data->seen);

@@ -15,6 +15,7 @@ struct data {
     /* With data.validation `train` is a part of the whole, and `validation` the other one, of
      * `seen`, which is the whole without augmentation. All NULL without. */
     qn_dataset *validation, *whole, *seen;
+    qn_dataset *unmixed;         /* what `train` mixes; NULL: it does not */
     const qn_dataset *evaluated; /* what evaluations measure; NULL: there is none */
     qn_model_data model;
     struct text text;

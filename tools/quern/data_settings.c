@@ -38,6 +38,8 @@ static const struct {
     {"contrast", OF_IMAGES},
     {"saturation", OF_IMAGES},
     {"hue", OF_IMAGES},
+    {"mixup", OF_IDX | OF_IMAGES},
+    {"cutmix", OF_IDX | OF_IMAGES},
     {"mean", OF_IDX | OF_IMAGES},
     {"deviation", OF_IDX | OF_IMAGES},
     {"shape", OF_IDX | OF_IMAGES},
@@ -98,6 +100,8 @@ static int check_images(const struct data_settings *data, const struct recipe *r
     TRY(recipe_need(
         recipe, augment->random_resized_crop || (augment->scale[1] == 0 && augment->ratio[1] == 0),
         "data.scale, data.ratio: go with data.random_resized_crop = yes", failure));
+    TRY(recipe_need(recipe, !data->mask || !data_settings_mixes(data),
+                    "data.mixup, data.cutmix: go without data.mask", failure));
     return recipe_need(recipe, !data->mask || (data->classes && data->classes <= 256),
                        "data.mask: needs data.classes, at most 256", failure);
 }
@@ -155,6 +159,11 @@ static int check_jsonl(const struct data_settings *data, const struct recipe *re
 bool data_settings_own_mask(const struct data_settings *data)
 {
     return data->mlm_probability > 0 && data->mask_token < 0;
+}
+
+bool data_settings_mixes(const struct data_settings *data)
+{
+    return data->mixup > 0 || data->cutmix > 0;
 }
 
 int data_settings_check(const struct data_settings *data, const struct recipe *recipe,

@@ -15,6 +15,8 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
                         struct failure *failure);
 /* Whether the token that masks is one that no text has. */
 bool data_settings_own_mask(const struct data_settings *data);
+/* Whether images of the training are mixed with others. */
+bool data_settings_mixes(const struct data_settings *data);
 /* Fills in what follows from other keys, or is the default of the kind. */
 void data_settings_complete(struct data_settings *data);
 

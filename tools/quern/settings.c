@@ -65,6 +65,12 @@ static const struct key keys[] = {
      .help = "the same (0)"},
     {"data", "hue", key_within, AT(data.augment.hue), 0, 0.5,
      .help = "images: in training moved by [-hue, hue] of the circle of colours (0)"},
+    {"data", "mixup", key_within, AT(data.mixup), 0, 1000,
+     .help = "images, idx: in training mixed with another, a share of Beta(mixup, mixup) each, and "
+             "so are the labels (0: not)"},
+    {"data", "cutmix", key_within, AT(data.cutmix), 0, 1000,
+     .help = "images, idx: a rectangle of another is put in, sized by Beta(cutmix, cutmix); with "
+             "mixup: one or the other (0: not)"},
     {"data", "mask", key_text, AT(data.mask),
      .help = "images: _mask: NAME_mask.png has the class of each pixel of NAME.jpg"},
     {"data", "mean", key_channels, AT(data.mean),

@@ -63,6 +63,7 @@ struct data_settings {
     int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */
     int64_t classes;    /* of samples or pixels; 0: as the data says */
     double validation;  /* of the training split; 0: none is kept for it */
+    double mixup, cutmix; /* of images, as in qn_mix_params; both 0: they are not mixed */
 };
 
 /* What evaluations measure, of what the data and the model have. Labels that are ignored do not
