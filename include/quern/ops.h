@@ -284,8 +284,13 @@ QN_API qn_tensor qn_softmax_cross_entropy(qn_graph *graph, qn_tensor logits, qn_
 QN_API qn_tensor qn_linear_cross_entropy(qn_graph *graph, qn_tensor x, qn_tensor weight,
                                          qn_tensor bias, qn_tensor labels,
                                          const qn_cross_entropy_params *params);
-/* (a - b)^2, element by element, in f32, for qn_loss. */
+/* Losses of two tensors of one shape, element by element, in f32, for qn_loss. (a - b)^2: */
 QN_API qn_tensor qn_squared_error(qn_graph *graph, qn_tensor a, qn_tensor b);
+/* |a - b|; the gradient is 0 where they are equal. */
+QN_API qn_tensor qn_absolute_error(qn_graph *graph, qn_tensor a, qn_tensor b);
+/* -t log s - (1 - t) log(1 - s) of s = sigmoid(logits) and targets t in [0, 1]: for samples that
+ * may have any of several classes (PyTorch's binary_cross_entropy_with_logits). */
+QN_API qn_tensor qn_binary_cross_entropy(qn_graph *graph, qn_tensor logits, qn_tensor targets);
 
 /* Over the dimensions from `first` (at least 1) to the last, which disappear: (b, c, h, w) with
  * first 2 -> (b, c). Over the batch: qn_loss. */

@@ -17,6 +17,8 @@
     X(softmax)                                                                                     \
     X(softmax_cross_entropy)                                                                       \
     X(squared_error)                                                                               \
+    X(absolute_error)                                                                              \
+    X(binary_cross_entropy)                                                                        \
     X(sum)                                                                                         \
     X(mean)                                                                                        \
     X(masked_mean)                                                                                 \
