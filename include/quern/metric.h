@@ -33,6 +33,17 @@ typedef enum qn_metric_kind {
     QN_METRIC_CONFUSION,  /* the same for the largest, and qn_metric_confusion */
     QN_METRIC_MEAN_IOU,   /* intersection over union of labels and largest logits, the mean over all
                              classes that occur; and qn_metric_confusion */
+    /* Of outputs with a number for each target: */
+    QN_METRIC_SQUARED_ERROR,  /* mean of the squared differences */
+    QN_METRIC_ABSOLUTE_ERROR, /* mean of the absolute differences */
+    QN_METRIC_R2, /* 1 - squared differences / squared deviations from the targets' mean,
+                     the mean over the targets of a sample. Of targets that are all equal
+                     1 if they are met, else 0 */
+    /* Of outputs with a logit for each class that a sample may have; a target above 1/2 says that
+     * it does, a logit above 0 that the model thinks so: */
+    QN_METRIC_BINARY_ACCURACY, /* fraction of targets that are told right */
+    QN_METRIC_F1,              /* harmonic mean of precision and recall over all classes together; 0
+                                  where no sample has any, nor is thought to */
 } qn_metric_kind;
 
 typedef struct qn_metric_params {
@@ -42,8 +53,10 @@ typedef struct qn_metric_params {
     qn_dtype dtype; /* of the output, as qn_dtype_of gives it: QN_F32 (default), QN_F16, QN_BF16 */
     qn_shape shape; /* of the output, as qn_shape_of gives it; zeroed: (b) */
     int class_dim;  /* the dimension of `shape` that holds the classes; 0: the last */
-    const char *labels; /* column of u8 or i32; may be NULL for mean and perplexity */
-    bool ignore;        /* labels that are ignore_label, and what belongs to them, do not count */
+    const char *labels; /* column of u8 or i32, or of targets in f32; may be NULL for mean and
+                           perplexity */
+    bool ignore;        /* labels that are ignore_label, and what belongs to them, do not count;
+                           not of targets */
     int32_t ignore_label;
     int top; /* of accuracy; 0: 1 */
 } qn_metric_params;

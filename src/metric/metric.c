@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every kind of metric adds up three things: a sum, hits, and counts by class. The
- * table says which of them a kind needs and what becomes of them.
+ * Every kind of metric adds up some of these: a sum, hits and misses, counts by class, deviations
+ * by target. The table says which of them a kind needs and what becomes of them.
  */
 #include "base/arena.h"
 #include "base/log.h"
@@ -14,6 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of one target of a sample: the mean, and sums of squares. */
+struct spread {
+    int64_t count;
+    double mean, deviations, errors;
+};
+
 struct qn_metric {
     struct qn_log log;
     struct qn_arena arena; /* the names, the counts */
@@ -22,8 +28,9 @@ struct qn_metric {
     /* A sample's output is (outer, classes, inner), with outer * inner labels. */
     int64_t outer, classes, inner;
     double sum;
-    int64_t hits, labels;
-    int64_t *counts; /* (classes, classes); NULL: the kind needs none */
+    int64_t hits, misses, labels;
+    int64_t *counts;        /* (classes, classes); NULL: the kind needs none */
+    struct spread *spreads; /* (outer); the same */
 };
 
 /* One row of logits, or one number of an output without classes, and its label. */
@@ -31,6 +38,7 @@ struct item {
     const void *rows;
     int64_t at; /* of the first class in `rows`; the next is `inner` further */
     int64_t label;
+    double target; /* in the place of the label */
 };
 
 /* --- logits --- */
@@ -92,6 +100,40 @@ static void add_pair(struct qn_metric *m, const struct item *item)
     m->counts[item->label * m->classes + best]++;
 }
 
+static void add_square(struct qn_metric *m, const struct item *item)
+{
+    const double error = logit(m, item, 0) - item->target;
+    m->sum += error * error;
+}
+
+static void add_difference(struct qn_metric *m, const struct item *item)
+{
+    m->sum += fabs(logit(m, item, 0) - item->target);
+}
+
+/* Deviations from a mean that moves with every number (Welford, "Note on a method for calculating
+ * corrected sums of squares and products", Technometrics 4, 1962). */
+static void add_spread(struct qn_metric *m, const struct item *item)
+{
+    struct spread *spread = &m->spreads[item->at % m->outer];
+    const double error = logit(m, item, 0) - item->target, before = item->target - spread->mean;
+    spread->mean += before / (double)++spread->count;
+    spread->deviations += before * (item->target - spread->mean);
+    spread->errors += error * error;
+}
+
+static void add_side(struct qn_metric *m, const struct item *item)
+{
+    m->hits += (logit(m, item, 0) > 0) == (item->target > 0.5);
+}
+
+static void add_found(struct qn_metric *m, const struct item *item)
+{
+    const bool thought = logit(m, item, 0) > 0, is = item->target > 0.5;
+    m->hits += thought && is;
+    m->misses += thought != is;
+}
+
 static double mean(const struct qn_metric *m)
 {
     return m->sum / (double)m->labels;
@@ -123,17 +165,40 @@ static double mean_iou(const struct qn_metric *m)
     return sum / (double)classes;
 }
 
+static double explained(const struct qn_metric *m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < m->outer; i++) {
+        const struct spread *spread = &m->spreads[i];
+        sum +=
+            spread->deviations == 0 ? spread->errors == 0 : 1 - spread->errors / spread->deviations;
+    }
+    return sum / (double)m->outer;
+}
+
+static double f1(const struct qn_metric *m)
+{
+    const double twice = 2 * (double)m->hits;
+    return m->hits ? twice / (twice + (double)m->misses) : 0;
+}
+
 static const struct kind {
     const char *name;
     void (*add)(struct qn_metric *metric, const struct item *item);
     double (*result)(const struct qn_metric *metric); /* of at least one label */
-    bool classes, counts; /* whether the output has classes, and whether they are counted */
+    bool classes, counts;  /* whether the output has classes, and whether they are counted */
+    bool targets, spreads; /* whether it has targets, and whether their deviations are added up */
 } kinds[] = {
     [QN_METRIC_MEAN] = {"mean", add_value, mean, false, false},
     [QN_METRIC_PERPLEXITY] = {"perplexity", add_value, perplexity, false, false},
     [QN_METRIC_ACCURACY] = {"accuracy", add_hit, fraction, true, false},
     [QN_METRIC_CONFUSION] = {"confusion", add_pair, fraction, true, true},
     [QN_METRIC_MEAN_IOU] = {"mean IoU", add_pair, mean_iou, true, true},
+    [QN_METRIC_SQUARED_ERROR] = {"squared error", add_square, mean, .targets = true},
+    [QN_METRIC_ABSOLUTE_ERROR] = {"absolute error", add_difference, mean, .targets = true},
+    [QN_METRIC_R2] = {"R2", add_spread, explained, .targets = true, .spreads = true},
+    [QN_METRIC_BINARY_ACCURACY] = {"binary accuracy", add_side, fraction, .targets = true},
+    [QN_METRIC_F1] = {"F1", add_found, f1, .targets = true},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -171,8 +236,9 @@ static qn_status check(struct qn_metric *m)
 {
     const struct qn_metric_params *params = &m->params;
     QN_REQUIRE(&m->log, is_name(params->output));
-    QN_REQUIRE(&m->log, params->labels ? is_name(params->labels) : !m->kind->classes);
-    QN_REQUIRE(&m->log, params->labels || !params->ignore);
+    QN_REQUIRE(&m->log,
+               params->labels ? is_name(params->labels) : !m->kind->classes && !m->kind->targets);
+    QN_REQUIRE(&m->log, !params->ignore || (params->labels && !m->kind->targets));
     QN_REQUIRE(&m->log, params->dtype >= QN_F32 && params->dtype <= QN_BF16);
     QN_REQUIRE(&m->log, params->top >= 0);
     return lay_out(m) ? QN_OK
@@ -193,6 +259,10 @@ static qn_status make_memory(struct qn_metric *m)
     if (good && m->kind->counts) {
         m->counts = cells > 0 ? qn_arena_new(&m->arena, int64_t, (size_t)cells) : NULL;
         good = m->counts != NULL;
+    }
+    if (good && m->kind->spreads) {
+        m->spreads = qn_arena_new(&m->arena, struct spread, (size_t)m->outer);
+        good = m->spreads != NULL;
     }
     return good ? QN_OK
                 : qn_fail(&m->log, QN_ERR_MEMORY, "%s: no memory for %" PRId64 " classes",
@@ -245,15 +315,25 @@ static bool is_ignored(const struct qn_metric *m, int64_t label)
     return m->params.ignore && label == m->params.ignore_label;
 }
 
-/* Whether there is a class for each row of logits. */
+/* Whether they are of a type that the kind takes. */
+static qn_status check_type(const struct qn_metric *m, const struct qn_column *labels)
+{
+    const bool integers = labels->dtype == QN_U8 || labels->dtype == QN_I32;
+    const bool targets = m->kind->targets;
+    if (targets ? labels->dtype == QN_F32 : integers)
+        return QN_OK;
+    return qn_fail(&m->log, QN_ERR_SHAPE, "%s: %s: %s, not %s", m->kind->name, m->params.labels,
+                   targets ? "targets are f32" : "labels are u8 or i32",
+                   qn_dtype_name(labels->dtype));
+}
+
+/* Whether there is a class for each row of logits, or a target for each number. */
 static qn_status check_labels(const struct qn_metric *m, const struct qn_column *labels,
                               int64_t first, int64_t end)
 {
     const char *name = m->params.labels, *kind = m->kind->name;
     const int64_t each = m->outer * m->inner;
-    if (labels->dtype != QN_U8 && labels->dtype != QN_I32)
-        return qn_fail(&m->log, QN_ERR_SHAPE, "%s: %s: labels are u8 or i32, not %s", kind, name,
-                       qn_dtype_name(labels->dtype));
+    QN_TRY(check_type(m, labels));
     if (qn_shape_count(&labels->shape) != each)
         return qn_fail(&m->log, QN_ERR_SHAPE,
                        "%s: %s: %" PRId64 " labels a sample, but %s has %" PRId64, kind, name,
@@ -274,9 +354,12 @@ static void add_rows(struct qn_metric *m, const void *rows, int64_t count,
 {
     const int64_t each = m->outer * m->inner;
     for (int64_t i = 0; i < count * each; i++) {
-        const struct item item = {.rows = rows,
-                                  .at = i / m->inner * m->classes * m->inner + i % m->inner,
-                                  .label = labels ? label_at(labels, first * each + i) : 0};
+        struct item item = {.rows = rows,
+                            .at = i / m->inner * m->classes * m->inner + i % m->inner};
+        if (labels && m->kind->targets)
+            item.target = (double)((const float *)labels->data)[first * each + i];
+        else if (labels)
+            item.label = label_at(labels, first * each + i);
         if (labels && is_ignored(m, item.label))
             continue;
         m->kind->add(m, &item);
@@ -328,7 +411,9 @@ void qn_metric_reset(qn_metric *metric)
     if (!metric)
         return;
     metric->sum = 0;
-    metric->hits = metric->labels = 0;
+    metric->hits = metric->misses = metric->labels = 0;
+    if (metric->kind->spreads)
+        memset(metric->spreads, 0, (size_t)metric->outer * sizeof *metric->spreads);
     if (metric->kind->counts)
         memset(metric->counts, 0, (size_t)(metric->classes * metric->classes) * sizeof(int64_t));
 }

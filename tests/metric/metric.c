@@ -179,6 +179,110 @@ static void mean_and_perplexity(void **state)
     qn_metric_destroy(&metric);
 }
 
+/* Three samples of two targets each, and what a model says of them. */
+static const float said[3][2] = {{1, 4}, {3, -1}, {2, 0.5f}};
+static const float targets[3][2] = {{2, 4}, {3, 1}, {4, 1}};
+static const qn_column target_column = {
+    .name = "targets", .dtype = QN_F32, .shape = {1, {2}}, .data = targets};
+static const qn_batch target_batch = {.samples = 3, .n_columns = 1, .columns = &target_column};
+
+/* In two parts of the batch, after a part was counted and forgotten. */
+static double figure_of_targets(qn_metric_kind kind, const float rows[3][2])
+{
+    qn_metric *metric = create((qn_metric_params){
+        .kind = kind, .output = "y", .shape = {2, {QN_BATCH, 2}}, .labels = "targets"});
+    assert_int_equal(qn_metric_update(metric, "y", 1, 1, rows[0], &target_batch), QN_OK);
+    qn_metric_reset(metric);
+    assert_true(isnan(qn_metric_result(metric)));
+    assert_int_equal(qn_metric_update(metric, "y", 0, 2, rows, &target_batch), QN_OK);
+    assert_int_equal(qn_metric_update(metric, "y", 2, 1, rows[2], &target_batch), QN_OK);
+    assert_int_equal(qn_metric_count(metric), 6);
+    const double result = qn_metric_result(metric);
+    qn_metric_destroy(&metric);
+    return result;
+}
+
+/* Differences are -1, 0, 0, -2, -2, -0.5. The first target's mean is 3, the second's 2: squared
+ * deviations of 2 and 6, squared differences of 5 and 4.25. */
+static void regression(void **state)
+{
+    static const float met[3][2] = {{2, 4}, {3, 1}, {4, 1}};
+    (void)state;
+    assert_true(figure_of_targets(QN_METRIC_SQUARED_ERROR, said) == 9.25 / 6);
+    assert_true(figure_of_targets(QN_METRIC_ABSOLUTE_ERROR, said) == 5.5 / 6);
+    assert_true(fabs(figure_of_targets(QN_METRIC_R2, said) - (1 - 5 / 2.0 + 1 - 4.25 / 6) / 2) <
+                1e-12);
+    assert_true(figure_of_targets(QN_METRIC_R2, met) == 1);
+}
+
+/* A mean that is large beside the deviations does not drown them; equal targets have none. */
+static void deviations_are_exact(void **state)
+{
+    static const float rows[] = {1 << 20, (1 << 20) + 1, (1 << 20) + 3};
+    static const float equal[] = {5, 5, 5}, near[] = {1 << 20, (1 << 20) + 1, (1 << 20) + 2};
+    const qn_metric_params params = {.kind = QN_METRIC_R2, .output = "y", .labels = "targets"};
+    const float *const given[][2] = {{near, rows}, {equal, equal}, {near, equal}};
+    const double wanted[] = {1 - 1 / (14 / 3.0), 1, 0};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const qn_column column_ = {.name = "targets", .dtype = QN_F32, .data = given[i][1]};
+        const qn_batch batch_ = {.samples = 3, .n_columns = 1, .columns = &column_};
+        qn_metric *metric = create(params);
+        assert_int_equal(qn_metric_update(metric, "y", 0, 3, given[i][0], &batch_), QN_OK);
+        assert_true(fabs(qn_metric_result(metric) - wanted[i]) < 1e-9);
+        qn_metric_destroy(&metric);
+    }
+}
+
+/* All targets are above 1/2. Logits above 0 are five of six; of none at all nothing is found. */
+static void several_classes(void **state)
+{
+    static const float none[3][2] = {{-1, -1}, {-1, 0}, {-2, NAN}};
+    static const float some[3][2] = {{0, 1}, {0.2f, 0.7f}, {1, 0}};
+    const qn_column column_ = {.name = "targets", .dtype = QN_F32, .shape = {1, {2}}, .data = some};
+    const qn_batch batch_ = {.samples = 3, .n_columns = 1, .columns = &column_};
+    qn_metric_params params = {
+        .kind = QN_METRIC_F1, .output = "y", .shape = {2, {QN_BATCH, 2}}, .labels = "targets"};
+    (void)state;
+    assert_true(figure_of_targets(QN_METRIC_BINARY_ACCURACY, said) == 5 / 6.0);
+    assert_true(figure_of_targets(QN_METRIC_F1, said) == 10 / 11.0);
+    assert_true(figure_of_targets(QN_METRIC_BINARY_ACCURACY, none) == 0);
+    assert_true(figure_of_targets(QN_METRIC_F1, none) == 0);
+    /* Has 1, 3 and 4, is thought to have 0, 1, 2, 4 and 5. */
+    qn_metric *metric = create(params);
+    assert_int_equal(qn_metric_update(metric, "y", 0, 3, said, &batch_), QN_OK);
+    assert_true(qn_metric_result(metric) == 4 / (4.0 + 4));
+    qn_metric_destroy(&metric);
+    params.kind = QN_METRIC_BINARY_ACCURACY;
+    metric = create(params);
+    assert_int_equal(qn_metric_update(metric, "y", 0, 3, said, &batch_), QN_OK);
+    assert_true(qn_metric_result(metric) == 2 / 6.0);
+    qn_metric_destroy(&metric);
+}
+
+static void targets_are_checked(void **state)
+{
+    const qn_metric_params good = {
+        .kind = QN_METRIC_R2, .output = "y", .shape = {2, {QN_BATCH, 2}}, .labels = "targets"};
+    qn_metric_params without = good, ignoring = good;
+    const qn_column integers = {
+        .name = "targets", .dtype = QN_I32, .shape = {1, {2}}, .data = targets};
+    const qn_column one = {.name = "targets", .dtype = QN_F32, .data = targets};
+    const qn_batch batches[] = {{.samples = 3, .n_columns = 1, .columns = &integers},
+                                {.samples = 3, .n_columns = 1, .columns = &one}};
+    qn_metric *metric = NULL;
+    (void)state;
+    without.labels = NULL;
+    ignoring.ignore = true;
+    assert_int_equal(qn_metric_create(&metric, &without), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_metric_create(&metric, &ignoring), QN_ERR_ARGUMENT);
+    metric = create(good);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(qn_metric_update(metric, "y", 0, 3, said, &batches[i]), QN_ERR_SHAPE);
+    assert_int_equal(qn_metric_count(metric), 0);
+    qn_metric_destroy(&metric);
+}
+
 /* 1, -2, 0.5, the smallest numbers of 16 bits, and infinity. */
 static void numbers_of_16_bits(void **state)
 {
@@ -281,6 +385,10 @@ int main(void)
         cmocka_unit_test(mean_iou),
         cmocka_unit_test(pixels_and_tokens),
         cmocka_unit_test(mean_and_perplexity),
+        cmocka_unit_test(regression),
+        cmocka_unit_test(deviations_are_exact),
+        cmocka_unit_test(several_classes),
+        cmocka_unit_test(targets_are_checked),
         cmocka_unit_test(numbers_of_16_bits),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, scratch_open, scratch_close),
         cmocka_unit_test(arguments_are_checked),
