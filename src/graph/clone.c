@@ -45,6 +45,7 @@ qn_graph *qn_graph_clone(const qn_graph *graph)
         return NULL;
     *clone = *graph;
     clone->arena = (struct qn_arena){0};
+    clone->names = (struct qn_node_names){0};
     clone->nodes = copy_items(graph->nodes, graph->n_nodes, sizeof *graph->nodes);
     clone->tensors = copy_items(graph->tensors, graph->n_tensors, sizeof *graph->tensors);
     clone->node_capacity = graph->n_nodes;

@@ -45,6 +45,7 @@ void qn_graph_destroy(qn_graph **graph)
     qn_arena_free(&(*graph)->arena);
     free((*graph)->nodes);
     free((*graph)->tensors);
+    free((*graph)->names.slots);
     free(*graph);
     *graph = NULL;
 }
@@ -64,9 +65,16 @@ qn_tensor qn_graph_fail(qn_graph *graph, qn_status status, const char *format, .
 {
     if (graph->status != QN_OK)
         return (qn_tensor){0};
+    const struct qn_source *source = &graph->source;
     va_list args;
+    int used = 0;
+    if (source->file && status != QN_ERR_MEMORY) {
+        used =
+            snprintf(graph->error, sizeof graph->error, "%.200s:%d: ", source->file, source->line);
+        status = QN_ERR_FORMAT;
+    }
     va_start(args, format);
-    vsnprintf(graph->error, sizeof graph->error, format, args);
+    vsnprintf(graph->error + used, sizeof graph->error - (size_t)used, format, args);
     va_end(args);
     graph->status = status;
     qn_log_write(&graph->log, QN_LOG_ERROR, "%s", graph->error);
@@ -133,16 +141,13 @@ static struct qn_node *append_node(qn_graph *graph, const struct qn_node *node,
     return added;
 }
 
-static bool name_taken(const qn_graph *graph, const char *name)
+static bool name_taken(qn_graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->n_nodes; i++)
-        if (strcmp(graph->nodes[i].name, name) == 0)
-            return true;
-    return false;
+    return qn_graph_named(graph, name) >= 0;
 }
 
 /* "relu_7": the kind and the number of the node, or the next number that nobody took. */
-static const char *free_name(const qn_graph *graph, const char *kind, char *name, size_t capacity)
+static const char *free_name(qn_graph *graph, const char *kind, char *name, size_t capacity)
 {
     int number = graph->n_nodes;
     do
@@ -415,11 +420,14 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
 {
     if (!graph || graph->status != QN_OK || !inputs_usable(graph, op, in))
         return (qn_tensor){0};
-    char name[64];
+    char made_up[64];
+    const char *name = graph->source.name;
     struct qn_node node = {.kind = QN_NODE_OPERATOR, .op = op};
     for (int i = 0; i < op->n_in; i++)
         node.in[i] = in[i].id;
-    node.name = qn_arena_strdup(&graph->arena, free_name(graph, op->name, name, sizeof name));
+    if (!name)
+        name = free_name(graph, op->name, made_up, sizeof made_up);
+    node.name = qn_arena_strdup(&graph->arena, name);
     node.attr = qn_arena_copy(&graph->arena, attr, (size_t)op->attr_size);
     struct qn_operand outputs[QN_MAX_OUT] = {0};
     if (!node.name || !node.attr)
@@ -462,8 +470,10 @@ void qn_name(qn_graph *graph, qn_tensor tensor, const char *name)
     char *copy = qn_arena_strdup(&graph->arena, name);
     if (!copy)
         qn_graph_fail(graph, QN_ERR_MEMORY, "%s: out of host memory", name);
-    else
+    else {
         node->name = copy;
+        qn_graph_renamed(graph, (int)(node - graph->nodes));
+    }
 }
 
 void qn_freeze(qn_graph *graph, qn_tensor parameter)
@@ -582,6 +592,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
         return;
     }
     graph->nodes[node].name = own;
+    qn_graph_renamed(graph, (int)node);
     graph->losses[graph->n_losses++] =
         (struct qn_graph_loss){node, attr.index, qn_graph_root(graph, rows.id), params->reduction,
                                params->coefficient == 0 ? 1 : params->coefficient};

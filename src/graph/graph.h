@@ -44,6 +44,22 @@ struct qn_graph_output {
 
 enum { QN_GRAPH_MAX_OUTPUTS = 96, QN_GRAPH_MAX_NAME = 100 };
 
+/* Numbers of nodes + 1 by a hash of their names; 0: free (names.c). */
+struct qn_node_names {
+    uint32_t *slots;
+    size_t room; /* a power of two, or 0 */
+    int known;   /* so many nodes are in it */
+    int used;
+};
+
+/* The line of a text that a node is being made for (form/read.c). */
+struct qn_source {
+    const char *file; /* begins messages; NULL: there is no text */
+    int line;
+    const char *name; /* of the operator that is applied next; NULL: made up */
+    int64_t numbers;  /* of constants that may follow */
+};
+
 struct qn_graph {
     struct qn_log log;
     qn_dtype storage, parameter_storage;
@@ -65,12 +81,19 @@ struct qn_graph {
     bool
         evaluated; /* of a plan's: no run does anything else with it, so batch norm has no groups */
     bool warned;   /* qn_op_warn was */
+    struct qn_node_names names;
+    struct qn_source source;
     qn_status status;
-    char error[256];
+    char error[512];
 };
 
 /* A deep copy that shares nothing; NULL when out of memory. */
 qn_graph *qn_graph_clone(const qn_graph *graph);
+
+/* The number of the node of that name; -1: there is none. */
+int qn_graph_named(qn_graph *graph, const char *name);
+/* To be told when a node has another name than before. */
+void qn_graph_renamed(qn_graph *graph, int number);
 
 /* Makes one node of a batch norm and the ReLU that alone reads it, and of chains of elementwise
  * operators, where that keeps no more memory: the batch norm stays, the last of a chain becomes the
