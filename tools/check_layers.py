@@ -18,6 +18,7 @@ LAYERS = {
     "op": ["base"],
     "io": ["base"],
     "graph": ["base", "op"],
+    "form": ["base", "op", "io", "graph"],
     "text": ["base", "io"],
     "data": ["base", "io"],
     "schedule": [],

@@ -13,6 +13,7 @@
 #include <quern/device.h>
 #include <quern/generate.h>
 #include <quern/graph.h>
+#include <quern/graph_file.h>
 #include <quern/image.h>
 #include <quern/io.h>
 #include <quern/log.h>
@@ -87,6 +88,7 @@ typedef struct qn_struct_info {
     X(qn_generator_params, 0x09faaffa)                                                             \
     X(qn_gradient_norms, 0xb707a642)                                                               \
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
+    X(qn_graph_write_params, 0x3159432e)                                                           \
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
@@ -109,6 +111,7 @@ typedef struct qn_struct_info {
     X(qn_model_data, 0x6dc5c41b)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
+    X(qn_node_info, 0x4b83a7fb)                                                                    \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \

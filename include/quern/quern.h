@@ -31,6 +31,7 @@
 #include <quern/device.h>
 #include <quern/generate.h>
 #include <quern/graph.h>
+#include <quern/graph_file.h>
 #include <quern/image.h>
 #include <quern/io.h>
 #include <quern/log.h>

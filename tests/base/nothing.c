@@ -63,6 +63,8 @@ static void nothing_is_used(void **state)
     char *text;
     REFUSED(qn_graph_status(NULL));
     REFUSED(qn_graph_refuse(NULL, "%s", "a reason"));
+    REFUSED(qn_graph_read(NULL, "", NULL));
+    REFUSED(qn_graph_load(NULL, "x"));
     REFUSED(qn_model_build(NULL, "mlp", NULL, NULL, 0));
     REFUSED(qn_plan_explain(NULL, "x", &text));
     REFUSED(qn_trainer_step(NULL, NULL, NULL));
@@ -144,6 +146,7 @@ static void nothing_is_read(void **state)
     assert_null(qn_tensors_find(NULL, "x"));
     assert_null(qn_tensors_metadata(NULL, "x"));
     assert_non_null(qn_model_help(NULL));
+    assert_null(qn_graph_write(NULL, NULL));
     assert_null(qn_model_layout(NULL));
     char hint[QN_NEAREST_BYTES];
     qn_nearest_offer(NULL, "x");
