@@ -54,6 +54,8 @@ static bool usable(const qn_model_data *data)
 /* NULL, or why the model cannot learn from such data. */
 static const char *refuse_data(const struct qn_model *model, const qn_model_data *data)
 {
+    if (model->any)
+        return NULL;
     if (model->tokens && (!data->tokens || data->channels != 1 || data->height != 1))
         return "a sample is a row of tokens: data of one channel and height 1";
     if (!model->tokens && data->tokens)

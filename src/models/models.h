@@ -16,6 +16,7 @@ struct qn_model {
     bool masks;              /* it learns a class for each pixel, not one for each image */
     bool tokens;             /* a sample is a row of tokens, not an image */
     bool sequences;          /* which may have a class and be padded */
+    bool any;                /* it takes any data, and says itself what it wants */
     bool caches;             /* it can be built with a cache (qn_model_data.cache) */
     const char *head;        /* pattern of the last layer's parameters, whose sizes are the classes;
                                 NULL: tokens are what it tells */
@@ -26,6 +27,7 @@ struct qn_model {
     X(bert)                                                                                        \
     X(cnn)                                                                                         \
     X(gpt)                                                                                         \
+    X(graph)                                                                                       \
     X(llama)                                                                                       \
     X(mlp)                                                                                         \
     X(resnet)                                                                                      \

@@ -18,6 +18,7 @@
     X(predict)                                                                                     \
     X(export)                                                                                      \
     X(generate)                                                                                    \
+    X(model)                                                                                       \
     X(plan)                                                                                        \
     X(check)                                                                                       \
     X(bench)                                                                                       \

@@ -8,12 +8,12 @@
 
 static const char CLASSES[] = "classes";
 
-static bool add_entry(cJSON *root, const struct recipe_entry *entry)
+static bool add_text(cJSON *root, const struct recipe_entry *entry, const char *value)
 {
     cJSON *section = cJSON_GetObjectItemCaseSensitive(root, entry->section);
     if (!section)
         section = cJSON_AddObjectToObject(root, entry->section);
-    return section && cJSON_AddStringToObject(section, entry->key, entry->value);
+    return section && cJSON_AddStringToObject(section, entry->key, value);
 }
 
 static bool add_classes(cJSON *root, const qn_column *classes)
@@ -27,15 +27,25 @@ static bool add_classes(cJSON *root, const qn_column *classes)
 
 char *note_text(const struct recipe *recipe, const qn_column *classes)
 {
+    const struct recipe_entry graph = {.section = "model", .key = "text"};
     cJSON *root = cJSON_CreateObject();
     bool whole = root != NULL;
     for (int i = 0; whole && i < recipe->count; i++)
-        whole = add_entry(root, &recipe->entries[i]);
+        whole = add_text(root, &recipe->entries[i], recipe->entries[i].value);
+    if (whole && recipe->graph)
+        whole = add_text(root, &graph, recipe->graph);
     if (whole && classes && classes->class_names)
         whole = add_classes(root, classes);
     char *text = whole ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     return text;
+}
+
+static int take_graph(struct recipe *recipe, const char *text, struct failure *failure)
+{
+    free(recipe->graph);
+    recipe->graph = strdup(text);
+    return recipe->graph ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
 }
 
 static int take_section(struct recipe *recipe, const cJSON *section, struct failure *failure)
@@ -46,6 +56,10 @@ static int take_section(struct recipe *recipe, const cJSON *section, struct fail
         if (!cJSON_IsString(item))
             return failure_set(failure, CODE_FAILED, "%s: recipe: %s.%s: is no text", recipe->name,
                                section->string, item->string);
+        if (strcmp(section->string, "model") == 0 && strcmp(item->string, "text") == 0) {
+            TRY(take_graph(recipe, item->valuestring, failure));
+            continue;
+        }
         TRY(recipe_put(recipe, section->string, item->string, item->valuestring, "", failure));
     }
     return CODE_DONE;
@@ -72,6 +86,8 @@ int note_read(struct recipe *recipe, const char *text, const char *name, struct 
 {
     cJSON *root = cJSON_Parse(text);
     recipe->count = 0;
+    free(recipe->graph);
+    recipe->graph = NULL;
     snprintf(recipe->name, sizeof recipe->name, "%s", name);
     int code = take_all(recipe, root, failure);
     cJSON_Delete(root);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The recipe as a checkpoint keeps it: JSON, {"SECTION": {"KEY": "VALUE"}}, which takes any value
- * of any length; beside the sections "classes" may be a list of names.
+ * of any length, a graph file as model.text; beside the sections "classes" may be a list of names.
  */
 #ifndef QUERN_TOOL_NOTE_H
 #define QUERN_TOOL_NOTE_H
@@ -19,7 +19,7 @@ struct class_names {
 /* `classes` has class_names or none; NULL: there are none. Freed by the caller. NULL: out of
  * memory. */
 char *note_text(const struct recipe *recipe, const qn_column *classes);
-/* The recipe again; `name` is for messages. */
+/* The recipe again, which is zeroed or was one before; `name` is for messages. */
 int note_read(struct recipe *recipe, const char *text, const char *name, struct failure *failure);
 /* The names in it, none if it has none. */
 int note_classes(struct class_names *names, const char *text, const char *name,

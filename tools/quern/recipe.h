@@ -22,6 +22,7 @@ struct recipe {
     char name[4096];   /* of its file, or under which it ships; begins every message */
     char folder[4096]; /* where relative paths in it begin, with a slash; "": the current folder */
     bool resumed;      /* the note of a checkpoint, which has a section of its own */
+    char *graph; /* text of the file model.path, whole; NULL: none was read */
     int count;
     struct recipe_entry entries[RECIPE_ENTRIES];
 };

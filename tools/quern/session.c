@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "file.h"
 #include "named.h"
 #include "note.h"
 #include "value.h"
@@ -25,16 +26,34 @@ static int complete_path(struct session *s, const struct recipe_entry *entry)
 
 static int complete_paths(struct session *s)
 {
-    static const char *const keys[][2] = {
-        {"data", "path"},      {"data", "test_path"},   {"data", "images"},
-        {"data", "labels"},    {"data", "test_images"}, {"data", "test_labels"},
-        {"data", "tokenizer"}, {"train", "weights"},    {"train", "adapters"}};
+    static const char *const keys[][2] = {{"model", "path"},       {"data", "path"},
+                                          {"data", "test_path"},   {"data", "images"},
+                                          {"data", "labels"},      {"data", "test_images"},
+                                          {"data", "test_labels"}, {"data", "tokenizer"},
+                                          {"train", "weights"},    {"train", "adapters"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct recipe_entry *entry = recipe_find(&s->recipe, keys[i][0], keys[i][1]);
         if (entry)
             TRY(complete_path(s, entry));
     }
     return CODE_DONE;
+}
+
+/* The text of a graph file, which the checkpoints keep: there the file may be gone, or another. */
+static int read_graph(struct session *s)
+{
+    const struct recipe_entry *name = recipe_find(&s->recipe, "model", "name");
+    const struct recipe_entry *path = recipe_find(&s->recipe, "model", "path");
+    if (!name || strcmp(name->value, "graph") != 0 || !path || (s->recipe.graph && !*path->option))
+        return CODE_DONE;
+    const struct recipe_entry *mean = recipe_find(&s->recipe, "data", "mean");
+    const struct recipe_entry *unused = mean ? mean : recipe_find(&s->recipe, "data", "deviation");
+    if (unused)
+        return recipe_refuse(
+            &s->recipe, unused, s->failure,
+            "a graph file says it itself: normalize(images) mean=... deviation=...");
+    free(s->recipe.graph);
+    return file_read(&s->recipe.graph, path->value, s->failure);
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
@@ -45,6 +64,7 @@ static int finish_recipe(struct session *s, const struct arguments *arguments)
         TRY(pretrained_open(&s->pretrained, &s->recipe, s->failure));
         TRY(adapters_open(&s->adapters, &s->recipe, s->failure));
     }
+    TRY(read_graph(s));
     TRY(settings_read(&s->settings, &s->recipe, s->failure));
     const char *path = arguments->value[OPTION_BUDGET_FILE];
     return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
@@ -93,6 +113,8 @@ static int build_graph(struct session *s, const qn_model_data *data, qn_graph **
         qn_model_build(*graph, s->settings.model, data, s->settings.options, s->settings.n_options);
     if (status == QN_ERR_MEMORY)
         return failure_library(s->failure, status, s->recipe.name);
+    if (status == QN_ERR_FORMAT)
+        return failure_set(s->failure, CODE_FAILED, "%s", qn_graph_error(*graph));
     if (status != QN_OK)
         return refuse_model(s, qn_graph_error(*graph));
     return named_apply(*graph, &s->settings, &s->recipe, s->failure);
@@ -208,6 +230,8 @@ void session_close(struct session *s)
     while (s->n_shorter)
         qn_graph_destroy(&s->shorter[--s->n_shorter]);
     data_close(&s->data);
+    free(s->recipe.graph);
+    s->recipe.graph = NULL;
 }
 
 const char *session_budget_origin(const struct session *s)

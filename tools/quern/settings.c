@@ -352,6 +352,8 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
     };
     for (int i = 0; i < recipe->count; i++)
         TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    if (recipe->graph && s->n_options < MAX_MODEL_OPTIONS)
+        s->options[s->n_options++] = (qn_model_option){"text", recipe->graph};
     if (!s->memory.parameter_storage)
         s->memory.parameter_storage = qn_optimizer_storage(s->train.optimizer.name);
     TRY(check_whole(s, recipe, failure));

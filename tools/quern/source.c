@@ -6,6 +6,7 @@
 #include "value.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -106,4 +107,6 @@ int source_load(const struct source *source, qn_trainer *trainer, struct failure
 void source_close(struct source *source)
 {
     qn_checkpoint_close(&source->checkpoint);
+    free(source->recipe.graph);
+    source->recipe.graph = NULL;
 }
