@@ -177,7 +177,7 @@ def check_find_lr(bench):
                  rates[smoothed.index(min(smoothed))], f'{told}')
     bench.good('train', 'n.ini', '--set', 'train.schedule=constant', '--set', f'train.lr={rates[0]}', '--steps', 1,
                '--metrics', 'first.json', '--quiet')
-    bench.expect(lines(bench, 'first.json')[1]['loss'] == losses[0], 'it is another training')
+    bench.expect(lines(bench, 'first.json')[2]['loss'] == losses[0], 'it is another training')
     circles = ElementTree.parse(bench.folder / 'lr.svg').findall('{http://www.w3.org/2000/svg}circle')
     bench.expect(len(circles) == count, f'{len(circles)} dots')
     out = bench.good(*args)

@@ -20,6 +20,7 @@
     X(generate)                                                                                    \
     X(model)                                                                                       \
     X(plan)                                                                                        \
+    X(report)                                                                                      \
     X(check)                                                                                       \
     X(bench)                                                                                       \
     X(tune)                                                                                        \

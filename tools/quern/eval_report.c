@@ -10,7 +10,7 @@
 
 /* More classes than these make no matrix that people read: the most frequent confusions stand for
  * it. */
-enum { MATRIX_CLASSES = 32, MOST_CONFUSIONS = 40 };
+enum { MATRIX_CLASSES = 32, MOST_CONFUSIONS = 40, PICTURE_WIDTH = 160 };
 
 struct writing {
     const struct eval_report *report;
@@ -162,19 +162,6 @@ static void write_confusions(struct writing *w)
 
 /* --- pictures --- */
 
-static void write_base64(FILE *out, const uint8_t *bytes, size_t size)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t n = size - i < 3 ? size - i : 3;
-        uint32_t three = 0;
-        for (size_t k = 0; k < 3; k++)
-            three = three << 8 | (k < n ? bytes[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            fputc(k <= n ? digits[three >> (18 - 6 * k) & 63] : '=', out);
-    }
-}
-
 static int write_png(struct writing *w, const char *text, qn_png_params params)
 {
     void *bytes = NULL;
@@ -185,12 +172,7 @@ static int write_png(struct writing *w, const char *text, qn_png_params params)
     params.height = data->height;
     params.width = data->width;
     TRY_LIBRARY(failure, NULL, qn_png_encode(&bytes, &size, &params));
-    fprintf(w->page.out,
-            "<img width=\"160\" style=\"image-rendering:pixelated\" alt=\"%s\" "
-            "src=\"data:image/png;base64,",
-            text);
-    write_base64(w->page.out, bytes, size);
-    fputs("\">\n", w->page.out);
+    page_picture(&w->page, "image/png", bytes, size, PICTURE_WIDTH, "%s", text);
     qn_free(bytes);
     return CODE_DONE;
 }

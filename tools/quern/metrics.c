@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "metrics.h"
+#include "history.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,55 +8,79 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static int fail(const struct metrics *metrics, struct failure *failure)
+static int fail(const struct metrics_file *file, struct failure *failure)
 {
-    return failure_set(failure, CODE_FAILED, "%s: metrics: %s", metrics->path, strerror(errno));
+    return failure_set(failure, CODE_FAILED, "%s: metrics: %s", file->path, strerror(errno));
 }
 
 /* Ends a file behind its last whole line. What cannot be sought in (a pipe) stays as it is. */
-static int cut_line(const struct metrics *metrics, struct failure *failure)
+static int cut_line(const struct metrics_file *file, struct failure *failure)
 {
-    const off_t end = lseek(metrics->descriptor, 0, SEEK_END);
+    const off_t end = lseek(file->descriptor, 0, SEEK_END);
     off_t whole = end;
     char last = '\n';
-    while (whole > 0 && pread(metrics->descriptor, &last, 1, whole - 1) == 1 && last != '\n')
+    while (whole > 0 && pread(file->descriptor, &last, 1, whole - 1) == 1 && last != '\n')
         whole--;
-    return whole < end && ftruncate(metrics->descriptor, whole) ? fail(metrics, failure)
-                                                                : CODE_DONE;
+    return whole < end && ftruncate(file->descriptor, whole) ? fail(file, failure) : CODE_DONE;
 }
 
-static int write_all(const struct metrics *metrics, const char *bytes, size_t size,
+static int write_all(const struct metrics_file *file, const char *bytes, size_t size,
                      struct failure *failure)
 {
     while (size) {
-        ssize_t n = write(metrics->descriptor, bytes, size);
+        ssize_t n = write(file->descriptor, bytes, size);
         if (n < 0 && errno != EINTR)
-            return fail(metrics, failure);
+            return fail(file, failure);
         bytes += n > 0 ? n : 0;
         size -= n > 0 ? (size_t)n : 0;
     }
     return CODE_DONE;
 }
 
+static bool is_open(const struct metrics *metrics, int descriptor)
+{
+    struct stat status, other;
+    for (int i = 0; i < metrics->count; i++)
+        if (fstat(descriptor, &status) == 0 && fstat(metrics->files[i].descriptor, &other) == 0 &&
+            status.st_dev == other.st_dev && status.st_ino == other.st_ino)
+            return true;
+    return false;
+}
+
 int metrics_open(struct metrics *metrics, const char *path, bool append, struct failure *failure)
 {
-    *metrics = (struct metrics){.path = path, .descriptor = -1};
     if (!path)
         return CODE_DONE;
-    int mode = append ? O_RDWR | O_APPEND : O_WRONLY | O_APPEND | O_TRUNC;
-    metrics->descriptor = open(path, mode | O_CREAT | O_CLOEXEC, 0666);
-    if (metrics->descriptor < 0)
-        return fail(metrics, failure);
-    return append ? cut_line(metrics, failure) : CODE_DONE;
+    const int mode = append ? O_RDWR | O_APPEND : O_WRONLY | O_APPEND | O_TRUNC;
+    const struct metrics_file file = {path, open(path, mode | O_CREAT | O_CLOEXEC, 0666)};
+    if (file.descriptor < 0)
+        return fail(&file, failure);
+    if (is_open(metrics, file.descriptor)) { /* under another name */
+        close(file.descriptor);
+        return CODE_DONE;
+    }
+    metrics->files[metrics->count++] = file;
+    return append ? cut_line(&file, failure) : CODE_DONE;
+}
+
+int metrics_keep(struct metrics *metrics, const char *folder, bool append, struct failure *failure)
+{
+    if (!folder)
+        return CODE_DONE;
+    if (snprintf(metrics->kept, sizeof metrics->kept, "%s/" HISTORY_FILE, folder) >=
+        (int)sizeof metrics->kept)
+        return failure_set(failure, CODE_FAILED, "%s: the path is too long", folder);
+    return metrics_open(metrics, metrics->kept, append, failure);
 }
 
 void metrics_close(struct metrics *metrics)
 {
-    if (metrics->path && metrics->descriptor >= 0)
-        close(metrics->descriptor);
-    metrics->descriptor = -1;
+    while (metrics->count)
+        close(metrics->files[--metrics->count].descriptor);
 }
 
 /* Takes `object`. */
@@ -67,10 +92,13 @@ static int write_object(const struct metrics *metrics, cJSON *object, struct fai
     cJSON_Delete(object);
     if (!line) {
         free(text);
-        return failure_set(failure, CODE_FAILED, "%s: metrics: out of memory", metrics->path);
+        return failure_set(failure, CODE_FAILED, "%s: metrics: out of memory",
+                           metrics->files[0].path);
     }
     memcpy(line + length, "\n", 2);
-    int code = write_all(metrics, line, length + 1, failure);
+    int code = CODE_DONE;
+    for (int i = 0; !code && i < metrics->count; i++)
+        code = write_all(&metrics->files[i], line, length + 1, failure);
     free(line);
     return code;
 }
@@ -88,7 +116,7 @@ static cJSON *wrap(const char *name, cJSON *object)
 
 int metrics_plan(const struct metrics *metrics, const struct session *s)
 {
-    if (!metrics->path)
+    if (!metrics->count)
         return CODE_DONE;
     char *text = qn_plan_json(session_running(s));
     cJSON *plan = text ? cJSON_CreateRaw(text) : NULL;
@@ -96,10 +124,39 @@ int metrics_plan(const struct metrics *metrics, const struct session *s)
     return write_object(metrics, wrap("plan", plan), s->failure);
 }
 
+int metrics_environment(const struct metrics *metrics, const struct session *s)
+{
+    if (!metrics->count)
+        return CODE_DONE;
+    const qn_device_info *device = qn_device_describe(s->device);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "quern", QN_VERSION);
+    cJSON_AddStringToObject(object, "recipe", s->recipe.name);
+    cJSON_AddStringToObject(object, "platform", device->platform);
+    cJSON_AddStringToObject(object, "device", device->device);
+    cJSON_AddStringToObject(object, "driver", device->driver);
+    cJSON_AddNumberToObject(object, "time", (double)time(NULL));
+    return write_object(metrics, wrap("environment", object), s->failure);
+}
+
+int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profile,
+                    struct failure *failure)
+{
+    if (!metrics->count)
+        return CODE_DONE;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "updates", (double)update);
+    cJSON *seconds = cJSON_AddObjectToObject(object, "seconds");
+    for (int i = 0; i < PROFILE_KINDS; i++)
+        if (profile->seconds[i] > 0)
+            cJSON_AddNumberToObject(seconds, profile_kinds[i], profile->seconds[i]);
+    return write_object(metrics, wrap("profile", object), failure);
+}
+
 int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
                    double noise_scale, struct failure *failure)
 {
-    if (!metrics->path)
+    if (!metrics->count)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "step", (double)update->update);
@@ -129,7 +186,7 @@ static void add_evaluation(cJSON *object, const struct evaluation *evaluation)
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
                        const struct evaluation *evaluation, struct failure *failure)
 {
-    if (!metrics->path)
+    if (!metrics->count)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "updates", (double)moment->update);
@@ -142,7 +199,7 @@ int metrics_evaluation(const struct metrics *metrics, const struct moment *momen
 int metrics_changes(const struct metrics *metrics, const struct arguments *a,
                     struct failure *failure)
 {
-    if (!metrics->path || !a->n_overrides)
+    if (!metrics->count || !a->n_overrides)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     for (int i = 0; i < a->n_overrides; i++)
@@ -172,7 +229,7 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
 int metrics_summary(const struct metrics *metrics, const struct session *s,
                     const struct evaluation *evaluation, enum ending ending)
 {
-    if (!metrics->path)
+    if (!metrics->count)
         return CODE_DONE;
     cJSON *object = summary_json(s, evaluation);
     cJSON_AddNumberToObject(object, "updates", (double)qn_trainer_updates(s->trainer));
@@ -194,6 +251,6 @@ cJSON *refusal_json(const struct session *s)
 
 int metrics_refusal(const struct metrics *metrics, const struct session *s)
 {
-    return metrics->path ? write_object(metrics, wrap("summary", refusal_json(s)), s->failure)
-                         : CODE_DONE;
+    return metrics->count ? write_object(metrics, wrap("summary", refusal_json(s)), s->failure)
+                          : CODE_DONE;
 }

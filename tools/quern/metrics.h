@@ -7,20 +7,35 @@
 #define QUERN_TOOL_METRICS_H
 
 #include "evaluate.h"
+#include "profile.h"
 
 #include <cjson/cJSON.h>
 
+enum { MAX_METRICS = 2 };
+
+/* Zeroed: nothing is written. */
 struct metrics {
-    const char *path; /* NULL: none is written */
-    int descriptor;
+    struct metrics_file {
+        const char *path;
+        int descriptor;
+    } files[MAX_METRICS]; /* all get the same lines */
+    int count;
+    char kept[4096]; /* path of the file in a folder */
 };
 
-/* `append` goes on with the file of an earlier run. */
+/* One more file; NULL: none. `append` goes on with the file of an earlier run. */
 int metrics_open(struct metrics *metrics, const char *path, bool append, struct failure *failure);
+/* The file that a training keeps in its folder; NULL: it has none. */
+int metrics_keep(struct metrics *metrics, const char *folder, bool append, struct failure *failure);
 void metrics_close(struct metrics *metrics);
 
 /* {"plan": {...}} */
 int metrics_plan(const struct metrics *metrics, const struct session *session);
+/* {"environment": {...}}: what a run began with: recipe, device, versions, time. */
+int metrics_environment(const struct metrics *metrics, const struct session *session);
+/* {"profile": {...}}: seconds of the steps of an update by their kind. */
+int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profile,
+                    struct failure *failure);
 /* `noise_scale`: by which its batch was chosen; not finite: it is left out. */
 int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
                    double noise_scale, struct failure *failure);

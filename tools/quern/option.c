@@ -30,7 +30,7 @@ static const struct {
     [OPTION_SET] = {"--set", "SECTION.KEY=VALUE", NULL, "any key of the recipe; may be repeated"},
     [OPTION_DEVICE] = {"--device", "TEXT", NULL,
                        "text in the name of the platform or device; else QN_DEVICE, else the best"},
-    [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints in this folder"},
+    [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints and figures in this folder"},
     [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
     [OPTION_PROFILE] = {"--profile", "FILE", NULL,
                         "write a trace of the third update, for chrome://tracing or Perfetto"},
@@ -86,6 +86,7 @@ static const struct {
     [OPTION_STOP] = {"--stop", "TEXT", NULL, "end before this text; may be repeated"},
     [OPTION_WEIGHT_TYPE] = {"--storage", "TYPE", NULL, "of weights: f32, f16, bf16"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
+    [OPTION_PAGE] = {"--out", "FILE.html", NULL, "the page to write (report.html)"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
     [OPTION_ADAPTERS] = {"--adapters", NULL, NULL, "low-rank adapters alone, as PEFT loads them"},
 };

@@ -69,6 +69,7 @@ enum option {
     OPTION_SAMPLE_SEED,
     OPTION_STOP,
     OPTION_WEIGHT_TYPE,
+    OPTION_PAGE,
     OPTION_COUNT,
 };
 

@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "page.h"
+#include "embedded.h"
 #include "file.h"
 
 #include <quern/abi.h>
 #include <quern/log.h>
 #include <stdarg.h>
 #include <stdlib.h>
-
-/* Colours of series are told apart by those who see no red or no green, too. Paper is white,
- * whatever the screen. */
-static const char style[] =
-    ":root{color-scheme:light dark;--paper:#fff;--ink:#1c2127;--faint:#5c6670;--line:#d3d8de;"
-    "--panel:#f5f6f8;--s0:#0b62a4;--s1:#c2500a;--s2:#0a7a5a;--s3:#8a4fb0;--s4:#8c6d00;"
-    "--s5:#b3306f;--s6:#2d7f93;--s7:#555}\n"
-    "@media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e3e6ea;"
-    "--faint:#9aa4ae;--line:#3a4148;--panel:#1e2327;--s0:#6db6f2;--s1:#f5a05a;--s2:#4fd1a5;"
-    "--s3:#c99ae8;--s4:#e0c14a;--s5:#f283b4;--s6:#72cfe3;--s7:#b5b5b5}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--paper);color:var(--ink);"
-    "font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\n"
-    "h1{font-size:1.5rem}\nh2{font-size:1.15rem;margin:0 0 .5rem}\n"
-    "section{margin:1.5rem 0}\nfooter,caption,.note{color:var(--faint);font-size:.875rem}\n"
-    "figure{margin:0 0 1rem}\nsvg,img{max-width:100%;height:auto}\nimg{background:#fff}\n"
-    ".wide{overflow-x:auto}\ntable{border-collapse:collapse;font-size:.875rem}\n"
-    "caption{text-align:left;padding:.25rem 0}\n"
-    "th,td{padding:.2rem .75rem .2rem 0;text-align:left;vertical-align:top;"
-    "border-bottom:1px solid var(--line)}\n"
-    "tbody th{font-weight:normal}\n"
-    ".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-    "summary{cursor:pointer}\n"
-    "@media print{body{max-width:none;padding:0;font-size:.8rem}section,figure,tr"
-    "{break-inside:avoid}details::details-content{content-visibility:visible}}\n";
+#include <string.h>
 
 /* --- text --- */
 
@@ -50,15 +27,21 @@ static void put_character(FILE *out, char c)
     fputc(c, out);
 }
 
-static void put_text(struct page *page, const char *text)
+/* Freed by the caller; NULL when out of memory. */
+static char *escape(struct page *page, const char *text)
 {
     const size_t room = qn_escape(NULL, 0, text) + 1;
     char *shown = malloc(room);
     page->failed |= !shown;
-    if (!shown)
-        return;
-    qn_escape(shown, room, text);
-    for (const char *c = shown; *c; c++)
+    if (shown)
+        qn_escape(shown, room, text);
+    return shown;
+}
+
+static void put_text(struct page *page, const char *text)
+{
+    char *shown = escape(page, text);
+    for (const char *c = shown; c && *c; c++)
         put_character(page->out, *c);
     free(shown);
 }
@@ -99,6 +82,19 @@ void page_paragraph(struct page *page, const char *format, ...)
     PUT_BETWEEN(page, "<p>", format, "</p>\n");
 }
 
+void page_json(struct page *page, const char *text)
+{
+    char *shown = escape(page, text);
+    fputc('"', page->out);
+    for (const char *c = shown; c && *c; c++)
+        if (strchr("\"\\<>&", *c))
+            fprintf(page->out, "\\u%04x", (unsigned)*c);
+        else
+            fputc(*c, page->out);
+    fputc('"', page->out);
+    free(shown);
+}
+
 /* --- parts --- */
 
 void page_section(struct page *page, const char *format, ...)
@@ -119,6 +115,16 @@ void page_fold(struct page *page, const char *format, ...)
 void page_fold_end(struct page *page)
 {
     fputs("</details>\n", page->out);
+}
+
+void page_grid(struct page *page, bool wide)
+{
+    fprintf(page->out, "<div class=\"grid%s\">\n", wide ? " sides" : "");
+}
+
+void page_grid_end(struct page *page)
+{
+    fputs("</div>\n", page->out);
 }
 
 /* --- tables --- */
@@ -161,6 +167,32 @@ void page_table_end(struct page *page)
     fputs("</tbody></table></div>\n", page->out);
 }
 
+/* --- pictures --- */
+
+static void put_base64(FILE *out, const unsigned char *bytes, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t n = size - i < 3 ? size - i : 3;
+        const unsigned three = (unsigned)bytes[i] << 16 |
+                               (n > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (n > 2 ? bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++)
+            fputc(k <= n ? digits[three >> (18 - 6 * k) & 63] : '=', out);
+    }
+}
+
+void page_picture(struct page *page, const char *type, const void *bytes, size_t size, int width,
+                  const char *format, ...)
+{
+    fputs("<img ", page->out);
+    if (width)
+        fprintf(page->out, "class=\"pixels\" width=\"%d\" ", width);
+    fprintf(page->out, "src=\"data:%s;base64,", type);
+    put_base64(page->out, bytes, size);
+    PUT_BETWEEN(page, "\" alt=\"", format, "\">\n");
+}
+
 /* --- the whole --- */
 
 /* The policy says to the browser that nothing may be fetched, whatever the page says. */
@@ -176,7 +208,7 @@ int page_begin(struct page *page, const char *title, struct failure *failure)
           "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<title>",
           page->out);
     page_text(page, "%s", title);
-    fprintf(page->out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
+    fprintf(page->out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", page_css);
     page_text(page, "%s", title);
     fputs("</h1>\n", page->out);
     return CODE_DONE;

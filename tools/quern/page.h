@@ -40,6 +40,8 @@ __attribute__((format(printf, 2, 3))) void page_text(struct page *page, const ch
 /* The same as a paragraph of its own. */
 __attribute__((format(printf, 2, 3))) void page_paragraph(struct page *page, const char *format,
                                                           ...);
+/* A text as a string of JSON within a script element, escaped likewise. */
+void page_json(struct page *page, const char *text);
 /* A part with a heading. Sections lie side by side, not in one another. */
 __attribute__((format(printf, 2, 3))) void page_section(struct page *page, const char *format, ...);
 void page_section_end(struct page *page);
@@ -50,7 +52,19 @@ void page_table(struct page *page, const char *caption, const struct page_column
 __attribute__((format(printf, 2, 3))) void page_cell(struct page *page, const char *format, ...);
 void page_table_end(struct page *page);
 
-/* A part that is closed until the reader opens it; on paper it is open where the browser can. */
+/* A picture inside the page; the format is of the text for those who do not see it. No script in
+ * the bytes runs. `type`: "image/png". `width`: in pixels of the page, with its own as squares; 0:
+ * as it is. */
+__attribute__((format(printf, 6, 7))) void page_picture(struct page *page, const char *type,
+                                                        const void *bytes, size_t size, int width,
+                                                        const char *format, ...);
+
+/* A grid: as many elements side by side as the page has room for; `wide` ones, which it stretches,
+ * or narrow ones. */
+void page_grid(struct page *page, bool wide);
+void page_grid_end(struct page *page);
+
+/* A part that is closed until the reader opens it; it is not printed. */
 __attribute__((format(printf, 2, 3))) void page_fold(struct page *page, const char *format, ...);
 void page_fold_end(struct page *page);
 

@@ -7,10 +7,9 @@
 
 enum { PROCESS = 1 };
 
-/* By qn_profile_kind; each is a row of its own, in this order. */
-static const char *const kinds[] = {"forward", "recompute",  "backward",
-                                    "update",  "evaluation", "transfer"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+/* Each is a row of its own, in this order. */
+const char *const profile_kinds[PROFILE_KINDS] = {"forward", "recompute",  "backward",
+                                                  "update",  "evaluation", "transfer"};
 
 static cJSON *add_event(struct profile *p, const char *name, const char *phase, int row)
 {
@@ -25,9 +24,9 @@ static cJSON *add_event(struct profile *p, const char *name, const char *phase, 
 
 static void name_rows(struct profile *p)
 {
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < PROFILE_KINDS; i++) {
         cJSON *args = cJSON_AddObjectToObject(add_event(p, "thread_name", "M", i), "args");
-        p->failed |= !cJSON_AddStringToObject(args, "name", kinds[i]);
+        p->failed |= !cJSON_AddStringToObject(args, "name", profile_kinds[i]);
     }
 }
 
@@ -41,9 +40,10 @@ void profile_step(void *user, const qn_profile_step *step)
         name_rows(p);
     }
     const double begin = 1e6 * (step->begin - p->begin);
+    p->seconds[step->kind] += step->seconds;
     snprintf(name, sizeof name, "%s: %s", step->name, step->group);
     cJSON *event = add_event(p, name, "X", (int)step->kind);
-    cJSON_AddStringToObject(event, "cat", kinds[step->kind]);
+    cJSON_AddStringToObject(event, "cat", profile_kinds[step->kind]);
     cJSON_AddNumberToObject(event, "ts", begin);
     cJSON_AddNumberToObject(event, "dur", 1e6 * step->seconds);
     event = add_event(p, "bytes in use", "C", 0);
@@ -63,6 +63,6 @@ int profile_write(struct profile *p, const char *path, struct failure *failure)
                           : failure_set(failure, CODE_FAILED, "%s: out of memory", path);
     free(text);
     cJSON_Delete(trace);
-    *p = (struct profile){0};
+    p->events = NULL;
     return code;
 }

@@ -14,15 +14,20 @@
  */
 enum { PROFILE_UPDATE = 2 };
 
+/* Names of qn_profile_kind. */
+enum { PROFILE_KINDS = QN_PROFILE_TRANSFER + 1 };
+extern const char *const profile_kinds[PROFILE_KINDS];
+
 struct profile {
     cJSON *events;
-    double begin; /* of the first step */
-    bool failed;  /* out of memory */
+    double seconds[PROFILE_KINDS]; /* of all steps of a kind */
+    double begin;                  /* of the first step */
+    bool failed;                   /* out of memory */
 };
 
 /* For qn_trainer_profile; `profile` zeroed to begin. */
 void profile_step(void *profile, const qn_profile_step *step);
-/* Writes and frees the trace. */
+/* Writes and frees the trace; the seconds stay. */
 int profile_write(struct profile *profile, const char *path, struct failure *failure);
 
 #endif

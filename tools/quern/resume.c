@@ -127,9 +127,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(judge_check(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));
-    TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], true, s->failure));
-    TRY(metrics_changes(&training->metrics, a, s->failure));
-    TRY(metrics_plan(&training->metrics, s));
+    TRY(training_begin(training, a, true));
     if (!s->quiet)
         training_announce(s);
     TRY(session_trainer(s));
@@ -151,10 +149,7 @@ static int open_and_go_on(struct session *s, struct training *training, const st
 
 static int resume(struct session *s, const struct arguments *a)
 {
-    struct training training = {.session = s,
-                                .metrics = {.descriptor = -1},
-                                .lock = -1,
-                                .profile = a->value[OPTION_PROFILE]};
+    struct training training = {.session = s, .lock = -1, .profile = a->value[OPTION_PROFILE]};
     char source[PATH_MAX];
     TRY(find_source(a->operand, source, s->failure));
     TRY(choose_out(&training, a, source, s->failure));

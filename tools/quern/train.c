@@ -37,8 +37,7 @@ static int train(struct session *s, struct training *training, const struct argu
         training_announce(s);
     TRY(session_trainer(s));
     TRY(session_weights(s));
-    TRY(metrics_open(&training->metrics, a->value[OPTION_METRICS], false, s->failure));
-    TRY(metrics_plan(&training->metrics, s));
+    TRY(training_begin(training, a, false));
     return training_run(training);
 }
 
@@ -52,7 +51,6 @@ static int run(const struct arguments *a, struct failure *failure)
     struct training training = {.session = session,
                                 .out = a->value[OPTION_OUT],
                                 .profile = a->value[OPTION_PROFILE],
-                                .metrics = {.descriptor = -1},
                                 .lock = -1};
     signals_catch();
     int code = train(session, &training, a);
@@ -71,12 +69,10 @@ const struct command command_train = {
     "three quarters of the device's memory), and printed. SIGINT and SIGTERM end the training\n"
     "after the update under way, with status 130 or 143; with --out it is saved first, and then\n"
     "`quern resume` goes on as if nothing had happened.\n\n"
-    "--budget-file names a file with a size in it, read again before every update: when it\n"
-    "changes, the same training goes on with a new plan. What no plan fits is a warning, and\n"
-    "while the file is empty the old plan goes on.\n\n"
-    "--metrics writes {\"plan\": {...}}, for each update step, loss, lr, grad_norm, samples, "
-    "seconds,\n"
-    "for each evaluation {\"evaluation\": {...}} with what it found, last {\"summary\": {...}}.",
+    "--budget-file names a file with a size in it, read again before every update: the plan\n"
+    "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n\n"
+    "--metrics writes lines of JSON: plan and environment, then every update and evaluation, last\n"
+    "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
     run,
     {OPTION_DATA, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
 #include "batches.h"
+#include "file.h"
+#include "history.h"
 #include "judge.h"
 #include "line.h"
 #include "note.h"
@@ -67,6 +69,37 @@ int training_lock(struct training *training, struct failure *failure)
     return training->saved ? CODE_DONE : training_check_out(training->out, failure);
 }
 
+/* The picture of the plan that runs, beside the figures. */
+static int keep_picture(const struct training *training)
+{
+    char path[4096];
+    struct session *s = training->session;
+    if (!training->out)
+        return CODE_DONE;
+    if (snprintf(path, sizeof path, "%s/" HISTORY_PICTURE, training->out) >= (int)sizeof path)
+        return failure_set(s->failure, CODE_FAILED, "%s: the path is too long", training->out);
+    char *text = qn_plan_svg(session_running(s));
+    const int code = text ? file_replace(path, text, s->failure)
+                          : failure_set(s->failure, CODE_FAILED, "%s: out of memory", path);
+    free(text);
+    return code;
+}
+
+int training_begin(struct training *training, const struct arguments *a, bool resumed)
+{
+    struct session *s = training->session;
+    struct metrics *metrics = &training->metrics;
+    if (training->out && training->lock < 0)
+        TRY(training_lock(training, s->failure));
+    TRY(metrics_open(metrics, a->value[OPTION_METRICS], resumed, s->failure));
+    TRY(metrics_keep(metrics, training->out, training->saved, s->failure));
+    if (resumed)
+        TRY(metrics_changes(metrics, a, s->failure));
+    TRY(metrics_plan(metrics, s));
+    TRY(metrics_environment(metrics, s));
+    return keep_picture(training);
+}
+
 void training_close(struct training *training)
 {
     metrics_close(&training->metrics);
@@ -122,8 +155,10 @@ static int trace(struct loop *l, const qn_cycle *cycle, qn_metrics *previous)
     qn_trainer_profile(s->trainer, profile_step, &profile);
     const qn_status status = qn_trainer_step(s->trainer, cycle, previous);
     qn_trainer_profile(s->trainer, NULL, NULL);
-    const int code = profile_write(&profile, l->training->profile, s->failure);
-    return status ? failure_library(s->failure, status, NULL) : code;
+    int code = profile_write(&profile, l->training->profile, s->failure);
+    if (status)
+        return failure_library(s->failure, status, NULL);
+    return code ? code : metrics_profile(&l->training->metrics, l->update, &profile, s->failure);
 }
 
 static bool trace_is_due(const struct loop *l)
@@ -191,7 +226,8 @@ static int take_budget(struct loop *l, int64_t bytes)
                  "budget: %s: micro-batch %" PRId64 ", %d of %d steps recomputed, plan %016" PRIx64,
                  size_text(bytes, size), plan->micro_batch, plan->recomputed_steps, plan->steps,
                  plan->hash);
-    return metrics_plan(&l->training->metrics, s);
+    TRY(metrics_plan(&l->training->metrics, s));
+    return keep_picture(l->training);
 }
 
 static int follow_budget(struct loop *l)
@@ -427,8 +463,6 @@ static int run(struct loop *l)
 int training_run(struct training *training)
 {
     struct session *s = training->session;
-    if (training->out && training->lock < 0)
-        TRY(training_lock(training, s->failure));
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {

@@ -23,12 +23,16 @@ struct training {
 int training_check_out(const char *out, struct failure *failure);
 /* Keeps other trainings out of `out`, and leaves it alone if it has become theirs. */
 int training_lock(struct training *training, struct failure *failure);
+/* Opens the files of figures, that of --metrics and that of `out`, for which it takes the lock if
+ * that is still to be done, and writes what a run begins with. `resumed`: --metrics names the file
+ * of the runs before. */
+int training_begin(struct training *training, const struct arguments *arguments, bool resumed);
 /* Closes the metrics and gives up the lock. */
 void training_close(struct training *training);
 /* Prints the device, the budget and the plan. */
 void training_announce(const struct session *session);
-/* Takes the lock if that is still to be done, trains, evaluates and saves until the recipe's end or
- * until a signal was caught, after which the update under way is finished; writes the summary. */
+/* Trains, evaluates and saves until the recipe's end or until a signal was caught, after which the
+ * update under way is finished; writes the summary. */
 int training_run(struct training *training);
 
 #endif

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""browser.py PROGRAM: pages in a real browser: their scripts run, say nothing on the console, and
+show the figures of the metrics. Status 77: Chromium is not here."""
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from support import Bench
+
+# Moves the pointer over the first chart, in its middle and at its right end.
+PROBE = """<script>
+const figure = document.querySelector('figure.chart'), picture = figure.querySelector('svg');
+const data = JSON.parse(figure.querySelector('script').textContent);
+const box = picture.getBoundingClientRect(), width = picture.viewBox.baseVal.width;
+const out = [];
+for (const share of [0.51, 1]) {
+  const x = box.left + box.width * (data.left + share * (data.right - data.left)) / width;
+  picture.dispatchEvent(new PointerEvent('pointermove', {clientX: x, clientY: box.top + 9}));
+  out.push(figure.querySelector('.read').textContent);
+}
+picture.dispatchEvent(new PointerEvent('pointerleave', {}));
+out.push(figure.querySelector('.read').textContent.trim());
+document.body.dataset.wide = document.documentElement.scrollWidth;
+document.body.dataset.probe = JSON.stringify(out);
+</script>
+"""
+
+
+def browser():
+    for name in ('chromium', 'chromium-browser', 'google-chrome'):
+        if shutil.which(name):
+            return name
+    return None
+
+
+def visit(bench, page, probe='', width=1200):
+    """(document, messages of the console) after the page's scripts ran."""
+    text = (bench.folder / page).read_text()
+    (bench.folder / 'probed.html').write_text(text.replace('</body>', probe + '</body>'))
+    done = subprocess.run(
+        [browser(), '--headless', '--no-sandbox', '--disable-gpu', '--enable-logging=stderr',
+         f'--user-data-dir={bench.folder / "profile"}', f'--window-size={width},2000', '--dump-dom',
+         f'file://{bench.folder / "probed.html"}'], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, timeout=120, check=False,
+        env={**os.environ, 'HOME': str(bench.folder)})
+    said = [line for line in done.stderr.splitlines() if 'CONSOLE' in line]
+    bench.expect(done.returncode == 0 and '</html>' in done.stdout, f'{page}: {done.stderr}')
+    return done.stdout, said
+
+
+def probed(document, key):
+    found = re.search(rf'data-{key}="([^"]*)"', document)
+    return json.loads(html.unescape(found[1])) if found else None
+
+
+def check_report(bench):
+    bench.good('train', 'r.ini', '--quiet', '--out', '<b>run')
+    bench.good('report', '<b>run')
+    rows = [json.loads(line) for line in
+            (bench.folder / '<b>run/metrics.jsonl').read_text().splitlines()]
+    losses = {row['step'] + 1: row['loss'] for row in rows if 'step' in row}
+    for width in (1200, 500):
+        document, said = visit(bench, 'report.html', PROBE, width)
+        bench.expect(not said, f'the console says {said}')
+        bench.expect(document.count('<svg') == document.count('<figure') == 6, 'charts')
+        bench.expect(document.count('<img') == 1 and '&lt;b&gt;run</h1>' in document, 'elements')
+        bench.expect(probed(document, 'wide') <= width, f'{width}: {probed(document, "wide")} wide')
+        middle, last, after = probed(document, 'probe') or ('', '', 'nothing')
+        for text, at in ((middle, 1 + len(losses) // 2), (last, len(losses))):
+            found = re.fullmatch(r'(\S+) at (\d+)', text)
+            bench.expect(found and int(found[2]) == at and
+                         abs(float(found[1]) / losses[at] - 1) < 1e-5, f'{text}, not {losses[at]}')
+        bench.expect(after == '', f'still there: {after}')
+
+
+def main():
+    if not browser():
+        print('skipped: no Chromium is installed')
+        return 77
+    with Bench(sys.argv[1]) as bench:
+        (bench.folder / 'wrong.html').write_text('<body><script>nowhere()</script></body></html>')
+        bench.expect('nowhere' in ''.join(visit(bench, 'wrong.html')[1]), 'errors are not heard')
+        check_report(bench)
+        bench.end()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

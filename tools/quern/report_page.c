@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "report_page.h"
+#include "chart.h"
+#include "value.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of all lines together, so that the page stays small; and of one. */
+enum { ALL_BINS = 20000, LEAST_BINS = 10, MOST_BINS = 400 };
+
+/* --- values of objects --- */
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return text ? text : "";
+}
+
+/* Not finite: there is none. */
+static double number_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+static void put_number(struct page *page, double value, int digits)
+{
+    if (isfinite(value))
+        page_cell(page, "%.*g", digits, value);
+    else
+        page_cell(page, "%s", "");
+}
+
+static void put_bytes(struct page *page, double bytes)
+{
+    char size[SIZE_TEXT_BYTES];
+    if (bytes >= 0 && bytes < 9e18)
+        page_cell(page, "%s", size_text((int64_t)bytes, size));
+    else
+        page_cell(page, "%s", "");
+}
+
+/* "1 h 02 min", "3 min 04 s", "1.25 s" */
+static void put_duration(struct page *page, double seconds)
+{
+    if (!(seconds >= 0 && seconds < 1e12))
+        page_cell(page, "%s", "");
+    else if (seconds >= 3600)
+        page_cell(page, "%" PRId64 " h %02d min", (int64_t)seconds / 3600,
+                  (int)((int64_t)seconds % 3600 / 60));
+    else if (seconds >= 60)
+        page_cell(page, "%d min %02d s", (int)seconds / 60, (int)seconds % 60);
+    else
+        page_cell(page, "%.3g s", seconds);
+}
+
+static double sum_of(const struct reported *t, enum figure_kind kind, const char *name)
+{
+    const struct series *series = history_find(&t->history, kind, name);
+    return series ? series_sum(series) : NAN;
+}
+
+static double last_of(const struct reported *t, enum figure_kind kind, const char *name)
+{
+    const struct series *series = history_find(&t->history, kind, name);
+    return series ? series_at(series, INFINITY) : NAN;
+}
+
+/* --- facts of trainings, side by side --- */
+
+static void put_state(struct page *page, const struct reported *t)
+{
+    const cJSON *summary = t->history.summary;
+    const char *error = text_of(summary, "error");
+    page_cell(page, "%s",
+              !summary ? "under way, or was killed"
+              : *error ? error
+              : cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary, "interrupted"))
+                  ? "stopped by a signal"
+              : cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary, "ended_early"))
+                  ? "ended early"
+                  : "done");
+}
+
+static void put_begun(struct page *page, const struct reported *t)
+{
+    const double seconds = number_of(t->history.beginning, "time");
+    char text[32] = "";
+    struct tm parts;
+    if (seconds >= 0 && seconds < 1e11) {
+        const time_t moment = (time_t)seconds;
+        if (gmtime_r(&moment, &parts))
+            strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+    }
+    page_cell(page, "%s", text);
+}
+
+static void put_recipe(struct page *page, const struct reported *t)
+{
+    page_cell(page, "%s", text_of(t->history.beginning, "recipe"));
+}
+
+static void put_device(struct page *page, const struct reported *t)
+{
+    page_cell(page, "%s", text_of(t->history.plan, "device"));
+}
+
+static const cJSON *newest_environment(const struct reported *t)
+{
+    return t->history.environment ? t->history.environment : t->history.beginning;
+}
+
+static void put_driver(struct page *page, const struct reported *t)
+{
+    page_cell(page, "%s", text_of(newest_environment(t), "driver"));
+}
+
+static void put_version(struct page *page, const struct reported *t)
+{
+    page_cell(page, "%s", text_of(newest_environment(t), "quern"));
+}
+
+static void put_updates(struct page *page, const struct reported *t)
+{
+    const struct series *loss = history_find(&t->history, FIGURE_UPDATE, "loss");
+    put_number(page, loss && loss->count ? loss->x[loss->count - 1] : 0, 15);
+}
+
+/* Updates that changed nothing. */
+static void put_skipped(struct page *page, const struct reported *t)
+{
+    const double skipped = sum_of(t, FIGURE_UPDATE, "skipped");
+    put_number(page, isfinite(skipped) ? skipped : 0, 15);
+}
+
+static void put_samples(struct page *page, const struct reported *t)
+{
+    put_number(page, sum_of(t, FIGURE_UPDATE, "samples"), 15);
+}
+
+static void put_speed(struct page *page, const struct reported *t)
+{
+    const double speed = sum_of(t, FIGURE_UPDATE, "samples") / sum_of(t, FIGURE_UPDATE, "seconds");
+    put_number(page, speed > 1000 ? round(speed) : speed, speed > 1000 ? 15 : 4);
+}
+
+static void put_update_time(struct page *page, const struct reported *t)
+{
+    put_duration(page, sum_of(t, FIGURE_UPDATE, "seconds"));
+}
+
+static void put_evaluation_time(struct page *page, const struct reported *t)
+{
+    put_duration(page, sum_of(t, FIGURE_EVALUATION, "seconds"));
+}
+
+static void put_micro_batch(struct page *page, const struct reported *t)
+{
+    put_number(page, number_of(t->history.plan, "micro_batch"), 15);
+}
+
+static void put_recomputed(struct page *page, const struct reported *t)
+{
+    const double steps = number_of(t->history.plan, "steps");
+    if (isfinite(steps))
+        page_cell(page, "%.15g of %.15g", number_of(t->history.plan, "recomputed_steps"), steps);
+    else
+        page_cell(page, "%s", "");
+}
+
+static void put_peak(struct page *page, const struct reported *t)
+{
+    put_bytes(page, number_of(t->history.plan, "peak_bytes_planned"));
+}
+
+static void put_budget(struct page *page, const struct reported *t)
+{
+    put_bytes(page, number_of(t->history.plan, "budget_bytes"));
+}
+
+static void put_hash(struct page *page, const struct reported *t)
+{
+    page_cell(page, "%s", text_of(t->history.plan, "hash"));
+}
+
+static void put_loss(struct page *page, const struct reported *t)
+{
+    put_number(page, last_of(t, FIGURE_UPDATE, "loss"), 6);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct page *page, const struct reported *t); /* one cell */
+} facts[] = {
+    {"state", put_state},
+    {"begun", put_begun},
+    {"recipe", put_recipe},
+    {"device", put_device},
+    {"driver", put_driver},
+    {"quern", put_version},
+    {"updates", put_updates},
+    {"of them without effect", put_skipped},
+    {"samples", put_samples},
+    {"samples per second", put_speed},
+    {"time of updates", put_update_time},
+    {"time of evaluations", put_evaluation_time},
+    {"micro-batch", put_micro_batch},
+    {"recomputed steps", put_recomputed},
+    {"planned peak", put_peak},
+    {"budget", put_budget},
+    {"plan", put_hash},
+    {"last training loss", put_loss},
+};
+
+/* --- which figures there are --- */
+
+/* A figure of one training at least. */
+struct kind_of_figure {
+    enum figure_kind kind;
+    const char *name, *title;
+};
+
+static const struct kind_of_figure known[] = {
+    {FIGURE_UPDATE, "loss", "training loss"},
+    {FIGURE_UPDATE, "grad_norm", "gradient norm"},
+    {FIGURE_UPDATE, "lr", "learning rate"},
+    {FIGURE_UPDATE, "noise_scale", "noise scale"},
+    /* Not drawn: */
+    {FIGURE_UPDATE, "samples", NULL},
+    {FIGURE_UPDATE, "seconds", NULL},
+    {FIGURE_UPDATE, "skipped", NULL},
+    {FIGURE_EVALUATION, "epoch", NULL},
+    {FIGURE_EVALUATION, "seconds", NULL},
+    {FIGURE_EVALUATION, "test_samples", NULL},
+};
+
+static const struct kind_of_figure *find_known(const struct figure_series *f)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].kind == f->kind && strcmp(known[i].name, f->name) == 0)
+            return &known[i];
+    return NULL;
+}
+
+/* Whether a training before this one has the figure, too. */
+static bool comes_again(const struct report *r, int training, int figure)
+{
+    const struct figure_series *f = &r->trainings[training].history.figures[figure];
+    for (int t = 0; t < training; t++)
+        if (history_find(&r->trainings[t].history, f->kind, f->name))
+            return true;
+    return false;
+}
+
+/* "test_accuracy" as "test accuracy". */
+static const char *readable(const char *name, char text[FIGURE_NAME_BYTES])
+{
+    snprintf(text, FIGURE_NAME_BYTES, "%s", name);
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return text;
+}
+
+/* --- curves --- */
+
+struct curves {
+    struct page *page;
+    const struct report *report;
+    struct chart_line *lines; /* as many as a chart can have */
+    int bins;
+};
+
+static void put_lines(const struct curves *c, const char *title, const char *unit, int n)
+{
+    const struct chart chart = {title, unit, c->lines, n, c->bins};
+    chart_put(c->page, &chart);
+}
+
+/* One figure of all trainings. */
+static void put_figure(const struct curves *c, enum figure_kind kind, const char *name,
+                       const char *title)
+{
+    int n = 0;
+    for (int t = 0; t < c->report->count; t++) {
+        const struct reported *training = &c->report->trainings[t];
+        const struct series *series = history_find(&training->history, kind, name);
+        if (series)
+            c->lines[n++] = (struct chart_line){training->name, series, t};
+    }
+    if (n)
+        put_lines(c, title, "", n);
+}
+
+static void put_speeds(const struct curves *c)
+{
+    int n = 0;
+    for (int t = 0; t < c->report->count; t++) {
+        const struct reported *training = &c->report->trainings[t];
+        if (training->speed.count)
+            c->lines[n++] = (struct chart_line){training->name, &training->speed, t};
+    }
+    if (n)
+        put_lines(c, "samples per second", "", n);
+}
+
+/* What is not known by name, of updates or of evaluations. */
+static void put_unknown(const struct curves *c, enum figure_kind kind)
+{
+    char title[FIGURE_NAME_BYTES];
+    for (int t = 0; t < c->report->count; t++)
+        for (int i = 0; i < c->report->trainings[t].history.n_figures; i++) {
+            const struct figure_series *f = &c->report->trainings[t].history.figures[i];
+            if (f->kind == kind && !find_known(f) && !comes_again(c->report, t, i))
+                put_figure(c, kind, f->name, readable(f->name, title));
+        }
+}
+
+/* The numbers under the name of figure `first` in a training. */
+static void put_group(const struct curves *c, const struct reported *t, int first)
+{
+    const struct history *h = &t->history;
+    char title[FIGURE_NAME_BYTES], whole[2 * FIGURE_NAME_BYTES];
+    int n = 0;
+    for (int i = first; i < h->n_figures; i++)
+        if (h->figures[i].kind == FIGURE_GROUP &&
+            strcmp(h->figures[i].group, h->figures[first].group) == 0) {
+            c->lines[n] = (struct chart_line){h->figures[i].name, &h->figures[i].series, n};
+            n++;
+        }
+    readable(h->figures[first].group, title);
+    snprintf(whole, sizeof whole, "%s%s%.100s", title, c->report->count > 1 ? ": " : "",
+             c->report->count > 1 ? t->name : "");
+    put_lines(c, whole, "", n);
+}
+
+static void put_groups(const struct curves *c, const struct reported *t)
+{
+    const struct history *h = &t->history;
+    for (int i = 0; i < h->n_figures; i++) {
+        bool first = h->figures[i].kind == FIGURE_GROUP;
+        for (int k = 0; k < i && first; k++)
+            first = h->figures[k].kind != FIGURE_GROUP ||
+                    strcmp(h->figures[k].group, h->figures[i].group) != 0;
+        if (first)
+            put_group(c, t, i);
+    }
+}
+
+static void put_curves(struct page *page, const struct report *r)
+{
+    struct curves c = {.page = page, .report = r};
+    int lines = 0;
+    for (int t = 0; t < r->count; t++)
+        lines += r->trainings[t].history.n_figures;
+    c.lines = calloc((size_t)lines + (size_t)r->count, sizeof *c.lines);
+    page->failed |= !c.lines;
+    if (!c.lines)
+        return;
+    c.bins = lines ? ALL_BINS / lines : MOST_BINS;
+    c.bins = c.bins < LEAST_BINS ? LEAST_BINS : c.bins > MOST_BINS ? MOST_BINS : c.bins;
+    page_section(page, "Curves");
+    page_grid(page, false);
+    put_figure(&c, FIGURE_UPDATE, known[0].name, known[0].title);
+    put_unknown(&c, FIGURE_EVALUATION);
+    for (size_t i = 1; i < sizeof known / sizeof *known; i++)
+        if (known[i].title)
+            put_figure(&c, known[i].kind, known[i].name, known[i].title);
+    put_speeds(&c);
+    put_unknown(&c, FIGURE_UPDATE);
+    for (int t = 0; t < r->count; t++)
+        put_groups(&c, &r->trainings[t]);
+    page_grid_end(page);
+    page_section_end(page);
+    free(c.lines);
+}
+
+/* --- the table of trainings --- */
+
+static void put_last_evaluations(struct page *page, const struct report *r)
+{
+    char title[FIGURE_NAME_BYTES];
+    for (int t = 0; t < r->count; t++)
+        for (int i = 0; i < r->trainings[t].history.n_figures; i++) {
+            const struct figure_series *f = &r->trainings[t].history.figures[i];
+            if (f->kind != FIGURE_EVALUATION || find_known(f) || comes_again(r, t, i))
+                continue;
+            page_cell(page, "last %s", readable(f->name, title));
+            for (int k = 0; k < r->count; k++)
+                put_number(page, last_of(&r->trainings[k], f->kind, f->name), 6);
+        }
+}
+
+static void put_notes(struct page *page, const struct reported *t)
+{
+    const struct history *h = &t->history;
+    if (h->cut_line)
+        page_paragraph(page,
+                       "%s: line %" PRId64 " of the metrics is not whole and was left out: the "
+                       "training is under way, or was killed.",
+                       t->name, h->cut_line);
+    for (const cJSON *key = h->changed ? h->changed->child : NULL; key; key = key->next)
+        page_paragraph(page, "%s: resumed with %s = %s.", t->name, key->string,
+                       cJSON_IsString(key) ? key->valuestring : "");
+}
+
+static void put_facts(struct page *page, const struct report *r)
+{
+    struct page_column *columns = calloc((size_t)r->count + 1, sizeof *columns);
+    page->failed |= !columns;
+    if (!columns)
+        return;
+    columns[0].name = "";
+    for (int t = 0; t < r->count; t++)
+        columns[t + 1].name = r->trainings[t].name;
+    page_section(page, "Trainings");
+    page_table(page, NULL, columns, r->count + 1);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        page_cell(page, "%s", facts[i].name);
+        for (int t = 0; t < r->count; t++)
+            facts[i].put(page, &r->trainings[t]);
+    }
+    put_last_evaluations(page, r);
+    page_table_end(page);
+    for (int t = 0; t < r->count; t++)
+        put_notes(page, &r->trainings[t]);
+    page_section_end(page);
+    free(columns);
+}
+
+/* --- memory and time --- */
+
+static void put_memory(struct page *page, const struct reported *t)
+{
+    static const struct page_column columns[] = {{"bytes at the peak", false}, {"", true}};
+    const cJSON *tags = cJSON_GetObjectItemCaseSensitive(t->history.plan, "bytes_by_tag");
+    page_table(page, t->name, columns, 2);
+    for (const cJSON *tag = cJSON_IsObject(tags) ? tags->child : NULL; tag; tag = tag->next) {
+        if (!cJSON_IsNumber(tag) || !(tag->valuedouble > 0))
+            continue;
+        page_cell(page, "%s", tag->string);
+        put_bytes(page, tag->valuedouble);
+    }
+    page_cell(page, "planned peak");
+    put_peak(page, t);
+    page_cell(page, "budget");
+    put_budget(page, t);
+    page_table_end(page);
+    if (t->picture)
+        page_picture(page, "image/svg+xml", t->picture, t->picture_size, 0,
+                     "bytes over the steps of the plan of %s", t->name);
+}
+
+/* Seconds that the steps of one update took, by their kind. */
+static void put_profile(struct page *page, const struct reported *t)
+{
+    static const struct page_column columns[] = {
+        {"steps of one update", false}, {"seconds", true}, {"share", true}};
+    const cJSON *kinds = cJSON_GetObjectItemCaseSensitive(t->history.profile, "seconds");
+    double sum = 0;
+    for (const cJSON *kind = cJSON_IsObject(kinds) ? kinds->child : NULL; kind; kind = kind->next)
+        sum += cJSON_IsNumber(kind) ? kind->valuedouble : 0;
+    if (!(sum > 0))
+        return;
+    page_table(page, NULL, columns, 3);
+    for (const cJSON *kind = kinds->child; kind; kind = kind->next) {
+        page_cell(page, "%s", kind->string);
+        page_cell(page, "%.3g", kind->valuedouble);
+        page_cell(page, "%.1f %%", 100 * kind->valuedouble / sum);
+    }
+    page_table_end(page);
+}
+
+/* What the plan foresees. */
+static void put_phases(struct page *page, const struct reported *t)
+{
+    static const struct page_column columns[] = {
+        {"phase of the plan", false}, {"steps", true}, {"predicted seconds", true}};
+    const cJSON *phases = cJSON_GetObjectItemCaseSensitive(t->history.plan, "phases");
+    page_table(page, t->name, columns, 3);
+    for (const cJSON *phase = cJSON_IsArray(phases) ? phases->child : NULL; phase;
+         phase = phase->next) {
+        page_cell(page, "%s", text_of(phase, "name"));
+        page_cell(page, "%d", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(phase, "steps")));
+        put_number(page, number_of(phase, "seconds"), 3);
+    }
+    page_table_end(page);
+}
+
+static void put_side_by_side(struct page *page, const struct report *r, const char *title,
+                             void (*put)(struct page *page, const struct reported *t))
+{
+    page_section(page, "%s", title);
+    page_grid(page, true);
+    for (int t = 0; t < r->count; t++) {
+        if (!r->trainings[t].history.plan)
+            continue;
+        fprintf(page->out, "<div>\n");
+        put(page, &r->trainings[t]);
+        fprintf(page->out, "</div>\n");
+    }
+    page_grid_end(page);
+    page_section_end(page);
+}
+
+static void put_time(struct page *page, const struct reported *t)
+{
+    put_phases(page, t);
+    put_profile(page, t);
+}
+
+void report_put(struct page *page, const struct report *r)
+{
+    put_facts(page, r);
+    put_curves(page, r);
+    put_side_by_side(page, r, "Memory", put_memory);
+    put_side_by_side(page, r, "Time", put_time);
+    chart_script(page);
+}
