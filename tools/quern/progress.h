@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a person sees of a training: on a terminal one line written again and again, elsewhere plain
- * lines now and then.
+ * What a person sees of a training: on a terminal one line written again and again, as wide as the
+ * terminal is at that moment, elsewhere plain lines now and then.
  */
 #ifndef QUERN_TOOL_PROGRESS_H
 #define QUERN_TOOL_PROGRESS_H
@@ -17,7 +17,14 @@ struct progress {
     double seconds;           /* spent on them */
     double shown;             /* when the line was last written */
     bool open;                /* a line without its end stands on the terminal */
+    char metric[64];          /* first figure of the newest evaluation; "": there was none */
 };
+
+/* The line of a terminal with so many columns, of which it leaves the last one free: what matters
+ * less is left out first, and a bar takes what room there is. Gives `text`. */
+enum { PROGRESS_LINE_BYTES = 1024 };
+const char *progress_line(const struct progress *progress, const qn_metrics *update,
+                          int64_t position, int columns, char text[PROGRESS_LINE_BYTES]);
 
 /* Seconds since some fixed moment. */
 double clock_now(void);
