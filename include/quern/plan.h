@@ -253,6 +253,11 @@ QN_API char *qn_plan_variants_json(const qn_plan *plan);
  * which steps of each phase write and read them, and why they are kept or made again in between.
  * *text is freed by the caller with qn_free. QN_ERR_ARGUMENT: no tensor has the name. */
 QN_API qn_status qn_plan_explain(const qn_plan *plan, const char *name, char **text);
+/* All arrays on the device with their addresses, as JSON: "phases" with the names of their "steps",
+ * which lie one after another on a timeline from "start" on; bytes alive at each position of it,
+ * "live"; and "arrays", each a list: name, number in "tags", first and last position, bytes, number
+ * in "pools", offset, and why it is there, for people. */
+QN_API char *qn_plan_memory_json(const qn_plan *plan);
 /* Bytes over the steps of the whole cycle, as an SVG picture. */
 QN_API char *qn_plan_svg(const qn_plan *plan);
 

@@ -121,6 +121,7 @@ static void nothing_is_read(void **state)
     assert_null(qn_plan_text(NULL));
     assert_null(qn_plan_json(NULL));
     assert_null(qn_plan_variants_json(NULL));
+    assert_null(qn_plan_memory_json(NULL));
     assert_null(qn_plan_svg(NULL));
     assert_null(qn_trainer_plan(NULL));
     assert_null(qn_trainer_tensor(NULL, 0, NULL));

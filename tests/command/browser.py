@@ -31,6 +31,31 @@ document.body.dataset.probe = JSON.stringify(out);
 """
 
 
+# Points at the middle of each array of the map, and moves the slider to both ends.
+MAP_PROBE = """<script>
+const map = document.querySelector('figure.map'), picture = map.querySelector('svg');
+const arrays = JSON.parse(map.querySelector('script').textContent).arrays;
+const read = figure => figure.querySelector('.read').innerText.split('\\n');
+const out = {found: [], slider: []};
+picture.querySelectorAll('rect').forEach((rect, i) => {
+  const box = rect.getBoundingClientRect();
+  picture.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width / 2,
+                                                         clientY: box.top + box.height / 2}));
+  out.found.push([arrays[i], rect.classList.contains('marked'), read(map)]);
+});
+const frontier = document.querySelector('figure.frontier'), slider = frontier.querySelector('input');
+out.slider.push(read(frontier)[0]);
+for (const value of [0, 1000]) {
+  slider.value = value;
+  slider.dispatchEvent(new Event('input'));
+  out.slider.push(read(frontier)[0]);
+}
+document.body.dataset.wide = document.documentElement.scrollWidth;
+document.body.dataset.probe = JSON.stringify(out);
+</script>
+"""
+
+
 def browser():
     for name in ('chromium', 'chromium-browser', 'google-chrome'):
         if shutil.which(name):
@@ -78,6 +103,25 @@ def check_report(bench):
         bench.expect(after == '', f'still there: {after}')
 
 
+def check_plan(bench):
+    points = json.loads(bench.good('plan', 'r.ini', '--json', '--frontier', '--html', 'plan.html'))
+    for width in (1200, 500):
+        document, said = visit(bench, 'plan.html', MAP_PROBE, width)
+        bench.expect(not said, f'the console says {said}')
+        bench.expect(probed(document, 'wide') <= width, f'{width}: {probed(document, "wide")} wide')
+        probe = probed(document, 'probe') or {'found': [], 'slider': ['', '', '']}
+        bench.expect(len(probe['found']) > 20, f'{len(probe["found"])} arrays')
+        for array, marked, lines in probe['found']:
+            bench.expect(marked and lines[0].startswith(f'{array[0]}: ') and lines[2] == array[7] and
+                         lines[0].endswith(f'pool {array[5]} at byte {array[6]}') and
+                         lines[3].startswith('step '), f'{array}: {marked} {lines}')
+        now, least, most = probe['slider']
+        bench.expect(now.startswith('4 MiB: micro-batch ') and least.endswith('no plan fits'),
+                     f'{now}, {least}')
+        bench.expect(f'micro-batch {points[-1]["micro_batch"]}, recomputed steps '
+                     f'{points[-1]["recomputed_steps"]}, ' in most and ' 0.0 % more' in most, most)
+
+
 def main():
     if not browser():
         print('skipped: no Chromium is installed')
@@ -86,6 +130,7 @@ def main():
         (bench.folder / 'wrong.html').write_text('<body><script>nowhere()</script></body></html>')
         bench.expect('nowhere' in ''.join(visit(bench, 'wrong.html')[1]), 'errors are not heard')
         check_report(bench)
+        check_plan(bench)
         bench.end()
     return 0
 

@@ -77,6 +77,46 @@ static void names_are_text(void **state)
     }
 }
 
+/* In a script element nothing but its end is markup. */
+static void data_stays_in_its_script(void **state)
+{
+    struct failure failure = FAILURE_NONE;
+    struct page page;
+    (void)state;
+    assert_int_equal(page_begin(&page, "t", &failure), CODE_DONE);
+    page_json(&page, "</script>\"\\\n&");
+    page_script_data(&page, "{\"</script>\": \"<!--\"}");
+    assert_int_equal(page_end(&page, path, CODE_DONE, &failure), CODE_DONE);
+    char *text = read_page();
+    assert_true(strstr(
+        text, "\"\\u003c/script\\u003e\\u0022\\u005c\\u005cn\\u0026\"{\"\\u003c/script\\u003e\": "
+              "\"\\u003c!--\"}"));
+    free(text);
+}
+
+static void pictures_are_inside(void **state)
+{
+    static const struct {
+        const char *bytes, *digits;
+    } cases[] = {{"M", "TQ=="}, {"Ma", "TWE="}, {"Man", "TWFu"}, {"\xff\xfe\xfd?", "//79Pw=="}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct failure failure = FAILURE_NONE;
+        struct page page;
+        char want[96];
+        assert_int_equal(page_begin(&page, "t", &failure), CODE_DONE);
+        page_picture(&page, "image/png", cases[i].bytes, strlen(cases[i].bytes), i ? 0 : 9, "%s",
+                     "\"a\"");
+        assert_int_equal(page_end(&page, path, CODE_DONE, &failure), CODE_DONE);
+        char *text = read_page();
+        snprintf(want, sizeof want,
+                 "<img %ssrc=\"data:image/png;base64,%s\" alt=\"&quot;a&quot;\">",
+                 i ? "" : "class=\"pixels\" width=\"9\" ", cases[i].digits);
+        assert_non_null(strstr(text, want));
+        free(text);
+    }
+}
+
 static void rows_are_whole(void **state)
 {
     static const struct page_column columns[] = {{"name", false}, {"bytes", true}};
@@ -120,6 +160,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_text),
+        cmocka_unit_test(data_stays_in_its_script),
+        cmocka_unit_test(pictures_are_inside),
         cmocka_unit_test(rows_are_whole),
         cmocka_unit_test(a_failed_page_is_not_written),
     };

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """report.py PROGRAM: the page of `quern report` has the figures of the metrics, needs no network,
 takes names as text, and is small and soon there for a long training."""
-import html.parser
 import json
 import math
 import os
@@ -10,64 +9,12 @@ import re
 import resource
 import sys
 
+from pages import Page
 from support import TRAIN, Bench
 
 UPDATES = -(-2 * TRAIN // 24)
 EVIL = '<script>alert(1)</script>'
-VOID = {'meta', 'img', 'br', 'link', 'input'}
 MOST_BYTES, MOST_SECONDS, LONG = 2 << 20, 2, 100000
-
-
-class Page(html.parser.HTMLParser):
-    """Tables, charts and elements of a page, which must be closed in order."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.text = path.read_text()
-        self.open, self.tags, self.attributes = [], [], []
-        self.tables, self.charts, self.titles, self.paragraphs = [], [], [], []
-        self.feed(self.text)
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-        if tag not in VOID:
-            self.open.append(tag)
-        lists = {'table': self.tables, 'h2': self.titles, 'p': self.paragraphs}
-        if tag in lists:
-            lists[tag].append([] if tag == 'table' else '')
-        elif tag == 'tr':
-            self.tables[-1].append([])
-        elif tag in ('th', 'td'):
-            self.tables[-1][-1].append('')
-        elif tag == 'figure':
-            self.charts.append({'title': ''})
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        tag = self.open[-1] if self.open else ''
-        if tag in ('th', 'td'):
-            self.tables[-1][-1][-1] += data
-        elif tag == 'figcaption':
-            self.charts[-1]['title'] += data
-        elif tag == 'script' and 'figure' in self.open:
-            self.charts[-1].update(json.loads(data))
-        elif tag == 'h2':
-            self.titles[-1] += data
-        elif tag == 'p':
-            self.paragraphs[-1] += data
-
-    def fact(self, name):
-        """The cells of a row of the first table."""
-        rows = [row[1:] for row in self.tables[0] if row[0] == name]
-        return rows[0] if rows else None
-
-    def chart(self, title):
-        found = [chart for chart in self.charts if re.sub(r' \(log.*', '', chart['title']) == title]
-        return found[0] if len(found) == 1 else None
 
 
 def lines(path):
@@ -109,13 +56,13 @@ def check_figures(bench, page, path, column=0):
     for key, title in (('loss', 'training loss'), ('lr', 'learning rate'),
                        ('grad_norm', 'gradient norm')):
         points = [(row['step'] + 1, row[key]) for row in updates]
-        bench.expect(same(page.chart(title)['lines'][column], points), f'{path}: {title}')
+        bench.expect(same(page.chart(title)['data']['lines'][column], points), f'{path}: {title}')
     for key, title in (('test_accuracy', 'test accuracy'), ('test_loss', 'test loss')):
         points = [(at, row[key]) for at, row in evaluations.items()]
-        bench.expect(same(page.chart(title)['lines'][column], points), f'{path}: {title}')
+        bench.expect(same(page.chart(title)['data']['lines'][column], points), f'{path}: {title}')
         bench.expect(near(float(page.fact(f'last {title}')[column]), points[-1][1]), title)
     speeds = [(row['step'] + 1, row['samples'] / row['seconds']) for row in updates]
-    bench.expect(same(page.chart('samples per second')['lines'][column], speeds), 'speeds')
+    bench.expect(same(page.chart('samples per second')['data']['lines'][column], speeds), 'speeds')
     bench.expect(near(float(page.fact('last training loss')[column]), updates[-1]['loss']), 'last')
     bench.expect(page.fact('updates')[column] == str(len(updates)), f'{page.fact("updates")}')
     bench.expect(page.fact('samples')[column] == str(sum(row['samples'] for row in updates)), 'sum')
@@ -178,30 +125,25 @@ def check_alone(bench):
     bench.expect(page.tags.count('script') == len(page.charts) + 1, 'scripts')
     bench.expect('b' not in page.tags or page.text.count('<b>') == 0, 'an element from outside')
     bench.expect(page.tags.count('img') == 1 and 'alert(1)' in page.text, 'a picture from outside')
-    bench.expect(not any(name.startswith('on') for name, _ in page.attributes), 'a handler')
     bench.expect([page.chart(title) is not None for title in
                   (EVIL, '</figure>', 'grad norms: evil.json')] == [True] * 3, f'{[chart["title"] for chart in page.charts]}')
-    names = [line['name'] for line in page.chart('grad norms: evil.json')['lines']]
+    names = [line['name'] for line in page.chart('grad norms: evil.json')['data']['lines']]
     bench.expect(names == [EVIL, r'\x1b[2J\xe2\x80\xae'], f'{names}')
-    bench.expect(not re.search(r'https?:|@import|url\(|<link', page.text), 'asks the network')
-    bench.expect(all(value.startswith('data:') for name, value in page.attributes
-                     if name in ('src', 'href')), 'a foreign file')
-    for word in ('prefers-color-scheme: dark', '@media print', 'name="viewport"'):
-        bench.expect(word in page.text, f'no {word}')
+    page.check_alone(bench)
 
 
 def check_curves(bench):
     """Gaps, a training that went back, and spikes that stay."""
     write(bench, 'gap.json', [update(i, **({'loss': None} if i == 2 else {})) for i in range(5)])
     page = report(bench, 'gap.json')
-    bench.expect(page.chart('training loss')['lines'][0]['y'][2] is None, 'no gap')
+    bench.expect(page.chart('training loss')['data']['lines'][0]['y'][2] is None, 'no gap')
     bench.expect(page.fact('state') == ['under way, or was killed'], f'{page.fact("state")}')
     back = [*map(update, range(10)), {'evaluation': {'updates': 10, 'test_loss': 7.0}},
             *(update(i, loss=5.0) for i in range(6, 9)), '{"step":9,"lo']
     write(bench, 'back.json', back, end='')
     page = report(bench, 'back.json')
     points = [(i + 1, 5.0 if i > 5 else 1 / (i + 1)) for i in range(9)]
-    bench.expect(same(page.chart('training loss')['lines'][0], points), 'a training that went back')
+    bench.expect(same(page.chart('training loss')['data']['lines'][0], points), 'a training that went back')
     bench.expect(page.chart('test loss') is None, 'an evaluation that is gone over again')
     bench.expect(any(re.match(r'back\.json: line 15 of the metrics is not whole', text)
                      for text in page.paragraphs), f'{page.paragraphs}')
@@ -224,7 +166,7 @@ def check_long(bench):
     size = (bench.folder / 'page.html').stat().st_size
     print(f'{LONG} updates: {size} bytes in {spent:.2f} s')
     bench.expect(size <= MOST_BYTES and spent <= MOST_SECONDS, f'{size} bytes in {spent:.2f} s')
-    line = page.chart('training loss')['lines'][0]
+    line = page.chart('training loss')['data']['lines'][0]
     points = dict(zip(line['x'], line['y']))
     bench.expect(points.get(77778) == 90 and points.get(4322) == -80, 'a spike is lost')
     bench.expect(400 < len(points) <= 800, f'{len(points)} points')

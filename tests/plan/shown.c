@@ -159,6 +159,102 @@ static void prints(void **state)
     qn_graph_destroy(&graph);
 }
 
+static int64_t number_at(const cJSON *list, int index)
+{
+    const cJSON *item = cJSON_GetArrayItem(list, index);
+    assert_true(cJSON_IsNumber(item));
+    return (int64_t)item->valuedouble;
+}
+
+/* An array of the map. */
+struct area {
+    int64_t first, last, bytes, pool, offset;
+};
+
+static struct area area_of(const cJSON *array)
+{
+    return (struct area){number_at(array, 2), number_at(array, 3), number_at(array, 4),
+                         number_at(array, 5), number_at(array, 6)};
+}
+
+/* Whether two have a byte in common at some step. */
+static bool collide(const struct area *a, const struct area *b)
+{
+    return a->pool == b->pool && a->first <= b->last && b->first <= a->last &&
+           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* Every array has its own bytes within its pool, and together they are what is alive: up to what
+ * each is rounded up by. */
+static void assert_maps(const qn_plan *plan, const cJSON *map)
+{
+    const cJSON *arrays = cJSON_GetObjectItem(map, "arrays"),
+                *live = cJSON_GetObjectItem(map, "live");
+    const cJSON *pools = cJSON_GetObjectItem(map, "pools");
+    const int peak = plan->program.peak_at;
+    struct area *areas = calloc((size_t)cJSON_GetArraySize(arrays), sizeof *areas), *area = areas;
+    int64_t alive = plan->program.blas_temp, count = 0;
+    for (const cJSON *a = arrays->child; a; a = a->next, area++) {
+        *area = area_of(a);
+        assert_true(area->offset + area->bytes <= number_at(pools, (int)area->pool));
+        assert_true(area->first <= area->last && area->last < plan->program.length);
+        assert_true(*cJSON_GetStringValue(cJSON_GetArrayItem(a, 7)));
+        for (const struct area *b = areas; b < area; b++)
+            assert_false(collide(area, b));
+        const bool there = area->first <= peak && peak <= area->last;
+        alive += there ? area->bytes : 0;
+        count += there;
+    }
+    free(areas);
+    assert_int_equal(cJSON_GetArraySize(live), plan->program.length);
+    assert_int_equal(number_at(live, peak), plan->info.live_bytes);
+    assert_true(alive <= plan->info.live_bytes && alive + 512 * count >= plan->info.live_bytes);
+}
+
+/* "what" of the array of this name and tag. */
+static const char *why_in(const cJSON *map, const char *name, qn_tag tag)
+{
+    const cJSON *arrays = cJSON_GetObjectItem(map, "arrays");
+    for (const cJSON *a = arrays->child; a; a = a->next)
+        if (strcmp(cJSON_GetStringValue(cJSON_GetArrayItem(a, 0)), name) == 0 &&
+            number_at(a, 1) == (int64_t)tag)
+            return cJSON_GetStringValue(cJSON_GetArrayItem(a, 7));
+    return "";
+}
+
+static void maps_every_array(void **state)
+{
+    (void)state;
+    static const int64_t budgets[] = {9, 24};
+    qn_graph *graph = test_model("cnn", NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        const qn_plan_params params = {.budget = budgets[i] * MIB,
+                                       .batch = {60},
+                                       .micro_batch = 16,
+                                       .optimizer = {.name = "adam"}};
+        qn_plan *plan = test_plan(graph, &params);
+        char *text = qn_plan_memory_json(plan);
+        cJSON *map = cJSON_Parse(text);
+        assert_non_null(map);
+        assert_maps(plan, map);
+        assert_string_equal(why_in(map, "conv2.weight", QN_TAG_PARAMETERS),
+                            "during the whole training: every update goes on from it");
+        assert_string_equal(why_in(map, "conv2.weight", QN_TAG_GRADIENTS),
+                            "from its first sum to the update: micro-steps add to it");
+        const char *const kept[] = {"made in step ", ", conv1: forward; last used in step ",
+                                    "; kept through ", " steps, since making it again would cost ",
+                                    NULL};
+        if (i)
+            assert_says(why_in(map, "conv1", QN_TAG_KEPT), kept);
+        else
+            assert_non_null(strstr(text, "\"made again in step "));
+        cJSON_Delete(map);
+        free(text);
+        qn_plan_destroy(&plan);
+    }
+    qn_graph_destroy(&graph);
+}
+
 static double number_in(const cJSON *from, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
@@ -260,6 +356,7 @@ int main(void)
         cmocka_unit_test(explains_what_is_recomputed),
         cmocka_unit_test(explains_every_phase),
         cmocka_unit_test(explains_no_tensor_that_is_not_there),
+        cmocka_unit_test(maps_every_array),
         cmocka_unit_test(prints),
         cmocka_unit_test(says_what_is_frozen),
         cmocka_unit_test(json_adds_up),

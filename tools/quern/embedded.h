@@ -5,6 +5,6 @@
 #ifndef QUERN_TOOL_EMBEDDED_H
 #define QUERN_TOOL_EMBEDDED_H
 
-extern const char page_css[], chart_js[];
+extern const char page_css[], chart_js[], plan_js[];
 
 #endif

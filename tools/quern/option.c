@@ -37,6 +37,8 @@ static const struct {
     [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors and warnings only"},
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
+    [OPTION_HTML] = {"--html", "FILE", NULL,
+                     "a page with the map of the memory and what other budgets give"},
     [OPTION_CURVE] = {"--svg", "FILE", NULL, "draw the loss over the learning rate"},
     [OPTION_REPORT] = {"--report", "FILE.html", NULL, "write a page with classes and mistakes"},
     [OPTION_TOP] = {"--top", "N", NULL, "so many classes of each sample (1)"},

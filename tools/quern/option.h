@@ -30,6 +30,7 @@ enum option {
     OPTION_QUIET,
     OPTION_JSON,
     OPTION_SVG,
+    OPTION_HTML,
     OPTION_CURVE,
     OPTION_REPORT,
     OPTION_TOP,

@@ -95,6 +95,16 @@ void page_json(struct page *page, const char *text)
     free(shown);
 }
 
+/* Outside of its strings JSON has none of these characters. */
+void page_script_data(struct page *page, const char *json)
+{
+    for (; *json; json++)
+        if (strchr("<>&", *json))
+            fprintf(page->out, "\\u%04x", (unsigned)*json);
+        else
+            fputc(*json, page->out);
+}
+
 /* --- parts --- */
 
 void page_section(struct page *page, const char *format, ...)

@@ -42,6 +42,8 @@ __attribute__((format(printf, 2, 3))) void page_paragraph(struct page *page, con
                                                           ...);
 /* A text as a string of JSON within a script element, escaped likewise. */
 void page_json(struct page *page, const char *text);
+/* JSON as the whole content of a script element: no character in it can end the element. */
+void page_script_data(struct page *page, const char *json);
 /* A part with a heading. Sections lie side by side, not in one another. */
 __attribute__((format(printf, 2, 3))) void page_section(struct page *page, const char *format, ...);
 void page_section_end(struct page *page);

@@ -2,8 +2,10 @@
 #include "commands.h"
 #include "facts.h"
 #include "file.h"
+#include "frontier.h"
 #include "line.h"
 #include "metrics.h"
+#include "plan_page.h"
 #include "tuning.h"
 #include "value.h"
 
@@ -59,45 +61,31 @@ static int draw(struct session *s, const char *path)
     return code;
 }
 
-static void print_points(const qn_plan_point *points, int count, int64_t budget)
+static void print_points(const struct frontier *f, int64_t budget)
 {
     char size[SIZE_TEXT_BYTES];
-    const double best = points[count - 1].seconds;
+    const double best = f->points[f->count - 1].seconds;
     printf("  %14s  %10s  %11s  %10s  %9s  %s\n", "from bytes", "", "micro-batch", "recomputed",
            "seconds", "against the fastest");
-    for (int i = 0; i < count; i++) {
-        const qn_plan_point *p = &points[i];
-        const bool chosen = p->bytes <= budget && (i + 1 == count || points[i + 1].bytes > budget);
+    for (int i = 0; i < f->count; i++) {
+        const qn_plan_point *p = &f->points[i];
         printf("%c %14" PRId64 "  %10s  %11" PRId64 "  %10d  %9.3g  %+.1f %%%s%s\n",
-               chosen ? '*' : ' ', p->bytes, size_text(p->bytes, size), p->micro_batch,
-               p->recomputed_steps, p->seconds, 100 * (p->seconds / best - 1),
+               frontier_is_at(f, i, budget) ? '*' : ' ', p->bytes, size_text(p->bytes, size),
+               p->micro_batch, p->recomputed_steps, p->seconds, 100 * (p->seconds / best - 1),
                p->early_updates ? ", early updates" : "", p->parked_bytes ? ", parked" : "");
     }
 }
 
-static void print_points_json(const qn_plan_point *points, int count)
-{
-    for (int i = 0; i < count; i++)
-        printf("%s{\"bytes\": %" PRId64 ", \"seconds\": %.9g, \"micro_batch\": %" PRId64
-               ", \"recomputed_steps\": %d, \"early_updates\": %s, \"parked_bytes\": %" PRId64
-               "}%s\n",
-               i ? " " : "[", points[i].bytes, points[i].seconds, points[i].micro_batch,
-               points[i].recomputed_steps, points[i].early_updates ? "true" : "false",
-               points[i].parked_bytes, i + 1 < count ? "," : "]");
-}
-
 static int print_frontier(struct session *s, bool json)
 {
-    const int count = qn_plan_frontier(s->plan, NULL, 0);
-    qn_plan_point *points = calloc((size_t)count, sizeof *points);
-    if (!points)
-        return failure_set(s->failure, CODE_FAILED, "out of memory");
-    qn_plan_frontier(s->plan, points, count);
+    struct frontier frontier;
+    TRY(frontier_read(&frontier, s->plan, s->failure));
     if (json)
-        print_points_json(points, count);
+        frontier_json(stdout, &frontier);
     else
-        print_points(points, count, qn_plan_facts(s->plan)->budget_bytes);
-    free(points);
+        print_points(&frontier, qn_plan_facts(s->plan)->budget_bytes);
+    printf("%s", json ? "\n" : "");
+    free(frontier.points);
     return CODE_DONE;
 }
 
@@ -113,6 +101,8 @@ static int print_plan(struct session *s, const struct arguments *a)
     char size[SIZE_TEXT_BYTES];
     if (a->value[OPTION_SVG])
         TRY(draw(s, a->value[OPTION_SVG]));
+    if (a->value[OPTION_HTML])
+        TRY(plan_page_write(s->plan, s->recipe.name, a->value[OPTION_HTML], s->failure));
     if (a->value[OPTION_EXPLAIN])
         return explain(s, a->value[OPTION_EXPLAIN]);
     if (a->value[OPTION_FRONTIER])
@@ -181,5 +171,6 @@ const struct command command_plan = {
     run,
     {OPTION_DATA, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT,
      OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_SET,
-     OPTION_JSON, OPTION_SVG, OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS, OPTION_COUNT},
+     OPTION_JSON, OPTION_SVG, OPTION_HTML, OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS,
+     OPTION_COUNT},
 };
