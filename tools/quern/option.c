@@ -32,6 +32,8 @@ static const struct {
                        "text in the name of the platform or device; else QN_DEVICE, else the best"},
     [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints and figures in this folder"},
     [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
+    [OPTION_TENSORBOARD] = {"--tensorboard", "DIR", NULL,
+                            "write figures as an event file for TensorBoard"},
     [OPTION_PROFILE] = {"--profile", "FILE", NULL,
                         "write a trace of the third update, for chrome://tracing or Perfetto"},
     [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors and warnings only"},

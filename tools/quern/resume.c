@@ -127,7 +127,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(judge_check(s));
     TRY(session_device(s, a));
     TRY(make_plan(s, checkpoint, a));
-    TRY(training_begin(training, a, true));
+    TRY(training_begin(training, a, true, info->update));
     if (!s->quiet)
         training_announce(s);
     TRY(session_trainer(s));
@@ -187,5 +187,6 @@ const struct command command_resume = {
     false,
     run,
     {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE,
-     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
+     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_PROFILE, OPTION_QUIET,
+     OPTION_COUNT},
 };

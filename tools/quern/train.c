@@ -37,7 +37,7 @@ static int train(struct session *s, struct training *training, const struct argu
         training_announce(s);
     TRY(session_trainer(s));
     TRY(session_weights(s));
-    TRY(training_begin(training, a, false));
+    TRY(training_begin(training, a, false, 0));
     return training_run(training);
 }
 
@@ -75,8 +75,8 @@ const struct command command_train = {
     "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
     run,
-    {OPTION_DATA, OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_BATCH, OPTION_MICRO_BATCH,
-     OPTION_RECOMPUTE, OPTION_EFFORT, OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE,
-     OPTION_STORAGE, OPTION_OUT, OPTION_METRICS, OPTION_PROFILE, OPTION_SET, OPTION_TUNE,
-     OPTION_QUIET, OPTION_COUNT},
+    {OPTION_DATA,      OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,   OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE, OPTION_EFFORT,  OPTION_STEPS,       OPTION_EPOCHS,  OPTION_SEED,
+     OPTION_DEVICE,    OPTION_STORAGE, OPTION_OUT,         OPTION_METRICS, OPTION_TENSORBOARD,
+     OPTION_PROFILE,   OPTION_SET,     OPTION_TUNE,        OPTION_QUIET,   OPTION_COUNT},
 };

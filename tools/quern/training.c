@@ -85,13 +85,15 @@ static int keep_picture(const struct training *training)
     return code;
 }
 
-int training_begin(struct training *training, const struct arguments *a, bool resumed)
+int training_begin(struct training *training, const struct arguments *a, bool resumed,
+                   int64_t updates)
 {
     struct session *s = training->session;
     struct metrics *metrics = &training->metrics;
     if (training->out && training->lock < 0)
         TRY(training_lock(training, s->failure));
     TRY(metrics_open(metrics, a->value[OPTION_METRICS], resumed, s->failure));
+    TRY(tensorboard_open(&training->board, a->value[OPTION_TENSORBOARD], updates, s->failure));
     TRY(metrics_keep(metrics, training->out, training->saved, s->failure));
     if (resumed)
         TRY(metrics_changes(metrics, a, s->failure));
@@ -103,6 +105,7 @@ int training_begin(struct training *training, const struct arguments *a, bool re
 void training_close(struct training *training)
 {
     metrics_close(&training->metrics);
+    tensorboard_close(&training->board);
     if (training->lock >= 0)
         close(training->lock);
     training->lock = -1;
@@ -142,6 +145,7 @@ static int record(struct loop *l, const qn_metrics *metrics)
     l->recorded += metrics->samples;
     l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
     progress_update(&l->progress, metrics, l->recorded, seconds);
+    TRY(tensorboard_update(&l->training->board, metrics, seconds, l->session->failure));
     return metrics_update(&l->training->metrics, metrics, seconds,
                           l->batches.scale[metrics->update % 2], l->session->failure);
 }
@@ -287,6 +291,7 @@ static int measure(struct loop *l)
         .seconds = lap(l),
     };
     progress_evaluation(&l->progress, &moment, &l->evaluation);
+    TRY(tensorboard_evaluation(&l->training->board, &moment, &l->evaluation, l->session->failure));
     return metrics_evaluation(&l->training->metrics, &moment, &l->evaluation, l->session->failure);
 }
 

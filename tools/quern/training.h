@@ -8,10 +8,12 @@
 
 #include "metrics.h"
 #include "progress.h"
+#include "tensorboard.h"
 
 struct training {
     struct session *session;
     struct metrics metrics;
+    struct tensorboard board;
     const char *out;     /* folder of checkpoints; NULL: none */
     const char *profile; /* file of a trace; NULL: none */
     int64_t position;    /* of the data at the start */
@@ -23,10 +25,11 @@ struct training {
 int training_check_out(const char *out, struct failure *failure);
 /* Keeps other trainings out of `out`, and leaves it alone if it has become theirs. */
 int training_lock(struct training *training, struct failure *failure);
-/* Opens the files of figures, that of --metrics and that of `out`, for which it takes the lock if
- * that is still to be done, and writes what a run begins with. `resumed`: --metrics names the file
- * of the runs before. */
-int training_begin(struct training *training, const struct arguments *arguments, bool resumed);
+/* Opens the files of figures, those of --metrics, --tensorboard and `out`, for which it takes the
+ * lock if that is still to be done, and writes what a run begins with. `resumed`: --metrics names
+ * the file of the runs before. `updates`: so many were done in them. */
+int training_begin(struct training *training, const struct arguments *arguments, bool resumed,
+                   int64_t updates);
 /* Closes the metrics and gives up the lock. */
 void training_close(struct training *training);
 /* Prints the device, the budget and the plan. */
