@@ -122,6 +122,17 @@ def check_plan(bench):
                      f'{points[-1]["recomputed_steps"]}, ' in most and ' 0.0 % more' in most, most)
 
 
+def check_evaluation(bench):
+    """After check_report: of its training."""
+    bench.good('eval', '<b>run', '--report', 'eval.html')
+    for width in (1200, 500):
+        wide = '<script>document.body.dataset.wide = document.documentElement.scrollWidth</script>'
+        document, said = visit(bench, 'eval.html', wide, width)
+        bench.expect(not said, f'the console says {said}')
+        bench.expect(probed(document, 'wide') <= width, f'{width}: {probed(document, "wide")} wide')
+        bench.expect('id="confusion"' in document, 'no matrix')
+
+
 def main():
     if not browser():
         print('skipped: no Chromium is installed')
@@ -130,6 +141,7 @@ def main():
         (bench.folder / 'wrong.html').write_text('<body><script>nowhere()</script></body></html>')
         bench.expect('nowhere' in ''.join(visit(bench, 'wrong.html')[1]), 'errors are not heard')
         check_report(bench)
+        check_evaluation(bench)
         check_plan(bench)
         bench.end()
     return 0

@@ -147,6 +147,10 @@ def check_curves(bench):
     bench.expect(page.chart('test loss') is None, 'an evaluation that is gone over again')
     bench.expect(any(re.match(r'back\.json: line 15 of the metrics is not whole', text)
                      for text in page.paragraphs), f'{page.paragraphs}')
+    write(bench, 'whole.json', back[:11])
+    page = report(bench, 'back.json', 'whole.json')
+    bench.expect([line['x'] for line in page.chart('test loss')['data']['lines']] == [[10]],
+                 'a line without points')
     for odd in (1e300, -1e300, 1e-300, 5e-324, 0, 1e15):
         write(bench, 'odd.json', [update(i, loss=odd * (1 + i * 1e-16), grad_norm=odd * (i - 1))
                                   for i in range(3)])
@@ -209,7 +213,7 @@ def check_bad(bench):
     (bench.folder / 'bare').mkdir()
     for args, code, want in (
             (['nowhere'], 1, r'nowhere: No such file or directory'),
-            (['bare'], 1, r'bare: holds no metrics\.jsonl; name the file of --metrics'),
+            (['bare'], 1, r'bare: holds no metrics\.jsonl; name the folder of a training, or the file'),
             ([], 2, r'report: needs a DIR\|FILE\.\.\.'),
             (['gap.json'] * 17, 2, 'report: more than 16 trainings'),
             (['gap.json', '--out', 'nowhere/r.html'], 1, r'nowhere/r\.html: No such file')):

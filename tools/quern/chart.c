@@ -243,8 +243,7 @@ static void put_plot(const struct plot *p)
 {
     FILE *out = p->page->out;
     fprintf(out, "<figure class=\"chart\">\n<figcaption>");
-    page_text(p->page, "%s%s%s%s", p->chart->title, *p->chart->unit ? ", " : "", p->chart->unit,
-              p->logarithmic ? " (logarithmic)" : "");
+    page_text(p->page, "%s%s", p->chart->title, p->logarithmic ? " (logarithmic)" : "");
     fprintf(out, "</figcaption>\n");
     put_picture(p);
     if (p->chart->n_lines > 1)

@@ -18,10 +18,10 @@ struct chart_line {
 enum { CHART_COLOURS = 8 };
 
 struct chart {
-    const char *title, *unit; /* unit: of the values; "" */
+    const char *title;
     const struct chart_line *lines;
-    int n_lines;
-    int bins; /* of a line's x: each is drawn by two points at most */
+    int n_lines; /* one at least, each with points */
+    int bins;    /* of a line's x: each is drawn by two points at most */
 };
 
 /* A chart without any finite value is left out. */

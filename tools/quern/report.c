@@ -28,7 +28,9 @@ static int find_files(const char *name, char metrics[PATH_MAX], char picture[PAT
         snprintf(picture, PATH_MAX, "%.*s%s" HISTORY_PICTURE, before, name, between);
     if (folder && access(metrics, F_OK) != 0)
         return failure_set(failure, CODE_FAILED,
-                           "%s: holds no " HISTORY_FILE "; name the file of --metrics", name);
+                           "%s: holds no " HISTORY_FILE "; name the folder of a training, or the "
+                           "file of --metrics",
+                           name);
     return CODE_DONE;
 }
 
