@@ -182,7 +182,7 @@ def check_idx(bench):
             ('ten --out no/such/p.npy', 1, r'no/such/p\.npy: ')]:
         (bench.folder / 'empty').mkdir(exist_ok=True)
         check(bench, f'predict idx {args}', code, pattern)
-    check(bench, 'predict idx', 2, r'predict: needs a DIR\|RECIPE FILE\.\.\.')
+    check(bench, 'predict idx', 2, r'predict: needs a DIR FILE\.\.\.')
     check(bench, 'predict r.ini ten', 2, r'a recipe needs --weights')
     check(bench, 'predict idx ten --weights w', 2, r'--weights: idx has its own')
     check(bench, 'predict empty ten', 1, r'empty')

@@ -198,11 +198,11 @@ static int run(const struct arguments *a, struct failure *failure)
 
 const struct command command_predict = {
     "predict",
-    "DIR|RECIPE FILE...",
+    "DIR FILE...",
     "classes of pictures, images or texts by a trained model",
     "Tells the most probable class of each sample, by its name where the training had names. DIR "
     "is\n"
-    "the folder of a training (its newest checkpoint) or a checkpoint; a RECIPE needs --weights.\n"
+    "the folder of a training (its newest checkpoint) or a checkpoint, or a RECIPE with --weights.\n"
     "FILE is a picture (PNG, JPEG) or a folder of pictures however deep, one file of images "
     "(IDX),\n"
     "or for models of texts a file with a text in each line, .jsonl with one in each object. A\n"
