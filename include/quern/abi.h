@@ -76,6 +76,7 @@ typedef struct qn_struct_info {
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \
+    X(qn_csv_params, 0xe609b938)                                                                   \
     X(qn_cycle, 0x0645f9b8)                                                                        \
     X(qn_dataset_facts, 0x467612c3)                                                                \
     X(qn_dataset_params, 0xfdbe1f35)                                                               \

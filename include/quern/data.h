@@ -304,6 +304,46 @@ typedef struct qn_json_line_params {
 QN_API qn_status qn_dataset_open_json_lines(qn_dataset **dataset,
                                             const qn_json_line_params *params);
 
+/* How a file of comma-separated values (RFC 4180) becomes samples. Columns are told by the names in
+ * its first line, each of which is there once. */
+typedef struct qn_csv_params {
+    qn_log log;
+    const char *path;
+    int64_t n_features;
+    const char *const *features; /* (n_features); NULL: all columns but the following */
+    int64_t n_targets;           /* 0: none */
+    const char *const *targets;  /* (n_targets) numbers that a model is to tell */
+    bool binary;                 /* targets are 0 or 1: which of several classes a sample has */
+    const char *label;           /* the class of a sample, in place of targets; NULL: none */
+    double held_out;             /* in [0, 1): this fraction of the rows, the file's last, is the
+                                    test split, what comes before the training split; 0: that is
+                                    the whole file */
+    qn_split split;
+    int64_t classes;                /* of class_names */
+    const char *const *class_names; /* (classes) that labels may be; NULL: those of the file */
+    /* Features become (x - mean) / deviation. Both need `features`; NULL: they stay. */
+    const float *mean, *deviation; /* (n_features), deviations above 0 */
+} qn_csv_params;
+
+/* Reads a CSV file into memory: features and targets as f32, wherever they are in a row. Columns:
+ * "features" f32 (n_features) and, if they are asked for, "targets" f32 (n_targets), or "labels"
+ * i32 with the classes' names, counted in the order of their bytes over both splits. Numbers have a
+ * point, whatever the locale; blanks may be around them and the columns' names. Empty lines are
+ * passed over. QN_ERR_IO: the file is not readable; QN_ERR_FORMAT: a row has more or fewer cells
+ * than the first, a cell that is asked for is empty or no finite number, a quote does not end, two
+ * columns have one name or none has one that is asked for, or a split is empty: the log says
+ * `FILE: line 3: COLUMN: reason`. */
+QN_API qn_status qn_dataset_open_csv(qn_dataset **dataset, const qn_csv_params *params);
+/* The name of the column in the file behind each number of "features"; NULL: there is none, or the
+ * dataset is not from such a file. Borrowed. */
+QN_API const char *qn_csv_feature(const qn_dataset *dataset, int64_t index);
+
+/* Mean and standard deviation of each number of a column of f32 over all samples, to standardise
+ * them; both have room for a row. The deviation is that of these samples (not n - 1 of n), and 1
+ * where they are all equal. QN_ERR_ARGUMENT: there is no such column. */
+QN_API qn_status qn_dataset_moments(const qn_dataset *dataset, const char *column, float *mean,
+                                    float *deviation, const qn_log *log);
+
 /* --- batches --- */
 
 /* The samples of one cycle; a caller with data of its own may fill one in. */

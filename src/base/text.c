@@ -80,6 +80,57 @@ void qn_text_number(struct qn_text *text, int digits, double value)
         qn_text_add(text, "%s", isnan(value) ? "null" : value > 0 ? "1e999" : "-1e999");
 }
 
+static const char *skip_sign(const char *text)
+{
+    return text + (*text == '+' || *text == '-');
+}
+
+static const char *skip_digits(const char *text)
+{
+    return text + strspn(text, "0123456789");
+}
+
+static bool is_number(const char *text)
+{
+    const char *begin = skip_sign(text), *at = skip_digits(begin);
+    bool digits = at > begin;
+    if (*at == '.') {
+        begin = at + 1;
+        at = skip_digits(begin);
+        digits |= at > begin;
+    }
+    if (digits && (*at == 'e' || *at == 'E')) {
+        begin = skip_sign(at + 1);
+        at = skip_digits(begin);
+        digits = at > begin;
+    }
+    return digits && !*at;
+}
+
+/* Where the locale's point is another one: with that in the place of the point. */
+static bool read_in_locale(const char *text, double *value)
+{
+    char sample[32], changed[512], *end;
+    const int point = snprintf(sample, sizeof sample, "%.1f", 0.5) - 2;
+    const char *at = strchr(text, '.');
+    const int before = at && at - text < (int)sizeof changed ? (int)(at - text) : -1;
+    if (before < 0 || point < 1 ||
+        snprintf(changed, sizeof changed, "%.*s%.*s%s", before, text, point, sample + 1, at + 1) >=
+            (int)sizeof changed)
+        return false;
+    *value = strtod(changed, &end);
+    return !*end;
+}
+
+bool qn_text_read_number(const char *text, double *value)
+{
+    char *end;
+    if (!is_number(text))
+        return false;
+    *value = strtod(text, &end);
+    return !*end || read_in_locale(text, value);
+}
+
 char *qn_text_take(struct qn_text *text)
 {
     char *bytes = text->failed || !reserve(text, 0) ? NULL : text->bytes;

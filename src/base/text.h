@@ -23,6 +23,10 @@ void qn_text_add(struct qn_text *text, const char *format, ...)
 void qn_text_json(struct qn_text *text, const char *string);
 /* A number for JSON or SVG, with `digits` significant digits and a point, whatever the locale. */
 void qn_text_number(struct qn_text *text, int digits, double value);
+/* Reads the number that a text is, whole: digits with a point or none, a sign and an exponent or
+ * none; neither blanks nor hexadecimal digits, infinities and the like. The point is a point,
+ * whatever the locale. False: it is none. Thread-safety: Safe. */
+bool qn_text_read_number(const char *text, double *value);
 /* Gives the bytes to the caller, who frees them with free() or qn_free; NULL if anything failed. */
 char *qn_text_take(struct qn_text *text);
 void qn_text_free(struct qn_text *text);

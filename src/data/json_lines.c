@@ -210,16 +210,15 @@ static qn_status read_file(struct line_set *set, const struct qn_log *log)
 /* Finds the split's lines and so the number of samples. */
 static qn_status divide(struct line_set *set, const qn_json_line_params *params, int64_t *samples)
 {
-    const int64_t count = (int64_t)set->count, held = (int64_t)(params->held_out * (double)count);
-    const bool test = params->split == QN_SPLIT_TEST;
-    *samples = test ? held : count - held;
-    set->first = test ? count - held : 0;
-    if (*samples < 1)
-        return qn_fail(&params->log, QN_ERR_FORMAT, "%s: of %" PRId64 " lines none is held out",
-                       set->fields.path, count);
-    return *samples <= UINT32_MAX ? QN_OK
-                                  : qn_fail(&params->log, QN_ERR_FORMAT,
-                                            "%s: more than 2^32 - 1 lines", set->fields.path);
+    struct qn_division division = {.path = set->fields.path,
+                                   .rows = "lines",
+                                   .count = (int64_t)set->count,
+                                   .held_out = params->held_out,
+                                   .split = params->split};
+    QN_TRY(qn_divide(&division, &params->log));
+    set->first = division.first;
+    *samples = division.samples;
+    return QN_OK;
 }
 
 static qn_status describe(struct line_set *set, int64_t samples, const char *const *names,

@@ -2,7 +2,7 @@
  *
  * What is behind a qn_dataset: a source, which says what the columns are and reads rows of them.
  * There is one file for each kind of source: arrays.c, function.c, idx_pair.c, images.c,
- * json_lines.c, mix.c, part.c, tokens.c.
+ * csv.c, json_lines.c, mix.c, part.c, tokens.c.
  */
 #ifndef QN_DATA_SOURCE_H
 #define QN_DATA_SOURCE_H
@@ -45,6 +45,18 @@ qn_status qn_dataset_set(struct qn_dataset *dataset, const struct qn_dataset_fac
                          const struct qn_log *log);
 /* Hands the dataset over if `status` is QN_OK, else closes it; gives `status`. */
 qn_status qn_dataset_give(qn_dataset **dataset, struct qn_dataset *made, qn_status status);
+
+/* Which of the `count` rows of a file are the samples of a split: `held_out` of them, the last, are
+ * those of the test, what comes before those of the training. */
+struct qn_division {
+    const char *path, *rows; /* what messages call them: "lines" */
+    int64_t count;
+    double held_out; /* in [0, 1) */
+    qn_split split;
+    int64_t first, samples; /* what comes out */
+};
+/* QN_ERR_FORMAT: the split is empty, or too large. */
+qn_status qn_divide(struct qn_division *division, const struct qn_log *log);
 
 /* `read` and `checksum` of a source whose columns all have data. */
 qn_status qn_arrays_read(const struct qn_dataset *dataset, const struct qn_draw *draws,
