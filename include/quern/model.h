@@ -6,7 +6,10 @@
  * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
  * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width, tokens)
  * and (batch, width); an option leaves "logits" out. Some of them can have one class for each row
- * instead, with labels and outputs as of images. Those that continue a text can be built with a
+ * instead, with labels and outputs as of images. Models of numbers take "features" f32 (batch,
+ * features) in place of images, and have labels, or "targets" f32 (batch, targets): then "loss" is
+ * (batch, targets), too, and the output that they are compared with is "predictions", or "logits"
+ * where targets are 0 or 1. Those that continue a text can be built with a
  * cache of keys and values, too.
  */
 #ifndef QUERN_MODEL_H
@@ -52,6 +55,11 @@ typedef struct qn_model_data {
      * (batch) and "mixed_shares" f32 (batch) are a second class and its share of the loss; the
      * output "loss" is that of "labels" alone. */
     bool mixed;
+    /* Above 0: a sample is a row of so many numbers, not an image. */
+    int features;
+    /* Of such samples, above 0: so many numbers are told in place of a class. */
+    int targets;
+    bool binary; /* they are 0 or 1: whether the sample has each of several classes */
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

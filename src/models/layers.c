@@ -232,12 +232,16 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
 
 static const qn_cross_entropy_params counted = {.ignore = true, .ignore_label = QN_IGNORED_LABEL};
 
+static void minimize(qn_graph *graph, qn_tensor losses)
+{
+    qn_output(graph, losses, "loss");
+    qn_loss(graph, losses, "objective", NULL);
+}
+
 static void learn(qn_graph *graph, qn_tensor logits, qn_tensor labels,
                   const qn_cross_entropy_params *params)
 {
-    qn_tensor losses = qn_softmax_cross_entropy(graph, logits, labels, params);
-    qn_output(graph, losses, "loss");
-    qn_loss(graph, losses, "objective", NULL);
+    minimize(graph, qn_softmax_cross_entropy(graph, logits, labels, params));
 }
 
 /* The loss of a second label comes in by its share. */
@@ -264,6 +268,17 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *d
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     (data->mixed ? learn_mixed : learn)(
         graph, logits, labels, &(qn_cross_entropy_params){.label_smoothing = label_smoothing});
+}
+
+void qn_layer_tell_targets(qn_graph *graph, qn_tensor x, const qn_model_data *data, bool absolute)
+{
+    qn_output(graph, x, data->binary ? "logits" : "predictions");
+    if (data->predict)
+        return;
+    qn_tensor targets = qn_input(graph, "targets", QN_F32, 2, (int64_t[]){QN_BATCH, data->targets});
+    minimize(graph, data->binary ? qn_binary_cross_entropy(graph, x, targets)
+                    : absolute   ? qn_absolute_error(graph, x, targets)
+                                 : qn_squared_error(graph, x, targets));
 }
 
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data)

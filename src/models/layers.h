@@ -98,6 +98,10 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
  * loss, with a second label where images are mixed; to predict, "logits" alone. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
                        double label_smoothing);
+/* Targets of rows of numbers (qn_model_data.targets): "predictions" (batch,
+ * targets) and their squared or absolute error, or where targets are 0 or 1 "logits" and the binary
+ * cross entropy. */
+void qn_layer_tell_targets(qn_graph *graph, qn_tensor x, const qn_model_data *data, bool absolute);
 /* The same for a row of tokens: logits (b, t, tokens), labels (b, t), of which QN_IGNORED_LABEL
  * counts nothing. */
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data);

@@ -48,7 +48,8 @@ const qn_layout *qn_model_layout(const char *name)
 static bool usable(const qn_model_data *data)
 {
     return data->channels >= 1 && data->channels <= QN_MODEL_MAX_CHANNELS && data->height >= 1 &&
-           data->width >= 1 && data->tokens >= 0 && data->classes >= (data->tokens == 0);
+           data->width >= 1 && data->tokens >= 0 && data->features >= 0 && data->targets >= 0 &&
+           data->classes >= (data->tokens == 0 && data->targets == 0);
 }
 
 /* NULL, or why the model cannot learn from such data. */
@@ -56,6 +57,10 @@ static const char *refuse_data(const struct qn_model *model, const qn_model_data
 {
     if (model->any)
         return NULL;
+    if (data->features && !model->features)
+        return "takes no rows of numbers; mlp does";
+    if (data->targets && (!data->features || data->classes))
+        return "targets go with rows of numbers, and without classes";
     if (model->tokens && (!data->tokens || data->channels != 1 || data->height != 1))
         return "a sample is a row of tokens: data of one channel and height 1";
     if (!model->tokens && data->tokens)

@@ -18,6 +18,7 @@ struct qn_model {
     bool sequences;          /* which may have a class and be padded */
     bool any;                /* it takes any data, and says itself what it wants */
     bool caches;             /* it can be built with a cache (qn_model_data.cache) */
+    bool features;           /* a sample may be a row of numbers */
     const char *head;        /* pattern of the last layer's parameters, whose sizes are the classes;
                                 NULL: tokens are what it tells */
     const qn_layout *layout; /* of Hugging Face's files; NULL: none is known of */

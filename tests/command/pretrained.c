@@ -132,7 +132,7 @@ static void a_checkpoint_is_exported(void **state)
     (void)state;
     char run[FOLDER_BYTES + 32], out[FOLDER_BYTES + 32], path[FOLDER_BYTES + 64], *text;
     struct config config;
-    char *note = note_text(&session.recipe, NULL);
+    char *note = note_text(&session.recipe, NULL, NULL);
     assert_non_null(note);
     snprintf(run, sizeof run, "%s/run", folder);
     snprintf(out, sizeof out, "%s/out", folder);

@@ -169,7 +169,7 @@ static void text(void **state)
     refuse(HEAD "steps = 1\n[data]\nlength = 8\n",
            "r.ini:8: data.length: goes with data.kind = text, tokens or jsonl");
     refuse(HEAD "steps = 1\n[data]\ntest_path = a\n",
-           "r.ini:8: data.test_path: goes with data.kind = images, text, tokens or jsonl");
+           "r.ini:8: data.test_path: goes with data.kind = images, text, tokens, jsonl or csv");
     refuse("[model]\nname = gpt\n[data]\nkind = text\npath = a\n[train]\nsteps = 1\n",
            "r.ini: data.length: missing: the tokens of a sample");
     refuse("[model]\nname = gpt\n[data]\nkind = text\ntest_path = a\nheld_out = 0.1\n",
@@ -201,9 +201,9 @@ static void json_lines(void **state)
            "r.ini:8: data.mlm_probability: goes without data.label");
     refuse(LINES "type = u16\n", "r.ini:7: data.type: goes with data.kind = tokens");
     refuse("[model]\nname = gpt\n[data]\nkind = text\nlabel = a\n",
-           "r.ini:5: data.label: goes with data.kind = jsonl");
+           "r.ini:5: data.label: goes with data.kind = jsonl or csv");
     refuse("[model]\nname = gpt\n[data]\nkind = text\nclasses = 2\n",
-           "r.ini:5: data.classes: goes with data.kind = idx, images or jsonl");
+           "r.ini:5: data.classes: goes with data.kind = idx, images, jsonl or csv");
 }
 
 /* All are offered. */
@@ -356,14 +356,14 @@ static void round_trip(void **state)
     accept(HEAD "epochs = 3\nlr = 0.25\n[memory]\nbudget = 3MiB\n");
     override("train.batch", "12");
     override("model.hidden1", "99");
-    char *first = note_text(&recipe, NULL);
+    char *first = note_text(&recipe, NULL, NULL);
     accept_note(first);
     assert_int_equal(settings.train.batches.count, 1);
     assert_int_equal(settings.train.batches.step[0].batch, 12);
     assert_int_equal(settings.memory.budget, 3 << 20);
     assert_true(settings.train.schedule.lr == 0.25);
     assert_string_equal(settings.options[0].value, "99");
-    char *second = note_text(&recipe, NULL);
+    char *second = note_text(&recipe, NULL, NULL);
     assert_string_equal(first, second);
     free(first);
     free(second);
@@ -379,7 +379,7 @@ static void any_value(void **state)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         accept(HEAD "epochs = 3\n");
         override("data.path", values[i]);
-        char *text = note_text(&recipe, NULL);
+        char *text = note_text(&recipe, NULL, NULL);
         accept_note(text);
         assert_string_equal(settings.data.path, values[i]);
         free(text);

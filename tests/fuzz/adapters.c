@@ -14,7 +14,7 @@ static void check_note(const struct recipe *recipe)
 {
     static struct recipe again;
     struct failure failure = FAILURE_NONE;
-    char *note = note_text(recipe, NULL);
+    char *note = note_text(recipe, NULL, NULL);
     if (!note || note_read(&again, note, "fuzz", &failure) != CODE_DONE)
         abort();
     for (int i = 0; i < recipe->count; i++) {

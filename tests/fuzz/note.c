@@ -6,7 +6,19 @@
 #include "fuzz.h"
 #include "settings.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+static void check_features(const char *text)
+{
+    struct failure failure = FAILURE_NONE;
+    struct features features;
+    if (note_features(&features, text, "fuzz", &failure) == CODE_DONE)
+        for (int64_t i = 0; i < features.count; i++)
+            if (!*features.name[i] || !isfinite(features.mean[i]) || !(features.deviation[i] > 0))
+                abort();
+    features_free(&features);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
@@ -22,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         if (qn_batch_adapt(&state->batch, &state->kept) < 0)
             abort();
     }
+    check_features(text);
     free(text);
     return 0;
 }

@@ -14,7 +14,7 @@ static void check_note(const struct recipe *recipe)
 {
     static struct recipe again;
     struct failure failure = FAILURE_NONE;
-    char *text = note_text(recipe, NULL);
+    char *text = note_text(recipe, NULL, NULL);
     if (!text || note_read(&again, text, "fuzz", &failure) != CODE_DONE ||
         again.count != recipe->count)
         abort();

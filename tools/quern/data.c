@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "data.h"
 #include "data_settings.h"
+#include "names.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -138,6 +139,40 @@ static int open_jsonl(struct data *data, qn_dataset **dataset, const struct data
     return (s->label ? open_lines : open_tokens)(data, dataset, s, split, failure);
 }
 
+/* Features are found by their names wherever they stand, classes are those of the training. */
+static int open_csv(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                    qn_split split, struct failure *failure)
+{
+    const bool training = split == QN_SPLIT_TRAIN, other_file = !training && s->test_path;
+    const qn_column *labels = data->train ? qn_dataset_column(data->train, "labels") : NULL;
+    const struct features *known = &data->features;
+    struct names targets = {.count = 0}, features = {.count = 0};
+    if (s->target)
+        names_read(&targets, s->target);
+    if (s->features)
+        names_read(&features, s->features);
+    const qn_csv_params params = {.log = failure_log(failure),
+                                  .path = other_file ? s->test_path : s->path,
+                                  .n_features = known->count ? known->count : features.count,
+                                  .features = known->count     ? (const char *const *)known->name
+                                              : features.count ? features.name
+                                                               : NULL,
+                                  .n_targets = targets.count,
+                                  .targets = targets.name,
+                                  .binary = s->task == TARGET_MULTI_LABEL,
+                                  .label = s->label,
+                                  .held_out = s->held_out,
+                                  .split = other_file ? QN_SPLIT_TRAIN : split,
+                                  .classes = labels ? labels->classes : 0,
+                                  .class_names = labels ? labels->class_names : NULL,
+                                  .mean = known->count ? known->mean : NULL,
+                                  .deviation = known->count ? known->deviation : NULL};
+    if (!training && !other_file && s->held_out == 0)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_dataset_open_csv(dataset, &params));
+    return CODE_DONE;
+}
+
 static const struct kind {
     int (*open)(struct data *data, qn_dataset **dataset, const struct data_settings *settings,
                 qn_split split, struct failure *failure);
@@ -149,6 +184,7 @@ static const struct kind {
     [DATA_TEXT] = {open_tokens, "tokens", "held_out"},
     [DATA_TOKENS] = {open_tokens, "tokens", "held_out"},
     [DATA_JSONL] = {open_jsonl, "tokens", "held_out"},
+    [DATA_CSV] = {open_csv, "features", "held_out"},
 };
 
 const char *data_test_key(enum data_kind kind)
@@ -199,6 +235,14 @@ struct counts {
     int64_t classes, tokens;
 };
 
+static int count_targets(const struct data_settings *s)
+{
+    struct names targets = {.count = 0};
+    if (s->target)
+        names_read(&targets, s->target);
+    return targets.count;
+}
+
 static int describe(struct data *data, const struct settings *s, const struct recipe *recipe,
                     const int64_t shape[3], struct counts counts, struct failure *failure)
 {
@@ -214,7 +258,10 @@ static int describe(struct data *data, const struct settings *s, const struct re
                              .masks = s->data.mask != NULL,
                              .mixed = data_settings_mixes(&s->data),
                              .tokens = (int)counts.tokens,
-                             .lengths = s->data.label != NULL,
+                             .lengths = s->data.kind == DATA_JSONL && s->data.label,
+                             .features = s->data.kind == DATA_CSV ? (int)shape[2] : 0,
+                             .targets = count_targets(&s->data),
+                             .binary = s->data.task == TARGET_MULTI_LABEL,
                              .longest = s->data.lengths.count ? (int)shape[2] : 0};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
@@ -239,8 +286,9 @@ static struct counts counts_of(const qn_dataset *dataset, const struct data *dat
                                const struct settings *s)
 {
     const qn_column *tokens = qn_dataset_column(dataset, "tokens");
+    const qn_column *labels = settings_learns_tokens(s) ? NULL : labels_of(dataset);
     const int64_t told = count_tokens(data, &s->data);
-    return (struct counts){.classes = settings_learns_tokens(s) ? 0 : labels_of(dataset)->classes,
+    return (struct counts){.classes = labels ? labels->classes : 0,
                            .tokens = tokens && !told ? tokens->classes : told};
 }
 
@@ -279,6 +327,8 @@ static int check_class_names(const struct data *data, const struct recipe *recip
                              struct failure *failure)
 {
     const qn_column *train = labels_of(data->train), *test = labels_of(data->test);
+    if (!train)
+        return CODE_DONE;
     if (!train->class_names != !test->class_names)
         return failure_set(failure, CODE_FAILED,
                            "%s: data: the classes have names in %s, but none in %s", recipe->name,
@@ -373,6 +423,42 @@ static int open_validation(struct data *data, const struct settings *s, const st
     return CODE_DONE;
 }
 
+/* What a model looks at, by its name; standardised with mean and deviation of the samples that it
+ * is trained on. */
+static int measure_features(struct data *data, const struct settings *s, qn_dataset *whole,
+                            const struct recipe *recipe, struct failure *failure)
+{
+    const qn_part_params params = {.log = failure_log(failure),
+                                   .whole = whole,
+                                   .fraction = s->data.validation,
+                                   .seed = (uint64_t)s->train.seed};
+    const qn_log log = failure_log(failure);
+    qn_dataset *part = NULL;
+    TRY(features_copy(&data->features, whole, failure));
+    if (!s->data.standardize)
+        return CODE_DONE;
+    if (s->data.validation > 0)
+        TRY_LIBRARY(failure, recipe->name, qn_dataset_part(&part, &params));
+    const qn_status status = qn_dataset_moments(
+        part ? part : whole, "features", data->features.mean, data->features.deviation, &log);
+    qn_dataset_close(&part);
+    TRY_LIBRARY(failure, recipe->name, status);
+    return CODE_DONE;
+}
+
+/* Those of a checkpoint stay. */
+static int find_features(struct data *data, const struct settings *s, const struct recipe *recipe,
+                         struct failure *failure)
+{
+    qn_dataset *whole = NULL;
+    if (s->data.kind != DATA_CSV || data->features.count)
+        return CODE_DONE;
+    TRY(open_split(data, &whole, &s->data, QN_SPLIT_TRAIN, failure));
+    const int code = measure_features(data, s, whole, recipe, failure);
+    qn_dataset_close(&whole);
+    return code;
+}
+
 static int open_mixture(struct data *data, const struct data_settings *s, struct failure *failure)
 {
     if (!data_settings_mixes(s))
@@ -392,6 +478,7 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
 {
     TRY(check_origin(&s->data, failure));
     TRY(open_text(data, s, recipe, failure));
+    TRY(find_features(data, s, recipe, failure));
     TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
     TRY(open_validation(data, s, recipe, failure));
     TRY(open_mixture(data, &s->data, failure));
@@ -406,6 +493,8 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
 static bool says_all(const struct settings *s, struct counts counts)
 {
     const bool rows = settings_learns_tokens(s) || s->data.label;
+    if (s->data.kind == DATA_CSV)
+        return false;
     return s->data.shape[0] && (!rows || counts.tokens) &&
            (settings_learns_tokens(s) || counts.classes);
 }
@@ -416,9 +505,13 @@ int data_look(struct data *data, const struct settings *s, const struct recipe *
     if (s->data.tokenizer)
         TRY(open_text(data, s, recipe, failure));
     const struct counts counts = {s->data.classes, count_tokens(data, &s->data)};
+    const int64_t row[3] = {1, 1, data->features.count};
+    if (data->features.count && (s->data.target || counts.classes))
+        return describe(data, s, recipe, row, counts, failure);
     if (says_all(s, counts))
         return describe(data, s, recipe, s->data.shape, counts, failure);
     TRY(check_origin(&s->data, failure));
+    TRY(find_features(data, s, recipe, failure));
     TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
     return describe_split(data, s, recipe, failure);
 }
@@ -438,4 +531,5 @@ void data_close(struct data *data)
     qn_dataset_close(&data->seen);
     qn_dataset_close(&data->test);
     text_close(&data->text);
+    features_free(&data->features);
 }

@@ -5,6 +5,7 @@
 #ifndef QUERN_TOOL_DATA_H
 #define QUERN_TOOL_DATA_H
 
+#include "feature_list.h"
 #include "settings.h"
 #include "text.h"
 
@@ -19,7 +20,8 @@ struct data {
     const qn_dataset *evaluated; /* what evaluations measure; NULL: there is none */
     qn_model_data model;
     struct text text;
-    double bytes_per_token; /* of text that those of the test split stand for; 0: nobody knows */
+    struct features features; /* of CSV files; those of the checkpoint where there is one */
+    double bytes_per_token;   /* of text that those of the test split stand for; 0: nobody knows */
 };
 
 /* Opens the splits and checks that they fit each other and the recipe. Evaluations measure what is

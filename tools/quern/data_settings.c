@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "data_settings.h"
+#include "names.h"
 
 #include <string.h>
 
-const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", NULL};
+const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", "csv", NULL};
 
 /* Keys of [data] that belong to some kinds. */
 enum {
@@ -12,6 +13,7 @@ enum {
     OF_TEXT = 1 << DATA_TEXT,
     OF_TOKENS = 1 << DATA_TOKENS,
     OF_JSONL = 1 << DATA_JSONL,
+    OF_CSV = 1 << DATA_CSV,
     OF_ROWS = OF_TEXT | OF_TOKENS | OF_JSONL,
 };
 static const struct {
@@ -23,7 +25,7 @@ static const struct {
     {"labels", OF_IDX},
     {"test_images", OF_IDX},
     {"test_labels", OF_IDX},
-    {"test_path", OF_IMAGES | OF_ROWS},
+    {"test_path", OF_IMAGES | OF_ROWS | OF_CSV},
     {"channels", OF_IMAGES},
     {"size", OF_IMAGES},
     {"crop", OF_IMAGES},
@@ -47,17 +49,21 @@ static const struct {
     {"length", OF_ROWS},
     {"lengths", OF_ROWS},
     {"stride", OF_ROWS},
-    {"held_out", OF_ROWS},
+    {"held_out", OF_ROWS | OF_CSV},
     {"separator", OF_ROWS},
     {"mlm_probability", OF_ROWS},
     {"mask_token", OF_ROWS},
     {"tokenizer", OF_TEXT | OF_JSONL},
     {"vocabulary", OF_TEXT | OF_JSONL},
     {"tokens", OF_ROWS},
-    {"classes", OF_IDX | OF_IMAGES | OF_JSONL},
-    {"validation", OF_IDX | OF_IMAGES | OF_JSONL},
+    {"classes", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV},
+    {"validation", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV},
     {"field", OF_JSONL},
-    {"label", OF_JSONL},
+    {"label", OF_JSONL | OF_CSV},
+    {"target", OF_CSV},
+    {"task", OF_CSV},
+    {"features", OF_CSV},
+    {"standardize", OF_CSV},
     {"bytes_per_token", OF_TOKENS},
 };
 
@@ -156,6 +162,30 @@ static int check_jsonl(const struct data_settings *data, const struct recipe *re
                        "data.separator: missing: the token behind each text", failure);
 }
 
+static int check_names(const struct recipe *recipe, const char *key, struct failure *failure)
+{
+    const struct recipe_entry *entry = recipe_find(recipe, "data", key);
+    struct names names;
+    const char *reason = entry ? names_read(&names, entry->value) : NULL;
+    return reason ? recipe_refuse(recipe, entry, failure, "%s", reason) : CODE_DONE;
+}
+
+static int check_csv(const struct data_settings *data, const struct recipe *recipe,
+                     struct failure *failure)
+{
+    TRY(recipe_need(recipe, data->path, "data.path: missing; --data names the file", failure));
+    TRY(recipe_need(recipe, data->target || data->label,
+                    "data.target: missing: the columns of numbers that are told; or data.label, "
+                    "the one of classes",
+                    failure));
+    TRY(recipe_need(recipe, data->target || !recipe_find(recipe, "data", "task"),
+                    "data.task: goes with data.target", failure));
+    TRY(recipe_need(recipe, data->label || !data->classes, "data.classes: needs data.label",
+                    failure));
+    TRY(check_names(recipe, "target", failure));
+    return check_names(recipe, "features", failure);
+}
+
 bool data_settings_own_mask(const struct data_settings *data)
 {
     return data->mlm_probability > 0 && data->mask_token < 0;
@@ -172,7 +202,7 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
     static int (*const checks[])(const struct data_settings *, const struct recipe *,
                                  struct failure *) = {
         [DATA_IDX] = check_idx,       [DATA_IMAGES] = check_images, [DATA_TEXT] = check_tokens,
-        [DATA_TOKENS] = check_tokens, [DATA_JSONL] = check_jsonl,
+        [DATA_TOKENS] = check_tokens, [DATA_JSONL] = check_jsonl,   [DATA_CSV] = check_csv,
     };
     TRY(check_kind(data, recipe, failure));
     return checks[data->kind](data, recipe, failure);

@@ -97,15 +97,16 @@ static int write_report(const struct session *s, const struct result *result, co
 static int measure(struct session *s, const char *weights, const struct arguments *a)
 {
     const qn_column *labels = qn_dataset_column(s->data.train, "labels");
-    const bool named = labels->classes == s->data.model.classes;
-    const bool by_class = !settings_learns_tokens(&s->settings);
+    const bool named = labels && labels->classes == s->data.model.classes;
+    const bool targets = s->data.model.targets > 0;
+    const bool by_class = !settings_learns_tokens(&s->settings) && !targets;
     const char *report = a->value[OPTION_REPORT];
     struct result result = {.classes = s->data.model.classes,
                             .names = named ? labels->class_names : NULL,
                             .detail = {.wants_mistakes = report != NULL}};
     if (report && !by_class)
-        return failure_set(s->failure, CODE_USAGE,
-                           "--report: the model %s tells tokens, no classes", s->settings.model);
+        return failure_set(s->failure, CODE_USAGE, "--report: the model %s tells %s, no classes",
+                           s->settings.model, targets ? "data.target" : "tokens");
     int code = evaluate(s, &result.all, by_class ? &result.detail : NULL);
     if (code == CODE_DONE && report)
         code = write_report(s, &result, weights, report);
@@ -188,7 +189,9 @@ const struct command command_eval = {
     "checkpoint's folder given in its place, which has its own recipe. A file is checked against\n"
     "the checksums.txt beside it, if that names it. Tells accuracy and loss, and the accuracy of\n"
     "each class, by its name where folders of images are the classes; of text perplexity, and\n"
-    "bits per byte where it is known how many bytes a token has. --report writes a page with what\n"
+    "bits per byte where it is known how many bytes a token has; of numbers (data.target) MSE, "
+    "MAE\n"
+    "and R2, of several classes F1. --report writes a page with what\n"
     "was taken for what and the worst mistakes.",
     true,
     run,

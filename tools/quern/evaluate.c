@@ -12,7 +12,7 @@
 
 /* What is measured, of which output of the model and for which data, and how people see it, the
  * split before it. */
-enum kind { ALL, MASKS, TOKENS, BYTES };
+enum kind { ALL, MASKS, TOKENS, BYTES, NUMBERS, BINARY };
 static const struct {
     qn_metric_kind metric;
     const char *output, *labels;
@@ -29,6 +29,13 @@ static const struct {
                            GAP "%.0sperplexity %.5g", 1},
     [FIGURE_BITS] = {QN_METRIC_MEAN, "loss", NULL, BYTES, "test_bits_per_byte",
                      GAP "%.0s%.4f bits/byte", 1},
+    [FIGURE_SQUARED] = {QN_METRIC_SQUARED_ERROR, "predictions", "targets", NUMBERS, "test_mse",
+                        GAP "%.0sMSE %.5g", 1},
+    [FIGURE_ABSOLUTE] = {QN_METRIC_ABSOLUTE_ERROR, "predictions", "targets", NUMBERS, "test_mae",
+                         GAP "%.0sMAE %.5g", 1},
+    [FIGURE_R2] = {QN_METRIC_R2, "predictions", "targets", NUMBERS, "test_r2", GAP "%.0sR2 %.4f",
+                   1},
+    [FIGURE_F1] = {QN_METRIC_F1, "logits", "targets", BINARY, "test_f1", GAP "%.0sF1 %.4f", 1},
 };
 
 struct tally {
@@ -50,15 +57,20 @@ static bool find_output(const qn_graph *graph, const char *wanted, qn_tensor *te
 static bool has(const struct session *s, enum kind data)
 {
     switch (data) {
+    case NUMBERS:
+        return s->data.model.targets && !s->data.model.binary;
+    case BINARY:
+        return s->data.model.targets && s->data.model.binary;
     case MASKS:
         return s->data.model.masks;
     case TOKENS:
         return settings_learns_tokens(&s->settings);
     case BYTES:
         return s->data.bytes_per_token > 0;
-    default:
+    case ALL:
         return true;
     }
+    return false;
 }
 
 /* The output that a figure of the session's data and model reads; false: it is not measured. */
@@ -79,20 +91,33 @@ enum figure evaluation_default(const struct session *s)
                                                 : FIGURE_LOSS;
 }
 
-/* `detailed`: accuracy comes with the confusion matrix. */
+/* What a figure counts, and from which column: accuracy comes with the confusion matrix where it is
+ * `detailed`, and is another one where a sample may have several classes. */
+static void choose_metric(const struct session *s, enum figure i, bool detailed,
+                          qn_metric_params *params)
+{
+    const bool accuracy = i == FIGURE_ACCURACY;
+    params->kind = figures[i].metric;
+    params->labels = has(s, TOKENS) ? "labels" : figures[i].labels;
+    if (accuracy && has(s, BINARY)) {
+        params->kind = QN_METRIC_BINARY_ACCURACY;
+        params->labels = "targets";
+    } else if (accuracy && detailed) {
+        params->kind = QN_METRIC_CONFUSION;
+    }
+}
+
 static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
                        bool detailed)
 {
-    const bool tokens = has(s, TOKENS), confusion = detailed && i == FIGURE_ACCURACY;
-    const qn_metric_params params = {.log = failure_log(s->failure),
-                                     .kind = confusion ? QN_METRIC_CONFUSION : figures[i].metric,
-                                     .output = figures[i].output,
-                                     .dtype = qn_dtype_of(s->graph, output),
-                                     .shape = qn_shape_of(s->graph, output),
-                                     .class_dim = s->data.model.masks ? 1 : 0,
-                                     .labels = tokens ? "labels" : figures[i].labels,
-                                     .ignore = tokens,
-                                     .ignore_label = QN_IGNORED_LABEL};
+    qn_metric_params params = {.log = failure_log(s->failure),
+                               .output = figures[i].output,
+                               .dtype = qn_dtype_of(s->graph, output),
+                               .shape = qn_shape_of(s->graph, output),
+                               .class_dim = s->data.model.masks ? 1 : 0,
+                               .ignore = has(s, TOKENS),
+                               .ignore_label = QN_IGNORED_LABEL};
+    choose_metric(s, i, detailed, &params);
     TRY_LIBRARY(s->failure, NULL, qn_metric_create(metric, &params));
     return CODE_DONE;
 }
@@ -205,6 +230,8 @@ double evaluation_score(const struct evaluation *evaluation, enum figure figure)
         return 1 / value;
     case FIGURE_LOSS:
     case FIGURE_BITS:
+    case FIGURE_SQUARED:
+    case FIGURE_ABSOLUTE:
         return -value;
     default:
         return value;

@@ -2,11 +2,13 @@
 #include "note.h"
 
 #include <cjson/cJSON.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char CLASSES[] = "classes";
+static const char CLASSES[] = "classes", FEATURES[] = "features";
 
 static bool add_text(cJSON *root, const struct recipe_entry *entry, const char *value)
 {
@@ -25,7 +27,22 @@ static bool add_classes(cJSON *root, const qn_column *classes)
     return whole;
 }
 
-char *note_text(const struct recipe *recipe, const qn_column *classes)
+static bool add_features(cJSON *root, const struct features *features)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, FEATURES);
+    bool whole = list != NULL;
+    for (int64_t i = 0; whole && i < features->count; i++) {
+        cJSON *feature = cJSON_CreateArray();
+        whole = cJSON_AddItemToArray(list, feature) &&
+                cJSON_AddItemToArray(feature, cJSON_CreateString(features->name[i])) &&
+                cJSON_AddItemToArray(feature, cJSON_CreateNumber((double)features->mean[i])) &&
+                cJSON_AddItemToArray(feature, cJSON_CreateNumber((double)features->deviation[i]));
+    }
+    return whole;
+}
+
+char *note_text(const struct recipe *recipe, const qn_column *classes,
+                const struct features *features)
 {
     const struct recipe_entry graph = {.section = "model", .key = "text"};
     cJSON *root = cJSON_CreateObject();
@@ -36,6 +53,8 @@ char *note_text(const struct recipe *recipe, const qn_column *classes)
         whole = add_text(root, &graph, recipe->graph);
     if (whole && classes && classes->class_names)
         whole = add_classes(root, classes);
+    if (whole && features && features->count)
+        whole = add_features(root, features);
     char *text = whole ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     return text;
@@ -72,7 +91,8 @@ static int take_all(struct recipe *recipe, const cJSON *root, struct failure *fa
         return failure_set(failure, CODE_FAILED, "%s: recipe: is not JSON", recipe->name);
     cJSON_ArrayForEach(section, root)
     {
-        if (cJSON_IsArray(section) && strcmp(section->string, CLASSES) == 0)
+        if (cJSON_IsArray(section) &&
+            (strcmp(section->string, CLASSES) == 0 || strcmp(section->string, FEATURES) == 0))
             continue;
         if (!cJSON_IsObject(section))
             return failure_set(failure, CODE_FAILED, "%s: recipe: %s: is no section", recipe->name,
@@ -143,6 +163,54 @@ int note_classes(struct class_names *names, const char *text, const char *name,
     cJSON_Delete(root);
     if (code)
         class_names_free(names);
+    return code;
+}
+
+static bool is_f32(const cJSON *item)
+{
+    return cJSON_IsNumber(item) && fabs(item->valuedouble) <= (double)FLT_MAX;
+}
+
+static int take_feature(struct features *features, int64_t index, const cJSON *item,
+                        const char *name, struct failure *failure)
+{
+    const cJSON *mean = cJSON_GetArrayItem(item, 1), *deviation = cJSON_GetArrayItem(item, 2);
+    const char *text = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));
+    if (!text || !*text || !is_f32(mean) || !is_f32(deviation) ||
+        !((float)deviation->valuedouble > 0))
+        return failure_set(failure, CODE_FAILED,
+                           "%s: recipe: features: %lld is no name, mean and deviation", name,
+                           (long long)index);
+    features->mean[index] = (float)mean->valuedouble;
+    features->deviation[index] = (float)deviation->valuedouble;
+    features->name[index] = strdup(text);
+    return features->name[index] ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
+}
+
+static int take_features(struct features *features, const cJSON *list, const char *name,
+                         struct failure *failure)
+{
+    const cJSON *item;
+    int64_t index = 0;
+    TRY(features_make(features, cJSON_GetArraySize(list), failure));
+    cJSON_ArrayForEach(item, list)
+    {
+        TRY(take_feature(features, index, item, name, failure));
+        index++;
+    }
+    return CODE_DONE;
+}
+
+int note_features(struct features *features, const char *text, const char *name,
+                  struct failure *failure)
+{
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, FEATURES);
+    *features = (struct features){0};
+    const int code = cJSON_IsArray(list) ? take_features(features, list, name, failure) : CODE_DONE;
+    cJSON_Delete(root);
+    if (code)
+        features_free(features);
     return code;
 }
 

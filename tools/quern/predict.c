@@ -68,6 +68,11 @@ static int build(struct predicting *p)
                            "predict: the model %s tells tokens, no classes; to continue a text see "
                            "quern help generate",
                            s->settings.model);
+    if (s->data.model.targets)
+        return failure_set(p->failure, CODE_USAGE,
+                           "predict: the model %s tells data.target, no classes; quern eval "
+                           "compares it with a file that has them (data.test_path)",
+                           s->settings.model);
     s->data.model.predict = true;
     return session_graph(s);
 }
@@ -199,14 +204,16 @@ static int run(const struct arguments *a, struct failure *failure)
 const struct command command_predict = {
     "predict",
     "DIR FILE...",
-    "classes of pictures, images or texts by a trained model",
+    "classes of pictures, texts or rows by a trained model",
     "Tells the most probable class of each sample, by its name where the training had names. DIR "
     "is\n"
-    "the folder of a training (its newest checkpoint) or a checkpoint, or a RECIPE with --weights.\n"
+    "the folder of a training (its newest checkpoint) or a checkpoint, or a RECIPE with "
+    "--weights.\n"
     "FILE is a picture (PNG, JPEG) or a folder of pictures however deep, one file of images "
     "(IDX),\n"
-    "or for models of texts a file with a text in each line, .jsonl with one in each object. A\n"
-    "model of masks tells the share of pixels that each class has; --out FOLDER writes the masks.\n"
+    "or for models of texts a file with a text in each line, .jsonl with one in each object, or\n"
+    "for classes of a CSV file another one with the same columns of features. A model of masks\n"
+    "tells the share of pixels that each class has; --out FOLDER writes the masks.\n"
     "All device memory is within --budget; there are neither gradients nor an optimizer.",
     true,
     run,

@@ -85,10 +85,32 @@ static int open_texts(struct samples *samples, const struct session *s, char *co
     return CODE_DONE;
 }
 
+/* Rows with the columns that the model looks at, and any others. */
+static int open_rows(struct samples *samples, const struct session *s, char *const *files,
+                     int count)
+{
+    const struct features *features = &s->data.features;
+    const qn_csv_params params = {.log = failure_log(s->failure),
+                                  .path = files[0],
+                                  .n_features = features->count,
+                                  .features = (const char *const *)features->name,
+                                  .mean = features->mean,
+                                  .deviation = features->deviation};
+    if (count > 1)
+        return failure_set(s->failure, CODE_USAGE,
+                           "%s: one file too many: the rows are those of %s", files[1], files[0]);
+    samples->file = files[0];
+    TRY_LIBRARY(s->failure, NULL, qn_dataset_open_csv(&samples->dataset, &params));
+    return CODE_DONE;
+}
+
 int samples_open(struct samples *samples, const struct session *s, char *const *files, int count)
 {
+    const qn_model_data *model = &s->data.model;
     *samples = (struct samples){0};
-    return (s->data.model.tokens ? open_texts : open_images)(samples, s, files, count);
+    return (model->features ? open_rows
+            : model->tokens ? open_texts
+                            : open_images)(samples, s, files, count);
 }
 
 void samples_close(struct samples *samples)

@@ -86,6 +86,7 @@ int session_note(struct session *s, const qn_checkpoint_info *info,
                            info->path);
     if (note_read(&s->recipe, info->note, info->path, s->failure))
         return s->failure->code;
+    TRY(note_features(&s->data.features, info->note, info->path, s->failure));
     return finish_recipe(s, arguments);
 }
 

@@ -15,8 +15,9 @@ static const char *const schedules[] = {"constant", "step", "cosine", "linear", 
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
-static const char *const figures[] = {"accuracy",   "loss",          "mean_iou",
-                                      "perplexity", "bits_per_byte", NULL};
+static const char *const tasks[] = {"regression", "multi_label", NULL};
+static const char *const figures[] = {"accuracy", "loss", "mean_iou", "perplexity", "bits_per_byte",
+                                      "mse",      "mae",  "r2",       "f1",         NULL};
 /* What intervals are counted in, the usual unit first. */
 static const char *const save_units[] = {"updates", "seconds", "minutes", NULL};
 static const char *const eval_units[] = {"epochs", "updates", NULL};
@@ -27,11 +28,11 @@ static const struct key keys[] = {
     {"data", "kind", key_word, AT(data.kind), .words = data_kinds,
      .help =
          "idx; images: folders of PNG and JPEG files; text; tokens: a file of them; jsonl: JSON "
-         "lines (idx)"},
+         "lines; csv: comma-separated values (idx)"},
     {"data", "name", key_text, AT(data.name), .help = "fashion-mnist, from its package"},
     {"data", "path", key_text, AT(data.path),
-     .help = "folder of IDX files under the usual names, or of images; file of text, tokens or "
-             "JSON lines"},
+     .help = "folder of IDX files under the usual names, or of images; file of text, tokens, "
+             "JSON lines or CSV"},
     {"data", "origin", key_text, AT(data.origin),
      .help = "where path comes from: told if it is missing"},
     {"data", "images", key_text, AT(data.images), .help = "IDX file, for training"},
@@ -39,7 +40,7 @@ static const struct key keys[] = {
     {"data", "test_images", key_text, AT(data.test_images), .help = "IDX file, for evaluation"},
     {"data", "test_labels", key_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
     {"data", "test_path", key_text, AT(data.test_path),
-     .help = "folder of images, file of text, tokens or JSON lines, for evaluation"},
+     .help = "folder of images, file of text, tokens, JSON lines or CSV, for evaluation"},
     {"data", "channels", key_word, AT(data.channels), .words = channels,
      .help = "images: 3 colours, or 1 grey (3)"},
     {"data", "size", key_side, AT(data.size), 1, 1 << 16,
@@ -85,7 +86,7 @@ static const struct key keys[] = {
     {"data", "stride", key_count, AT(data.stride), 1, 1 << 24,
      .help = "text, tokens, jsonl: from one sample of the training to the next (length)"},
     {"data", "held_out", key_real, AT(data.held_out), 0, 1,
-     .help = "text, tokens, jsonl: this fraction at the end of path is for evaluation (0.05)"},
+     .help = "text, tokens, jsonl, csv: this fraction at the end of path is for evaluation (0.05)"},
     {"data", "separator", key_count, AT(data.separator), 0, 0x7ffffffe,
      .help =
          "text, tokens: between documents, 10: ends of lines; nothing is learned across; jsonl: "
@@ -100,7 +101,15 @@ static const struct key keys[] = {
     {"data", "field", key_text, AT(data.field), .help = "jsonl: where the text is (text)"},
     {"data", "label", key_text, AT(data.label),
      .help = "jsonl: where the class is, a number or a name; then each line is one sample, cut or "
-             "padded to length"},
+             "padded to length; csv: the column of the class"},
+    {"data", "target", key_text, AT(data.target),
+     .help = "csv: NAME, NAME: instead of a class, the columns of numbers that are told"},
+    {"data", "task", key_word, AT(data.task), .words = tasks,
+     .help = "csv: regression, or multi_label where targets are 0 or 1 (regression)"},
+    {"data", "features", key_text, AT(data.features),
+     .help = "csv: NAME, NAME: columns that the model looks at (all others)"},
+    {"data", "standardize", key_switch, AT(data.standardize),
+     .help = "csv: features have mean 0 and deviation 1 over the training samples (no)"},
     {"data", "mlm_probability", key_real, AT(data.mlm_probability), 0, 1,
      .help = "text, tokens, jsonl: of a token to be masked and asked for, BERT: 0.15; 0: the next "
              "one is (0)"},
@@ -113,8 +122,9 @@ static const struct key keys[] = {
     {"data", "classes", key_count, AT(data.classes), 1, 1 << 24,
      .help = "of samples (largest label + 1)"},
     {"data", "validation", key_real, AT(data.validation), 0, 1,
-     .help = "idx, images, jsonl with a label: this fraction of the training samples, drawn by "
-             "train.seed, is evaluated in training in the place of the test split (0)"},
+     .help =
+         "idx, images, csv, jsonl with a label: this fraction of the training samples, drawn by "
+         "train.seed, is evaluated in training in the place of the test split (0)"},
     {"train", "batch", key_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", key_count, AT(train.adaptive.batch.least), 2, 1 << 24,
@@ -224,6 +234,7 @@ static const struct rivals {
     {"data", {"length", "lengths"}},
     {"data", {"random_crop", "random_resized_crop"}},
     {"data", {"tokenizer", "vocabulary"}},
+    {"data", {"label", "target"}},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 

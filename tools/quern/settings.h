@@ -25,7 +25,9 @@ struct channel_values {
 };
 
 /* What the files are. */
-enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL };
+enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL, DATA_CSV };
+/* What is told of a row of a CSV file, where it is no class. */
+enum target_task { TARGET_REGRESSION, TARGET_MULTI_LABEL };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
 enum token_files { TOKEN_FILE_LLM_C, TOKEN_FILE_U16, TOKEN_FILE_U32 };
 
@@ -57,7 +59,11 @@ struct data_settings {
     int64_t vocabulary;     /* as many tokens are made of the text; 0: bytes are tokens */
     int64_t tokens;         /* that there are; 0: as the data says */
     const char *field;      /* of JSON lines: where the text is */
-    const char *label;      /* where its class is; NULL: nobody asks for it */
+    const char *label;      /* where its class is; NULL: nobody asks for it. Of CSV files, too */
+    /* Of CSV files: lists for names_read; NULL: none, of features all other columns. */
+    const char *target, *features;
+    enum target_task task;
+    bool standardize;
     /* Of all. */
     const char *origin; /* where a `path` that is missing comes from; NULL: nobody says */
     int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */
@@ -70,11 +76,16 @@ struct data_settings {
  * count. */
 enum figure {
     FIGURE_ACCURACY,   /* fraction whose largest logit, the first of equal ones, is the label's:
-                          of images, pixels or tokens; of models that give logits */
+                          of images, pixels or tokens; of models that give logits. Of targets that
+                          are 0 or 1: fraction told right */
     FIGURE_LOSS,       /* mean of the same */
     FIGURE_OVERLAP,    /* of masks: mean intersection over union of the classes */
     FIGURE_PERPLEXITY, /* of text and tokens */
     FIGURE_BITS,       /* the same, per byte, where it is known how many bytes a token has */
+    FIGURE_SQUARED,    /* of targets that are numbers: mean squared error */
+    FIGURE_ABSOLUTE,   /* mean absolute error */
+    FIGURE_R2,         /* coefficient of determination, the mean over the targets */
+    FIGURE_F1,         /* of targets that are 0 or 1 */
     FIGURES,
 };
 

@@ -361,7 +361,8 @@ static char *note(struct loop *l)
         recipe_put(recipe, "resume", "adaptive", batches_text(&l->batches, adaptive), "",
                    l->session->failure))
         return NULL;
-    return note_text(recipe, qn_dataset_column(l->session->data.train, "labels"));
+    return note_text(recipe, qn_dataset_column(l->session->data.train, "labels"),
+                     &l->session->data.features);
 }
 
 static int save(struct loop *l, bool best)
