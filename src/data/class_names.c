@@ -47,6 +47,17 @@ const struct qn_class_name *qn_class_names_add(struct qn_class_names *names, con
     return name;
 }
 
+void qn_class_names_order(const struct qn_class_names *names, bool given, const char **texts,
+                          int32_t *classes)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        const struct qn_class_name *name = &names->name[i];
+        const size_t class = given ? (size_t)name->number : i;
+        classes[name->number] = (int32_t) class;
+        texts[class] = name->text;
+    }
+}
+
 void qn_class_names_free(struct qn_class_names *names)
 {
     for (size_t i = 0; i < names->count; i++)

@@ -285,23 +285,17 @@ static qn_status take_names(struct table *table, const qn_csv_params *params)
     return QN_OK;
 }
 
-/* Gives the names in the order of the classes, in the dataset's memory, and labels their classes:
- * the caller's order, else that of the names' bytes. */
+/* Gives the names by class, in the dataset's memory; labels become classes. */
 static qn_status sort_names(struct table *table, const char ***names, const struct qn_log *log)
 {
     const size_t count = table->names.count;
     *names = qn_arena_new(&table->base.arena, const char *, count + 1);
-    int32_t *places = qn_arena_new(&table->base.arena, int32_t, count + 1);
-    if (!*names || !places)
+    int32_t *classes = qn_arena_new(&table->base.arena, int32_t, count + 1);
+    if (!*names || !classes)
         return qn_fail_memory(log, table->path);
-    for (size_t i = 0; i < count; i++) {
-        const struct qn_class_name *name = &table->names.name[i];
-        const size_t place = table->named ? (size_t)name->number : i;
-        places[name->number] = (int32_t)place;
-        (*names)[place] = name->text;
-    }
+    qn_class_names_order(&table->names, table->named, *names, classes);
     for (size_t i = 0; table->labelled && i < table->rows; i++)
-        table->label[i] = places[table->label[i]];
+        table->label[i] = classes[table->label[i]];
     return QN_OK;
 }
 

@@ -103,8 +103,8 @@ static qn_status take_names(struct line_set *set, const qn_json_line_params *par
     return QN_OK;
 }
 
-/* Names of the file are counted in the order of their bytes, not as they came. Gives them, in the
- * dataset's memory; NULL: labels are numbers. */
+/* Gives the names by class, in the dataset's memory; NULL: labels are numbers. Else they become
+ * classes. */
 static qn_status sort_names(struct line_set *set, const char *const **texts,
                             const struct qn_log *log)
 {
@@ -113,17 +113,12 @@ static qn_status sort_names(struct line_set *set, const char *const **texts,
     if (set->kind == LABEL_NUMBER)
         return QN_OK;
     const char **sorted = qn_arena_new(&set->base.arena, const char *, count);
-    int32_t *places = qn_arena_new(&set->base.arena, int32_t, count);
-    if (!sorted || !places)
+    int32_t *classes = qn_arena_new(&set->base.arena, int32_t, count);
+    if (!sorted || !classes)
         return qn_fail_memory(log, set->fields.path);
-    for (size_t i = 0; i < count; i++) {
-        const struct qn_class_name *name = &set->names.name[i];
-        const size_t place = set->named ? (size_t)name->number : i;
-        places[name->number] = (int32_t)place;
-        sorted[place] = name->text;
-    }
+    qn_class_names_order(&set->names, set->named, sorted, classes);
     for (size_t i = 0; i < set->count; i++)
-        set->line[i].label = places[set->line[i].label];
+        set->line[i].label = classes[set->line[i].label];
     set->classes = (int64_t)count;
     *texts = sorted;
     return QN_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/check.h"
+#include "check/pair.h"
 
 #include <math.h>
 
@@ -17,12 +17,6 @@ static void reference(const struct qn_reference *r)
     for (int64_t i = 0; i < qn_operand_count(&r->call->out[0]); i++)
         r->out[0][i] =
             r->in[1][i] * softplus(-r->in[0][i]) + (1 - r->in[1][i]) * softplus(r->in[0][i]);
-}
-
-static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
-{
-    (void)call;
-    out[0].dtype = QN_F32;
 }
 
 /* Logits from -`far` to `far`. */
@@ -67,16 +61,8 @@ static const struct qn_check_case cases[] = {
     {0},
 };
 
-static const struct qn_check_case refused[] = {
-    {"two shapes", {{.rank = 2, .dim = {3, 4}}, {.rank = 2, .dim = {4, 3}}}},
-    {"two ranks", {{.rank = 2, .dim = {3, 4}}, {.rank = 1, .dim = {12}}}},
-    {"integers",
-     {{.rank = 1, .dim = {4}}, {.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 1, .dim = {4}}}},
-    {0},
-};
-
 const struct qn_check_op qn_check_binary_cross_entropy = {.op = &qn_op_binary_cross_entropy,
                                                           .cases = cases,
                                                           .reference = reference,
-                                                          .refused = refused,
-                                                          .outputs = outputs};
+                                                          .refused = qn_pair_refused,
+                                                          .outputs = qn_pair_outputs};
