@@ -3,7 +3,7 @@
 """Checks the form of the text files of the tree: check_style.py [ROOT]
 
 Blanks, line ends, invisible characters, the licence line, the length of lines and of functions,
-links from Markdown to files of the tree.
+names of scripts, links from Markdown to files of the tree.
 What clang-format would do is not checked: its answer changes from version to version.
 """
 import argparse
@@ -67,6 +67,8 @@ def check_whole(path, text):
         yield 1, f'must begin with "/* {SPDX}"'
     if path.suffix in SCRIPT and SPDX not in head:
         yield 1, f'"{SPDX}" is missing'
+    if path.suffix == ".py" and path.stem in sys.stdlib_module_names:
+        yield 1, "a script beside it that imports Python's module of this name runs this one"
 
 
 def check_functions(path, text):

@@ -18,6 +18,16 @@ bool logits_share(double *share, const double *logits, int classes)
     return true;
 }
 
+bool logits_each(double *share, const double *logits, int classes)
+{
+    for (int c = 0; c < classes; c++) {
+        if (!isfinite(logits[c]))
+            return false;
+        share[c] = 1 / (1 + exp(-logits[c]));
+    }
+    return true;
+}
+
 bool logits_mask(uint8_t *mask, const double *logits, int classes, int pixels)
 {
     for (int i = 0; i < pixels; i++) {

@@ -10,6 +10,8 @@
 
 /* Softmax: probabilities of `classes` classes. */
 bool logits_share(double *share, const double *logits, int classes);
+/* The logistic function: how probable each class is by itself, where a sample may have several. */
+bool logits_each(double *share, const double *logits, int classes);
 /* The class of each pixel, the first of equal ones, from logits (classes, pixels); at most 256
  * classes. */
 bool logits_mask(uint8_t *mask, const double *logits, int classes, int pixels);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
+#include "names.h"
 #include "newest.h"
 #include "predictions.h"
 #include "signals.h"
@@ -47,9 +48,15 @@ static int read_recipe(struct predicting *p)
                               : CODE_DONE;
 }
 
-/* Names of the data's own, if it had to be looked at. */
+/* Names of targets, or of the data's own classes, if it had to be looked at. */
 static int take_names(struct predicting *p)
 {
+    const char *list = p->session.settings.data.target;
+    if (list) {
+        struct names targets;
+        names_read(&targets, list);
+        return class_names_copy(&p->names, targets.name, targets.count, p->failure);
+    }
     const qn_column *labels =
         p->session.data.train ? qn_dataset_column(p->session.data.train, "labels") : NULL;
     if (p->names.count || !labels || !labels->class_names)
@@ -67,11 +74,6 @@ static int build(struct predicting *p)
         return failure_set(p->failure, CODE_USAGE,
                            "predict: the model %s tells tokens, no classes; to continue a text see "
                            "quern help generate",
-                           s->settings.model);
-    if (s->data.model.targets)
-        return failure_set(p->failure, CODE_USAGE,
-                           "predict: the model %s tells data.target, no classes; quern eval "
-                           "compares it with a file that has them (data.test_path)",
                            s->settings.model);
     s->data.model.predict = true;
     return session_graph(s);
@@ -107,6 +109,14 @@ static int open_samples(struct predicting *p)
                : failure_set(p->failure, CODE_FAILED, "%s: %s", a->operands[1], p->failure->logged);
 }
 
+static enum predictions_kind kind_of(const qn_model_data *model)
+{
+    return model->masks      ? PREDICT_MASK
+           : !model->targets ? PREDICT_CLASS
+           : model->binary   ? PREDICT_SEVERAL
+                             : PREDICT_NUMBERS;
+}
+
 static int open_predictions(struct predicting *p)
 {
     const char *const *value = p->arguments->value;
@@ -117,6 +127,8 @@ static int open_predictions(struct predicting *p)
     const char *reason = top ? value_count(top, 1, INT_MAX, &count) : NULL;
     if (reason)
         return failure_set(p->failure, CODE_USAGE, "--top: '%s' %s", top, reason);
+    if (top && model->targets)
+        return failure_set(p->failure, CODE_USAGE, "--top: goes with classes, not with targets");
     if (value[OPTION_JSON] && value[OPTION_CSV])
         return failure_set(p->failure, CODE_USAGE, "predict: --json and --csv exclude each other");
     qn_graph_output(p->session.graph, 0, &logits);
@@ -130,7 +142,8 @@ static int open_predictions(struct predicting *p)
         .out = value[OPTION_PREDICTIONS],
         .mark = p->session.settings.data.mask,
         .dtype = qn_dtype_of(p->session.graph, logits),
-        .classes = model->classes,
+        .kind = kind_of(model),
+        .classes = model->targets ? model->targets : model->classes,
         .top = (int)count,
         .height = model->masks ? model->height : 0,
         .width = model->masks ? model->width : 0,
@@ -212,7 +225,7 @@ const struct command command_predict = {
     "FILE is a picture (PNG, JPEG) or a folder of pictures however deep, one file of images "
     "(IDX),\n"
     "or for models of texts a file with a text in each line, .jsonl with one in each object, or\n"
-    "for classes of a CSV file another one with the same columns of features. A model of masks\n"
+    "of a model of CSV files another one with the same columns of features. A model of masks\n"
     "tells the share of pixels that each class has; --out FOLDER writes the masks.\n"
     "All device memory is within --budget; there are neither gradients nor an optimizer.",
     true,

@@ -5,19 +5,29 @@
 #include "npy.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_MASK_CLASSES = 256, FIELD_BYTES = 2 * SAMPLE_NAME_BYTES };
 
+/* What is told of a class or target, whether the largest come first, and how many of one hundred.
+ */
+static const struct kind {
+    const char *what, *figure;
+    bool ranked;
+    const char *row; /* of the table: figure, class or target, file */
+    double shown;    /* times this */
+} kinds[] = {
+    [PREDICT_CLASS] = {"class", "probability", true, "%9.2f %%  %-16s  %s", 100},
+    [PREDICT_MASK] = {"class", "share", true, "%9.2f %%  %-16s  %s", 100},
+    [PREDICT_SEVERAL] = {"class", "probability", false, "%9.2f %%  %-16s  %s", 100},
+    [PREDICT_NUMBERS] = {"target", "value", false, "%11.6g  %-16s  %s", 1},
+};
+
 static bool has_masks(const struct predictions *p)
 {
-    return p->height > 0;
-}
-
-static const char *figure(const struct predictions *p)
-{
-    return has_masks(p) ? "share" : "probability";
+    return p->kind == PREDICT_MASK;
 }
 
 static const char *class_name(const struct predictions *p, int label, char number[16])
@@ -35,7 +45,7 @@ static void print_table(const struct predictions *p, const char *sample)
     char number[16];
     for (int i = 0; i < p->top; i++) {
         const int label = p->order[i];
-        line_print(stdout, "%9.2f %%  %-16s  %s", 100 * p->share[label],
+        line_print(stdout, kinds[p->kind].row, kinds[p->kind].shown * p->share[label],
                    class_name(p, label, number), sample);
     }
 }
@@ -54,10 +64,11 @@ static const char *quote(char quoted[FIELD_BYTES], const char *text)
 
 static void print_csv(const struct predictions *p, const char *sample)
 {
-    char number[16], file[FIELD_BYTES], name[FIELD_BYTES];
+    char number[16], rank[16], file[FIELD_BYTES], name[FIELD_BYTES];
     for (int i = 0; i < p->top; i++) {
         const int label = p->order[i];
-        line_print(stdout, "%s,%d,%s,%.9g", quote(file, sample), i + 1,
+        snprintf(rank, sizeof rank, "%d,", i + 1);
+        line_print(stdout, "%s,%s%s,%.9g", quote(file, sample), kinds[p->kind].ranked ? rank : "",
                    quote(name, class_name(p, label, number)), p->share[label]);
     }
 }
@@ -71,9 +82,10 @@ static void print_json(const struct predictions *p, const char *sample)
     for (int i = 0; list && i < p->top; i++) {
         const int label = p->order[i];
         cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, "class", class_name(p, label, number));
-        cJSON_AddNumberToObject(object, "label", label);
-        cJSON_AddNumberToObject(object, figure(p), p->share[label]);
+        cJSON_AddStringToObject(object, kinds[p->kind].what, class_name(p, label, number));
+        if (p->kind != PREDICT_NUMBERS)
+            cJSON_AddNumberToObject(object, "label", label);
+        cJSON_AddNumberToObject(object, kinds[p->kind].figure, p->share[label]);
         cJSON_AddItemToArray(list, object);
     }
     char *text = list ? cJSON_PrintUnformatted(root) : NULL;
@@ -87,10 +99,11 @@ static void print_json(const struct predictions *p, const char *sample)
 
 static void print_head(const struct predictions *p)
 {
+    const struct kind *kind = &kinds[p->kind];
     if (p->form == PREDICTIONS_TABLE)
-        printf("%11s  %-16s  file\n", figure(p), "class");
+        printf("%11s  %-16s  file\n", kind->figure, kind->what);
     else if (p->form == PREDICTIONS_CSV)
-        printf("file,rank,class,%s\n", figure(p));
+        printf("file,%s%s,%s\n", kind->ranked ? "rank," : "", kind->what, kind->figure);
 }
 
 static void print_sample(const struct predictions *p, int64_t sample)
@@ -118,12 +131,37 @@ static bool take_mask(struct predictions *p)
     return true;
 }
 
+static bool take_numbers(struct predictions *p)
+{
+    for (int c = 0; c < p->classes; c++) {
+        if (!isfinite(p->logits[c]))
+            return false;
+        p->share[c] = p->logits[c];
+    }
+    return true;
+}
+
+/* False: what the model gives is not finite. */
+static bool take_logits(struct predictions *p)
+{
+    switch (p->kind) {
+    case PREDICT_MASK:
+        return take_mask(p);
+    case PREDICT_SEVERAL:
+        return logits_each(p->share, p->logits, p->classes);
+    case PREDICT_NUMBERS:
+        return take_numbers(p);
+    default:
+        return logits_share(p->share, p->logits, p->classes);
+    }
+}
+
 /* Puts the `top` largest shares first, of equal ones the smaller label. */
 static void rank(struct predictions *p)
 {
     for (int c = 0; c < p->classes; c++)
         p->order[c] = c;
-    for (int i = 0; i < p->top; i++) {
+    for (int i = 0; i < p->top && kinds[p->kind].ranked; i++) {
         int best = i;
         for (int j = i + 1; j < p->classes; j++) {
             const double a = p->share[p->order[j]], b = p->share[p->order[best]];
@@ -156,8 +194,8 @@ static int take_one(struct predictions *p, int64_t sample)
 {
     char name[SAMPLE_NAME_BYTES];
     const struct masks masks = masks_of(p);
-    if (!(has_masks(p) ? take_mask(p) : logits_share(p->share, p->logits, p->classes)))
-        return failure_set(p->failure, CODE_FAILED, "%s: a logit is not finite",
+    if (!take_logits(p))
+        return failure_set(p->failure, CODE_FAILED, "%s: a prediction is not finite",
                            samples_name(p->samples, sample, name));
     rank(p);
     if (p->writes_masks)
@@ -222,7 +260,7 @@ int predictions_open(struct predictions *p)
     if (has_masks(p) && p->classes > MOST_MASK_CLASSES)
         return failure_set(p->failure, CODE_FAILED, "predict: masks of %d classes, %d can be",
                            p->classes, MOST_MASK_CLASSES);
-    p->top = p->top < p->classes ? p->top : p->classes;
+    p->top = kinds[p->kind].ranked && p->top < p->classes ? p->top : p->classes;
     p->logits = calloc((size_t)row_of(p), sizeof *p->logits);
     p->share = calloc(classes, sizeof *p->share);
     p->order = calloc(classes, sizeof *p->order);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model says of samples: the most probable classes of each, or of masks the classes with the
- * most pixels, printed for people or programs; beside that a file of all probabilities or masks.
+ * What a model says of samples, printed for people or programs: the most probable classes of each,
+ * of masks the classes with the most pixels, of targets numbers or how probable each of several
+ * classes is; beside that a file of all of it.
  */
 #ifndef QUERN_TOOL_PREDICTIONS_H
 #define QUERN_TOOL_PREDICTIONS_H
@@ -11,24 +12,27 @@
 #include "note.h"
 
 enum predictions_form { PREDICTIONS_TABLE, PREDICTIONS_JSON, PREDICTIONS_CSV };
+enum predictions_kind { PREDICT_CLASS, PREDICT_MASK, PREDICT_SEVERAL, PREDICT_NUMBERS };
 
 struct predictions {
     /* Filled in by the caller. */
     struct failure *failure;
     const struct samples *samples;
-    const struct class_names *names; /* of the first classes; others are numbers */
+    const struct class_names *names; /* of the first classes or targets; others are numbers */
     enum predictions_form form;
-    const char *out;  /* FILE.npy, or a folder for masks; NULL: neither */
-    const char *mark; /* of a mask's name: "_mask" */
-    qn_dtype dtype;   /* of the logits */
-    int classes, top;
-    int height, width; /* of a mask; 0, 0: a class for each sample */
+    enum predictions_kind kind;
+    const char *out;   /* FILE.npy, or a folder for masks; NULL: neither */
+    const char *mark;  /* of a mask's name: "_mask" */
+    qn_dtype dtype;    /* of the logits */
+    int classes, top;  /* or targets, of which all are told */
+    int height, width; /* of a mask; else 0 */
 
     struct file_part array; /* FILE.npy under way */
     bool writes_array, writes_masks;
     double *logits; /* (classes[, height, width]) of the sample at hand */
-    double *share;  /* (classes) of the sample at hand: probabilities, or fractions of its pixels */
-    int *order;     /* (classes), the largest share first */
+    double *share;  /* (classes) of the sample at hand: probabilities, fractions of its pixels, or
+                       the numbers that targets are told to be */
+    int *order;     /* (classes), of one class and of masks the largest share first */
     uint8_t *mask;  /* (height, width): the most probable class */
 };
 

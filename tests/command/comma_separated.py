@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""csv.py PROGRAM: a small perceptron learns numbers, classes, and zeros and ones from CSV files, and what is wrong
-with such files."""
+"""comma_separated.py PROGRAM: a small perceptron learns numbers, classes, and zeros and ones from CSV
+files, and what is wrong with such files."""
 import json
 import random
+import struct
 import sys
 
 from bad_input import check
@@ -110,11 +111,30 @@ def check_classes(bench, rows):
     again = bench.good('predict', 't.ini', 'new.csv', '--weights', 'kinds', '--json', *few)
     bench.expect([json.loads(line) for line in again.splitlines()] == told, 'predicted with a recipe')
     check(bench, 'predict kinds turned.csv new.csv', 2, r'new\.csv: one file too many')
-    check(bench, 'predict numbers new.csv', 2, r'tells data\.target, no classes')
+    check(bench, 'predict kinds numbers.csv --top 0', 2, r"--top: '0'")
     check(bench, 'eval numbers --report r.html', 2, r'--report: the model mlp tells data\.target, no classes')
 
 
-def check_several(bench):
+def check_told(bench, held):
+    """The numbers of every row, in all forms; their errors are those of the evaluation."""
+    seen = json.loads(bench.good('eval', 'numbers', '--json'))
+    told = [json.loads(line) for line in bench.good('predict', 'numbers', 'held.csv', '--json').splitlines()]
+    errors = [abs(p['value'] - float(real[2 + i])) for line, real in zip(told, held)
+              for i, p in enumerate(line['predictions'])]
+    bench.expect([p['target'] for p in told[0]['predictions']] == ['sum', 'square'] and
+                 told[3]['file'] == 'held.csv[3]', f'{told[0]} {told[3]}')
+    bench.expect(abs(sum(errors) / len(errors) / seen['test_mae'] - 1) < 1e-4, f'{seen}')
+    table = bench.good('predict', 'numbers', 'held.csv', '--out', 'n.npy').splitlines()
+    bench.expect(table[0].split() == ['value', 'target', 'file'] and table[1].split() ==
+                 [f'{told[0]["predictions"][0]["value"]:.6g}', 'sum', 'held.csv[0]'], f'{table[:2]}')
+    data = (bench.folder / 'n.npy').read_bytes()[-8 * HELD:]
+    values = struct.unpack(f'<{2 * HELD}f', data)
+    bench.expect(all(abs(v - p['value']) <= 1e-6 * abs(v) for v, p in
+                     zip(values, (p for line in told for p in line['predictions']))), 'npy')
+    check(bench, 'predict numbers held.csv --top 1', 2, r'--top: goes with classes')
+
+
+def check_several(bench, held):
     _, summary = train(bench, '--out', 'several', *sets('data.target=right, up', 'data.task=multi_label',
                                                          'data.features=a,b', 'train.best=f1'))
     print(f"several: accuracy {summary['test_accuracy']:.3f}, F1 {summary['test_f1']:.3f}")
@@ -122,6 +142,11 @@ def check_several(bench):
                  f'{summary}')
     seen = json.loads(bench.good('eval', 'several', '--json'))
     bench.expect(seen['test_f1'] == summary['test_f1'] and 'test_classes' not in seen, f'{seen}')
+    rows = bench.good('predict', 'several', 'held.csv', '--csv').splitlines()
+    bench.expect(rows[0] == 'file,class,probability' and len(rows) == 1 + 2 * HELD, f'{rows[:3]}')
+    right = sum((float(row.split(',')[2]) > 0.5) == bool(real[5 + i % 2])
+                for i, (row, real) in enumerate(zip(rows[1:], [r for r in held for _ in range(2)])))
+    bench.expect(abs(right / (2 * HELD) - seen['test_accuracy']) < 1e-9, f'{right}')
 
 
 FILES = [
@@ -175,9 +200,12 @@ def main():
         check_kept(bench, rows)
         check_resumed(bench, rows)
         check_classes(bench, rows)
-        check_several(bench)
+        write(bench, 'held.csv', 'a,b', [row[:2] for row in rows[-HELD:]])
+        check_told(bench, rows[-HELD:])
+        check_several(bench, rows[-HELD:])
         check_bad(bench)
         bench.end()
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tokenize.py PROGRAM GOLDEN: texts become tokens and texts again, vocabularies are made, and what
+"""tokens_of_text.py PROGRAM GOLDEN: texts become tokens and texts again, vocabularies are made, and what
 cannot be gives one line, the right exit code and no file."""
 import json
 import os
