@@ -138,9 +138,22 @@ int class_names_copy(struct class_names *names, const char *const *from, int64_t
     return CODE_DONE;
 }
 
-static int take_names(struct class_names *names, const cJSON *list, const char *name,
-                      struct failure *failure)
+/* Gives the list that the note has under the key to `take`, with `to`; nothing if it has none. */
+static int read_list(const char *text, const char *key,
+                     int (*take)(void *to, const cJSON *list, const char *name,
+                                 struct failure *failure),
+                     void *to, const char *name, struct failure *failure)
 {
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key);
+    const int code = cJSON_IsArray(list) ? take(to, list, name, failure) : CODE_DONE;
+    cJSON_Delete(root);
+    return code;
+}
+
+static int take_names(void *to, const cJSON *list, const char *name, struct failure *failure)
+{
+    struct class_names *names = to;
     const cJSON *item;
     TRY(make_room(names, cJSON_GetArraySize(list), failure));
     cJSON_ArrayForEach(item, list)
@@ -156,11 +169,8 @@ static int take_names(struct class_names *names, const cJSON *list, const char *
 int note_classes(struct class_names *names, const char *text, const char *name,
                  struct failure *failure)
 {
-    cJSON *root = cJSON_Parse(text);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, CLASSES);
     *names = (struct class_names){0};
-    const int code = cJSON_IsArray(list) ? take_names(names, list, name, failure) : CODE_DONE;
-    cJSON_Delete(root);
+    const int code = read_list(text, CLASSES, take_names, names, name, failure);
     if (code)
         class_names_free(names);
     return code;
@@ -187,9 +197,9 @@ static int take_feature(struct features *features, int64_t index, const cJSON *i
     return features->name[index] ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
 }
 
-static int take_features(struct features *features, const cJSON *list, const char *name,
-                         struct failure *failure)
+static int take_features(void *to, const cJSON *list, const char *name, struct failure *failure)
 {
+    struct features *features = to;
     const cJSON *item;
     int64_t index = 0;
     TRY(features_make(features, cJSON_GetArraySize(list), failure));
@@ -204,11 +214,8 @@ static int take_features(struct features *features, const cJSON *list, const cha
 int note_features(struct features *features, const char *text, const char *name,
                   struct failure *failure)
 {
-    cJSON *root = cJSON_Parse(text);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, FEATURES);
     *features = (struct features){0};
-    const int code = cJSON_IsArray(list) ? take_features(features, list, name, failure) : CODE_DONE;
-    cJSON_Delete(root);
+    const int code = read_list(text, FEATURES, take_features, features, name, failure);
     if (code)
         features_free(features);
     return code;

@@ -45,6 +45,18 @@ static int open_pictures(struct samples *samples, const struct session *s, char 
     return CODE_DONE;
 }
 
+/* All samples are in one file. */
+static int take_file(struct samples *samples, const struct session *s, char *const *files,
+                     int count)
+{
+    if (count > 1)
+        return failure_set(s->failure, CODE_USAGE,
+                           "%s: one file too many: %s is no picture, and has all samples", files[1],
+                           files[0]);
+    samples->file = files[0];
+    return CODE_DONE;
+}
+
 static int open_images(struct samples *samples, const struct session *s, char *const *files,
                        int count)
 {
@@ -53,11 +65,7 @@ static int open_images(struct samples *samples, const struct session *s, char *c
     for (int i = 0; i < count; i++)
         if (is_picture(files[i]))
             return open_pictures(samples, s, files, count);
-    if (count > 1)
-        return failure_set(s->failure, CODE_USAGE,
-                           "%s: one file too many: %s is no picture, but a file of images",
-                           files[1], files[0]);
-    samples->file = files[0];
+    TRY(take_file(samples, s, files, count));
     TRY_LIBRARY(s->failure, NULL, qn_dataset_open(&samples->dataset, &params));
     return CODE_DONE;
 }
@@ -74,12 +82,7 @@ static int open_texts(struct samples *samples, const struct session *s, char *co
                                         .tokenizer = s->data.text.tokenizer,
                                         .length = data->length,
                                         .plain = !ends_with(files[0], json)};
-    if (count > 1)
-        return failure_set(s->failure, CODE_USAGE,
-                           "%s: one file too many: the texts are those of "
-                           "%s",
-                           files[1], files[0]);
-    samples->file = files[0];
+    TRY(take_file(samples, s, files, count));
     samples->lines = true;
     TRY_LIBRARY(s->failure, NULL, qn_dataset_open_json_lines(&samples->dataset, &params));
     return CODE_DONE;
@@ -96,10 +99,7 @@ static int open_rows(struct samples *samples, const struct session *s, char *con
                                   .features = (const char *const *)features->name,
                                   .mean = features->mean,
                                   .deviation = features->deviation};
-    if (count > 1)
-        return failure_set(s->failure, CODE_USAGE,
-                           "%s: one file too many: the rows are those of %s", files[1], files[0]);
-    samples->file = files[0];
+    TRY(take_file(samples, s, files, count));
     TRY_LIBRARY(s->failure, NULL, qn_dataset_open_csv(&samples->dataset, &params));
     return CODE_DONE;
 }
