@@ -190,8 +190,9 @@ QN_API qn_status qn_trainer_evaluate_run(qn_trainer *trainer, const char *run, i
                                          qn_fetch_fn fetch, qn_result_fn result, void *user);
 
 /* Rows that were stored in a ring or cache (plan.h) since it was empty, those that a ring has
- * forgotten included; -1: there is none of the name. A cycle that failed has stored none, but may
- * have written over the oldest that a ring holds. */
+ * forgotten included; -1: there is none of the name. A cycle that failed or was skipped leaves
+ * rings as they were: a plan that has any waits for each update before the next one begins, and
+ * qn_trainer_finish for the last. */
 QN_API int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name);
 /* Empties a ring or cache: every element is again as the plan says that it begins. */
 QN_API qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name);

@@ -102,6 +102,7 @@ static qn_status run_evaluation(struct qn_trainer *trainer, int phase, int64_t s
                                 qn_fetch_fn fetch, qn_result_fn result, void *user)
 {
     const int64_t size = trainer->plan->program.phases[phase].problem->batch;
+    QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     for (int64_t first = 0; first < samples; first += size) {
         int64_t left = samples - first;
         const struct qn_feed feed = {fetch, result, user, first, left < size ? left : size};

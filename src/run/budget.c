@@ -103,7 +103,9 @@ qn_status qn_trainer_set_budget(qn_trainer *trainer, int64_t budget)
     params.early_updates &= !(trainer->params.clip > 0);
     qn_runs_again(trainer->plan, &again);
     QN_TRY(qn_plan_create_runs(&plan, &again.list, &trainer->plan->facts, &params, NULL));
-    qn_status status = qn_trainer_check(trainer, qn_device_finish(trainer->device));
+    qn_status status = qn_trainer_check(trainer, qn_trainer_settle(trainer));
+    if (status == QN_OK)
+        status = qn_trainer_check(trainer, qn_device_finish(trainer->device));
     if (status == QN_OK)
         status = move_to(trainer, plan);
     if (status != QN_OK) {

@@ -47,15 +47,60 @@ void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, 
             trainer->cell_rows[c] += samples * rows_each(problem, &runs->cell[c]);
 }
 
-void qn_cells_keep(struct qn_trainer *trainer)
+/* --- rings of a cycle that changes nothing --- */
+
+/* Bytes of ring c; 0: it is none. */
+static int64_t ring_bytes(const struct qn_trainer *trainer, int c)
 {
-    memcpy(trainer->cell_rows_before, trainer->cell_rows, sizeof trainer->cell_rows);
+    const struct qn_persist *persist = &trainer->plan->persist;
+    const struct qn_cell_of *cell = &persist->runs.cell[c];
+    return cell->kind == QN_CELL_RING ? persist->values[cell->value].bytes : 0;
 }
 
-void qn_cells_go_back(struct qn_trainer *trainer)
+qn_status qn_cells_open(struct qn_trainer *trainer)
 {
-    memcpy(trainer->cell_rows, trainer->cell_rows_before, sizeof trainer->cell_rows);
+    int64_t bytes = 0;
+    for (int c = 0; c < trainer->plan->runs.n_cells; c++)
+        bytes += ring_bytes(trainer, c);
+    trainer->rings = NULL;
+    if (bytes == 0)
+        return QN_OK;
+    trainer->rings = qn_arena_new(&trainer->plan_arena, unsigned char, (size_t)bytes);
+    return trainer->rings ? QN_OK
+                          : qn_fail(&trainer->log, QN_ERR_MEMORY, "rings: out of host memory");
 }
+
+qn_status qn_cells_keep(struct qn_trainer *trainer)
+{
+    const struct qn_run_set *runs = &trainer->plan->persist.runs;
+    unsigned char *host = trainer->rings;
+    memcpy(trainer->cell_rows_before, trainer->cell_rows, sizeof trainer->cell_rows);
+    for (int c = 0; c < runs->n_cells; c++) {
+        const int64_t bytes = ring_bytes(trainer, c);
+        if (bytes == 0)
+            continue;
+        QN_TRY(qn_trainer_read_value(trainer, runs->cell[c].value, 0, host, bytes));
+        host += bytes;
+    }
+    return QN_OK;
+}
+
+qn_status qn_cells_go_back(struct qn_trainer *trainer)
+{
+    const struct qn_run_set *runs = &trainer->plan->persist.runs;
+    const unsigned char *host = trainer->rings;
+    memcpy(trainer->cell_rows, trainer->cell_rows_before, sizeof trainer->cell_rows);
+    for (int c = 0; c < runs->n_cells; c++) {
+        const int64_t bytes = ring_bytes(trainer, c);
+        if (bytes == 0)
+            continue;
+        QN_TRY(qn_trainer_write_value(trainer, runs->cell[c].value, 0, host, bytes));
+        host += bytes;
+    }
+    return QN_OK;
+}
+
+/* --- by name --- */
 
 /* The number of a ring or cache; -1: there is none of the name. */
 static int find_cell(const struct qn_trainer *trainer, const char *name)
@@ -81,6 +126,7 @@ qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name)
     const int cell = find_cell(trainer, name);
     if (cell < 0)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "%s: no ring or cache of the plan", name);
+    QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     trainer->cell_rows[cell] = 0;
     return qn_trainer_fill_value(trainer, trainer->plan->persist.runs.cell[cell].value,
                                  (float)trainer->plan->persist.runs.cell[cell].first);

@@ -111,6 +111,36 @@ static void sum_losses(const struct qn_trainer *trainer, struct qn_update_record
     }
 }
 
+/* Waits for what an update did. Where there are rings and it was skipped, they go back: no later
+ * cycle has begun then, since each waits for the one before. */
+static qn_status settle(struct qn_trainer *trainer, struct qn_update_record *record)
+{
+    if (record->settled)
+        return QN_OK;
+    QN_TRY(qn_transfer_wait(trainer->device, &record->write));
+    QN_TRY(qn_transfer_wait(trainer->device, &record->read));
+    QN_TRY(qn_noise_collect(trainer, record));
+    record->settled = true;
+    if (!record->metrics.skipped) {
+        record->metrics.grad_norm = record->in.grad_norm;
+        record->metrics.skipped = record->in.skip != 0;
+    }
+    sum_losses(trainer, record);
+    record->metrics.valid = true;
+    return trainer->rings && record->metrics.skipped ? qn_cells_go_back(trainer) : QN_OK;
+}
+
+static struct qn_update_record *last_record(struct qn_trainer *trainer)
+{
+    return &trainer->records[(trainer->updates + 1) % QN_STAGES];
+}
+
+qn_status qn_trainer_settle(struct qn_trainer *trainer)
+{
+    struct qn_update_record *record = last_record(trainer);
+    return trainer->rings && record->pending ? settle(trainer, record) : QN_OK;
+}
+
 /* Waits for the metrics of an update record, if it has any, and gives them. */
 static qn_status collect(struct qn_trainer *trainer, struct qn_update_record *record,
                          struct qn_metrics *metrics)
@@ -121,15 +151,7 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_record *re
         return QN_OK;
     }
     record->pending = false;
-    QN_TRY(qn_transfer_wait(trainer->device, &record->write));
-    QN_TRY(qn_transfer_wait(trainer->device, &record->read));
-    QN_TRY(qn_noise_collect(trainer, record));
-    if (!record->metrics.skipped) {
-        record->metrics.grad_norm = record->in.grad_norm;
-        record->metrics.skipped = record->in.skip != 0;
-    }
-    sum_losses(trainer, record);
-    record->metrics.valid = true;
+    QN_TRY(settle(trainer, record));
     if (metrics)
         *metrics = record->metrics;
     return QN_OK;
@@ -151,7 +173,7 @@ static qn_status end_call(struct qn_trainer *trainer, enum qn_stage_of_update ne
     trainer->stage_of_update = status == QN_OK ? next : QN_UPDATE_IDLE;
     if (status == QN_OK)
         return QN_OK;
-    qn_cells_go_back(trainer);
+    qn_trainer_check(trainer, qn_cells_go_back(trainer));
     qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->write));
     qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->read));
     qn_trainer_check(trainer, qn_noise_collect(trainer, record));
@@ -181,11 +203,13 @@ qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const doubl
     QN_TRY(check_cycle(trainer, cycle));
     struct qn_update_record *record = present_record(trainer);
     QN_TRY(qn_trainer_check(trainer, collect(trainer, record, NULL)));
+    QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     if (trainer->stage_of_update != QN_UPDATE_IDLE) {
         QN_TRY(qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->write)));
-        qn_cells_go_back(trainer);
+        QN_TRY(qn_trainer_check(trainer, qn_cells_go_back(trainer)));
     }
-    qn_cells_keep(trainer);
+    QN_TRY(qn_trainer_check(trainer, qn_cells_keep(trainer)));
+    record->settled = false;
     memcpy(record->weight, weights, sizeof record->weight);
     record->metrics = (struct qn_metrics){.update = trainer->updates,
                                           .samples = whole_cycle(cycle),
@@ -261,8 +285,7 @@ qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last)
 {
     QN_REQUIRE(NULL, trainer);
     QN_TRY(qn_trainer_failure(trainer));
-    struct qn_update_record *record = &trainer->records[(trainer->updates + 1) % QN_STAGES];
-    QN_TRY(qn_trainer_check(trainer, collect(trainer, record, last)));
+    QN_TRY(qn_trainer_check(trainer, collect(trainer, last_record(trainer), last)));
     return qn_trainer_check(trainer, qn_device_finish(trainer->device));
 }
 
@@ -284,7 +307,9 @@ qn_status qn_trainer_accumulate(qn_trainer *trainer, const qn_cycle *cycle)
     if (trainer->plan->persist.early)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "accumulate: the plan's early_updates leave no gradient");
+    QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
-    qn_cells_keep(trainer);
-    return end_call(trainer, QN_UPDATE_IDLE, accumulate(trainer, cycle, present_record(trainer)));
+    QN_TRY(qn_trainer_check(trainer, qn_cells_keep(trainer)));
+    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, accumulate(trainer, cycle, present_record(trainer))));
+    return qn_trainer_check(trainer, qn_cells_go_back(trainer));
 }

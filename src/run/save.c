@@ -121,6 +121,7 @@ static qn_status save(struct qn_trainer *trainer, const char *dir,
     const struct qn_log *log = &trainer->log;
     struct qn_folder folder = {0};
     char name[QN_NAME_BYTES];
+    QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     QN_TRY(qn_trainer_check(trainer, qn_device_finish(trainer->device)));
     QN_TRY(qn_folder_make(dir, log));
     qn_checkpoint_name(dir, trainer->updates, name);

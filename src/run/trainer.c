@@ -177,6 +177,7 @@ qn_status qn_trainer_open_plan(struct qn_trainer *trainer)
     QN_TRY(open_slab(trainer));
     QN_TRY(open_stages(trainer));
     QN_TRY(qn_noise_open(trainer));
+    QN_TRY(qn_cells_open(trainer));
     if (trainer->params.poison)
         QN_TRY(poison_everything(trainer));
     return qn_trainer_record(trainer);

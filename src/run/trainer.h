@@ -47,6 +47,7 @@ struct qn_update_record {
     struct qn_metrics metrics; /* what the host knows already */
     double weight[QN_MAX_LOSSES];
     bool pending; /* enqueued and not yet collected */
+    bool settled; /* waited for */
 };
 
 /* A store or a fetch, which runs beside the kernels: by steps of its phase. */
@@ -93,6 +94,7 @@ struct qn_trainer {
     int64_t *input_at[QN_MAX_RUNS];  /* by graph, by node: offset of an input's rows in a stage */
     int64_t cell_rows[QN_MAX_CELLS]; /* stored since the start, or the last clearing */
     int64_t cell_rows_before[QN_MAX_CELLS]; /* the same before the present update */
+    unsigned char *rings; /* host memory: what rings held then; NULL: there are none */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
     unsigned char *parked;  /* host memory of what is parked */
@@ -148,9 +150,14 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_probl
                          const struct qn_feed *feed, struct qn_start *start);
 /* Counts the rows of `samples` samples that a repetition stored. */
 void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, int64_t samples);
-/* Keeps how many rows there are; goes back to that, where what stored more has failed. */
-void qn_cells_keep(struct qn_trainer *trainer);
-void qn_cells_go_back(struct qn_trainer *trainer);
+/* Host memory for what rings hold, among that of the plan. */
+qn_status qn_cells_open(struct qn_trainer *trainer);
+/* Keeps how many rows there are and what rings hold; goes back to that, where what stored more has
+ * failed or was skipped. Both wait for what rings hold. */
+qn_status qn_cells_keep(struct qn_trainer *trainer);
+qn_status qn_cells_go_back(struct qn_trainer *trainer);
+/* Waits for the last update where there are rings: if it was skipped, they go back. */
+qn_status qn_trainer_settle(struct qn_trainer *trainer);
 
 /* --- slices (slices.c) --- */
 
