@@ -9,6 +9,7 @@
 #define QUERN_ABI_H
 
 #include <quern/check.h>
+#include <quern/contrastive.h>
 #include <quern/data.h>
 #include <quern/device.h>
 #include <quern/generate.h>
@@ -73,6 +74,7 @@ typedef struct qn_struct_info {
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xcaf90099)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
+    X(qn_contrastive_params, 0xa122db5c)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \
@@ -93,6 +95,7 @@ typedef struct qn_struct_info {
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
+    X(qn_info_nce_params, 0x4a9dbf8d)                                                              \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_json_line_params, 0x54885d72)                                                             \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
@@ -102,7 +105,7 @@ typedef struct qn_struct_info {
     X(qn_linear_activation_params, 0x911af7a0)                                                     \
     X(qn_loader_params, 0xa2e01e73)                                                                \
     X(qn_log, 0x37b6e2ab)                                                                          \
-    X(qn_loss_params, 0x8878a8be)                                                                  \
+    X(qn_loss_params, 0xe3b8afca)                                                                  \
     X(qn_lr_found, 0xbe3a6272)                                                                     \
     X(qn_lr_range, 0x05557caf)                                                                     \
     X(qn_lr_schedule, 0x747eb1e7)                                                                  \

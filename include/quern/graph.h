@@ -25,8 +25,9 @@ typedef struct qn_graph_params {
                                    QN_BF16; biases and scales stay f32. qn_optimizer.no_master says
                                    whether there is an f32 master of each */
     bool couples; /* samples may see each other, as in a loss over the whole cycle: the graph runs
-                     only in whole runs (plan.h), since else its gradient would follow from the plan
-                   */
+                     only in whole runs (plan.h), since else its gradient would follow from the
+                     plan, or at a micro-batch that is given (qn_plan_params.micro_batch) and
+                     thereby a part of the method */
 } qn_graph_params;
 
 QN_API qn_status qn_graph_create(qn_graph **graph, const qn_graph_params *params);
@@ -125,6 +126,7 @@ typedef enum qn_reduction {
 typedef struct qn_loss_params {
     qn_reduction reduction;
     double coefficient; /* 0: 1 */
+    bool monitor;       /* it is only told: the coefficient is 0, whatever it says */
     qn_tensor weights; /* an input of the shape of `rows`: numerators are rows * weights, the weight
                           their sum; none: the weight is what the operator that made `rows` says
                           (cross entropy: labels that count, by class weight), else the count */

@@ -10,6 +10,7 @@
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
  *   text     tokenizers: text as numbers                   (text.h)
+ *   contrastive  two towers, and losses of pairs among others (contrastive.h)
  *   metric   accuracy and other figures of an evaluation   (metric.h)
  *   check    whether the kernels are right on this device  (check.h)
  *   tune     which kernels are fastest on this device      (tune.h)
@@ -27,6 +28,7 @@
 
 #include <quern/abi.h>
 #include <quern/check.h>
+#include <quern/contrastive.h>
 #include <quern/data.h>
 #include <quern/device.h>
 #include <quern/generate.h>

@@ -573,6 +573,13 @@ static bool usable_as_loss(qn_graph *graph, qn_tensor rows, const char *name,
     return graph->status == QN_OK;
 }
 
+static double coefficient_of(const qn_loss_params *params)
+{
+    if (params->monitor)
+        return 0;
+    return params->coefficient == 0 ? 1 : params->coefficient;
+}
+
 void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_params *params)
 {
     const qn_loss_params none = {0};
@@ -595,7 +602,7 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     qn_graph_renamed(graph, (int)node);
     graph->losses[graph->n_losses++] =
         (struct qn_graph_loss){node, attr.index, qn_graph_root(graph, rows.id), params->reduction,
-                               params->coefficient == 0 ? 1 : params->coefficient};
+                               coefficient_of(params)};
 }
 
 qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor)

@@ -22,6 +22,8 @@
     X(sum)                                                                                         \
     X(mean)                                                                                        \
     X(masked_mean)                                                                                 \
+    X(info_nce)                                                                                    \
+    X(bank_entry)                                                                                  \
     X(loss)                                                                                        \
     X(leaky_relu)                                                                                  \
     X(sigmoid)                                                                                     \

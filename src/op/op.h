@@ -17,7 +17,7 @@
 #include <quern/graph.h>
 #include <quern/tensor.h>
 
-enum { QN_MAX_IN = 6, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
+enum { QN_MAX_IN = 7, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
 enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 6 };
 
 /* What an operand of a group is, seen from its node. */

@@ -399,9 +399,10 @@ static qn_status check_run(struct making *m, const struct qn_run_of *run)
     const struct qn_graph *graph = m->plan->graphs[run->graph];
     QN_TRY(check_inputs(m, graph));
     QN_TRY(check_averages(m, run));
-    if (graph->couples && !run->whole)
+    if (graph->couples && !run->whole && !m->plan->params.micro_batch)
         return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
-                      "samples of the graph see each other, and it sees less than the whole cycle");
+                      "samples of the graph see each other, and it sees less than the whole cycle: "
+                      "the micro-batch must be given");
     if (run->samples % qn_one_group(&m->plan->params, graph) != 0)
         return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
                       "its samples are no multiple of batch norm's group");

@@ -137,15 +137,20 @@ static int free_graphs(void **state)
     return 0;
 }
 
-static qn_status try(const qn_run_list *list)
+static qn_status try_at(const qn_run_list *list, int64_t micro_batch)
 {
     const qn_facts facts = {.cpu = true};
-    const qn_plan_params params = {.budget = 1 << 20, .batch = {16}, .micro_batch = 4};
+    const qn_plan_params params = {.budget = 1 << 20, .batch = {16}, .micro_batch = micro_batch};
     qn_plan *plan;
     *line = 0;
     const qn_status status = qn_plan_create_runs(&plan, list, &facts, &params, NULL);
     qn_plan_destroy(&plan);
     return status;
+}
+
+static qn_status try(const qn_run_list *list)
+{
+    return try_at(list, 4);
 }
 
 #define FORWARD(graph_)                                                                            \
@@ -192,7 +197,6 @@ static void what_cannot_be_is_refused(void **state)
         {"one storage type", {FORWARD(g.tower), LOSS, BACKWARD(g.half)}, {z}},
         {"no loss", {TRAIN(g.tower)}, {{0}}},
         {"trains nothing", {FORWARD(g.bank)}, {ring}},
-        {"see each other", {TRAIN(g.pairs)}, {{0}}},
         {"no part of a cycle",
          {{.name = "e", .graph = g.tower, .what = QN_RUN_EVALUATE, .whole = 1}},
          {{0}}},
@@ -237,6 +241,16 @@ static void what_cannot_be_is_refused(void **state)
         assert_true(status == QN_ERR_ARGUMENT || status == QN_ERR_SHAPE);
         assert_non_null(strstr(line, bad[i].why));
     }
+}
+
+/* Samples that see each other: in parts of the cycle only where the caller says how large. */
+static void a_coupled_micro_batch_is_given(void **state)
+{
+    (void)state;
+    const qn_run run = TRAIN(g.pairs);
+    assert_int_equal(try_at(&(qn_run_list){.runs = &run, .n_runs = 1}, 0), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(line, "see each other"));
+    assert_int_equal(try_at(&(qn_run_list){.runs = &run, .n_runs = 1}, 4), QN_OK);
 }
 
 static void what_can_be_is_planned(void **state)
@@ -373,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(a_coupled_micro_batch_is_given),
         cmocka_unit_test(what_can_be_is_planned),
         cmocka_unit_test(a_ring_bounds_the_micro_batch),
         cmocka_unit_test(alternatives_keep_the_gradients_of_both),

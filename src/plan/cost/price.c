@@ -43,13 +43,15 @@ static void fill_shapes(const struct qn_problem *problem, const struct qn_node *
             call->din[i] = shapes->in[i];
 }
 
-/* Clears operands that the group may not read: both of two alternatives, and those that
- * qn_group_reads excludes. qn_task_call sets again those that the task lists as reads. */
+/* Clears operands that the group may not read: both of two alternatives, those that qn_group_reads
+ * excludes, and gradients of several outputs. qn_task_call sets again those that the task lists as
+ * reads. */
 static void drop_unread(const struct qn_group *group, struct qn_call *call)
 {
     for (int i = 0; i < QN_MAX_READS && group->read[i].ref.kind; i++) {
         const struct qn_read *read = &group->read[i];
-        if (read->or_.kind || !qn_group_reads(group, call->attr, i))
+        const bool one_of_some = read->ref.kind == QN_REF_DOUT && call->op->n_out > 1;
+        if (read->or_.kind || one_of_some || !qn_group_reads(group, call->attr, i))
             *qn_call_operand(call, read->ref) = (struct qn_operand){0};
         if (read->or_.kind)
             *qn_call_operand(call, read->or_) = (struct qn_operand){0};

@@ -55,6 +55,13 @@ static struct qn_ref resolve(struct lowering *l, int n, const struct qn_read *re
     return read->or_.kind == QN_REF_OUT ? read->or_ : read->ref;
 }
 
+/* Of several outputs some may lead to no loss: nobody has written their gradients. */
+static bool has_no_gradient(const struct lowering *l, const struct qn_task *task, struct qn_ref ref,
+                            int value)
+{
+    return ref.kind == QN_REF_DOUT && task->op->n_out > 1 && !l->written[value];
+}
+
 static void add_reads(struct lowering *l, struct qn_task *task)
 {
     for (int i = 0; i < QN_MAX_READS && task->group->read[i].ref.kind; i++) {
@@ -62,7 +69,7 @@ static void add_reads(struct lowering *l, struct qn_task *task)
             continue;
         struct qn_ref ref = resolve(l, task->node, &task->group->read[i]);
         int value = qn_lower_value_of(l, task->node, ref);
-        if (value >= 0)
+        if (value >= 0 && !has_no_gradient(l, task, ref, value))
             task->reads[task->n_reads++] =
                 (struct qn_use){value, ref, seen_as(l, task->node, ref, value)};
     }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Contrastive training: two towers learn to give the two sides of a pair alike vectors, by a loss
+ * over other pairs. How many others there are is what the modes differ in.
+ *
+ *     qn_contrastive_create(&contrastive, &params);
+ *     qn_plan_create_runs(&plan, qn_contrastive_program(contrastive), facts, &plan_params, NULL);
+ */
+#ifndef QUERN_CONTRASTIVE_H
+#define QUERN_CONTRASTIVE_H
+
+#include <quern/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means default. */
+typedef struct qn_info_nce_params {
+    double temperature;    /* scores are divided by it, in f32; 0: 1 */
+    qn_tensor logit_scale; /* (1) in f32, which may be trained: scores are multiplied by its
+                              exponential, too; none: 1 */
+    qn_tensor ids;         /* (n) in i32: which sample each is; for `duplicates` */
+    /* What earlier micro-steps made of m samples, as inputs of rings (qn_cell_input), or none:
+     * queries (m, d), passages (m * p, d) and ids (m) in i32. A sample whose id is negative is not
+     * there. Queries may be left out: then those of the bank are not asked for their passages. */
+    qn_tensor bank_queries, bank_passages, bank_ids;
+    bool symmetric;  /* half of the loss is that of own passages, which look for their queries */
+    bool local_mean; /* the sum over all queries is divided by n, not by n and those of the bank */
+    bool duplicates; /* an own passage of the same id is no negative */
+} qn_info_nce_params;
+
+/* InfoNCE of queries (n, d) and passages (n * p, d), for qn_loss: sample i has the rows i * p to
+ * i * p + p - 1 of the passages, of which the first is its own and the others are hard negatives.
+ * Scores are dot products. Gives (n) in f32, whose sum is the mean over all queries of
+ *
+ *     -log(e^score(i, own) / sum over passages j of e^score(i, j));
+ *
+ * that of a bank's queries is in the first. `local` (may be NULL) receives the same without them.
+ * In a loss each repetition weighs 1, so that a cycle's loss is the mean over its micro-steps.
+ * Samples see each other: qn_graph_params.couples. */
+QN_API qn_tensor qn_info_nce(qn_graph *graph, qn_tensor queries, qn_tensor passages,
+                             const qn_info_nce_params *params, qn_tensor *local);
+
+/* What a micro-step adds to its banks, for qn_output with the names of rings: queries, passages and
+ * ids as they are, but zeros and the id -1 for a sample of which a number is not finite. False: the
+ * graph has an error. */
+QN_API bool qn_bank_entry(qn_graph *graph, qn_tensor queries, qn_tensor passages, qn_tensor ids,
+                          qn_tensor entry[3]);
+
+/* --- programs --- */
+
+/* Puts both towers into a graph: queries (n, d) and passages (n * p, d) of the inputs that it
+ * makes, the same whenever it is asked. What it returns but QN_OK ends qn_contrastive_create. */
+typedef qn_status (*qn_towers_fn)(void *user, qn_graph *graph, qn_tensor *queries,
+                                  qn_tensor *passages);
+
+typedef enum qn_contrastive_mode {
+    QN_CONTRASTIVE_WHOLE,      /* the pairs of the whole cycle, in one micro-step */
+    QN_CONTRASTIVE_GRADCACHE,  /* the same gradient from micro-steps of any size: all vectors, the
+                                  loss over all of them, all micro-steps again with the gradients of
+                                  their vectors (Gao et al., "GradCache", 2021). Running averages
+                                  would be gathered twice: not with batch norm */
+    QN_CONTRASTIVE_ACCUMULATE, /* the pairs of a micro-step, whose size is part of the method */
+    QN_CONTRASTIVE_CONTACCUM,  /* those, and the last ones of earlier micro-steps in banks (Kim et
+                                  al., "ContAccum", NeurIPS 2024) */
+} qn_contrastive_mode;
+
+/* Zero means default. */
+typedef struct qn_contrastive_params {
+    qn_graph_params graph; /* without `couples` */
+    qn_contrastive_mode mode;
+    qn_towers_fn towers;
+    void *user;
+    double temperature; /* scores are divided by it; 0: 1 */
+    bool learned;       /* it is trained: the parameter "logit_scale" begins as log(1 / temperature)
+                           (Radford et al. 2021, who also bound it: here it is free) */
+    bool symmetric;     /* as in qn_info_nce_params; `duplicates` wants the input "ids" i32 (n) */
+    bool duplicates;
+    int64_t bank;       /* of contaccum: samples that banks hold; 0: none. At least a micro-step */
+    bool no_query_bank; /* there are banks of passages alone, with which gradients of the towers
+                           grow apart (the authors' figure 5) */
+    bool local_mean;    /* as in qn_info_nce_params */
+    bool forget;        /* banks are emptied before each cycle (the authors' "without past
+                           encoder"), by qn_contrastive_begin */
+} qn_contrastive_params;
+
+/* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until
+ * qn_contrastive_destroy; plans copy what they need. */
+typedef struct qn_contrastive qn_contrastive;
+
+/* QN_ERR_ARGUMENT, QN_ERR_SHAPE: params or what the towers gave cannot be, in one line. Inputs are
+ * the towers' own and, with `duplicates` or contaccum, "ids": which sample each is, not below 0.
+ *
+ * Losses are "loss" and, with a bank, "local_loss", which has no part in the gradient: that of the
+ * micro-step's own queries. The run of kind QN_RUN_EVALUATE, "encode", gives the outputs "queries"
+ * and "passages". The banks are rings "bank.queries", "bank.passages" and "bank.ids". */
+QN_API qn_status qn_contrastive_create(qn_contrastive **contrastive,
+                                       const qn_contrastive_params *params);
+QN_API void qn_contrastive_destroy(qn_contrastive **contrastive);
+
+/* For qn_plan_create_runs; borrowed. Accumulate and contaccum want qn_plan_params.micro_batch. */
+QN_API const qn_run_list *qn_contrastive_program(const qn_contrastive *contrastive);
+/* Before each cycle of a trainer of such a plan: empties the banks if they are to be forgotten. */
+QN_API qn_status qn_contrastive_begin(const qn_contrastive *contrastive, qn_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

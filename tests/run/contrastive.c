@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Contrastive cycles: what the modes have in common to the bit or to rounding, losses and banks
+ * beside a second computation in double, and cycles that change nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../support/folder.h"
+#include "runs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 64 };
+
+static const qn_trainer_params trainer_params = {.seed = 5};
+
+/* --- data and towers --- */
+
+/* Sample i of update u is number u * BATCH + i of an endless set. */
+struct feed {
+    int64_t update;
+    bool strange; /* one number is no number */
+};
+
+static int64_t number_of(const struct feed *feed, int64_t i)
+{
+    return feed->update * BATCH + i;
+}
+
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    const struct feed *feed = user;
+    const int64_t from = number_of(feed, first);
+    if (strcmp(input, "ids") == 0) {
+        for (int64_t i = 0; i < count; i++)
+            ((int32_t *)rows)[i] = (int32_t)(from + i);
+        return QN_OK;
+    }
+    fill_rows(from + (strcmp(input, "y") == 0 ? 5000 : 0), count, WIDE, rows);
+    if (feed->strange && first == MICRO)
+        ((float *)rows)[3] = NAN;
+    return QN_OK;
+}
+
+static qn_tensor tower(qn_graph *graph, const char *input, const char *name)
+{
+    qn_tensor x = qn_input(graph, input, QN_F32, 2, (int64_t[]){QN_BATCH, WIDE});
+    return qn_tanh(graph, dense(graph, x, name, WIDE, CODE));
+}
+
+static qn_status towers(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
+{
+    (void)user;
+    *queries = tower(graph, "x", "query");
+    *passages = tower(graph, "y", "passage");
+    return QN_OK;
+}
+
+/* --- programs --- */
+
+static qn_contrastive *open_mode(qn_contrastive_mode mode, const qn_contrastive_params *how)
+{
+    qn_contrastive_params params = how ? *how : (qn_contrastive_params){.temperature = 0.5};
+    qn_contrastive *contrastive;
+    params.mode = mode;
+    params.towers = towers;
+    params.graph.log = test_log;
+    assert_int_equal(qn_contrastive_create(&contrastive, &params), QN_OK);
+    return contrastive;
+}
+
+static qn_plan_params at(int64_t batch, int64_t micro_batch)
+{
+    return (qn_plan_params){.budget = 1 << 20, .batch = {batch}, .micro_batch = micro_batch};
+}
+
+/* The gradient of the first cycle. */
+static float *gradient_of(const qn_contrastive *contrastive, int64_t micro_batch, int64_t *count)
+{
+    struct feed feed = {0};
+    const qn_plan_params plan = at(BATCH, micro_batch);
+    const qn_cycle cycle = {.samples = BATCH, .lr = 0.1, .fetch = fetch, .user = &feed};
+    return cycle_gradient(qn_contrastive_program(contrastive), &plan, &trainer_params, &cycle,
+                          count);
+}
+
+static double distance(const float *a, const float *b, int64_t count, double factor)
+{
+    double apart = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double d = factor * (double)a[i] - (double)b[i];
+        apart += d * d;
+        size += (double)b[i] * (double)b[i];
+    }
+    return sqrt(apart / size);
+}
+
+struct side {
+    qn_contrastive_mode mode;
+    int64_t micro_batch;
+    double factor;
+};
+
+static void compare(const struct side *a, const struct side *b, const qn_contrastive_params *how,
+                    double bound)
+{
+    const struct side *side[] = {a, b};
+    float *gradient[2];
+    int64_t count[2];
+    for (int i = 0; i < 2; i++) {
+        qn_contrastive *contrastive = open_mode(side[i]->mode, how);
+        gradient[i] = gradient_of(contrastive, side[i]->micro_batch, &count[i]);
+        qn_contrastive_destroy(&contrastive);
+    }
+    assert_int_equal(count[0], count[1]);
+    const double apart = distance(gradient[0], gradient[1], count[0], a->factor);
+    print_message("  mode %d at %d, mode %d at %d: %.2e\n", (int)a->mode, (int)a->micro_batch,
+                  (int)b->mode, (int)b->micro_batch, apart);
+    assert_true(apart <= bound);
+    free(gradient[0]);
+    free(gradient[1]);
+}
+
+/* --- identities --- */
+
+static const qn_contrastive_params learned = {
+    .temperature = 0.25, .learned = true, .symmetric = true, .duplicates = true};
+
+static void one_micro_step_is_the_whole_batch(void **state)
+{
+    (void)state;
+    const struct side whole = {QN_CONTRASTIVE_WHOLE, BATCH, 1};
+    compare(&(struct side){QN_CONTRASTIVE_ACCUMULATE, BATCH, 1}, &whole, NULL, 0);
+    compare(&(struct side){QN_CONTRASTIVE_ACCUMULATE, BATCH, 1}, &whole, &learned, 0);
+    compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, BATCH, 1}, &whole, NULL, 0);
+    compare(&(struct side){QN_CONTRASTIVE_CONTACCUM, BATCH, 1}, &whole, NULL, 0);
+}
+
+static void gradcache_is_the_whole_batch(void **state)
+{
+    (void)state;
+    const struct side whole = {QN_CONTRASTIVE_WHOLE, BATCH, 1};
+    for (int64_t micro = 1; micro < BATCH; micro += 4) {
+        compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, micro, 1}, &whole, NULL, 1e-5);
+        compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, micro, 1}, &whole, &learned, 1e-5);
+    }
+}
+
+static void no_bank_is_plain_accumulation(void **state)
+{
+    (void)state;
+    for (int64_t micro = 2; micro < BATCH; micro += 5)
+        compare(&(struct side){QN_CONTRASTIVE_CONTACCUM, micro, 1},
+                &(struct side){QN_CONTRASTIVE_ACCUMULATE, micro, 1}, NULL, 0);
+}
+
+/* With all other pairs of the cycle in the bank, as they are encoded now, micro-steps see what the
+ * whole batch sees: their mean is its gradient / the number of micro-steps. */
+static void a_fresh_and_complete_bank_is_the_whole_batch(void **state)
+{
+    (void)state;
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = BATCH - MICRO};
+    qn_contrastive *banks = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    qn_contrastive *whole = open_mode(QN_CONTRASTIVE_WHOLE, NULL);
+    struct feed feed = {0};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    const qn_cycle still = {.samples = BATCH, .lr = 0, .fetch = fetch, .user = &feed};
+    int64_t count, of_whole;
+    float *gradient, *want = gradient_of(whole, 0, &of_whole);
+    struct test_run run = open_runs(qn_contrastive_program(banks), &plan, &trainer_params);
+    train_updates(run.trainer, &still, 1);
+    assert_int_equal(qn_trainer_accumulate(run.trainer, &still), QN_OK);
+    count = test_read_gradients(run.trainer, &gradient);
+    assert_int_equal(count, of_whole);
+    const double apart = distance(gradient, want, count, STEPS);
+    print_message("  %.2e apart\n", apart);
+    assert_true(apart <= 1e-5);
+    close_counted(&run);
+    free(gradient);
+    free(want);
+    qn_contrastive_destroy(&banks);
+    qn_contrastive_destroy(&whole);
+}
+
+/* --- a second computation --- */
+
+struct vectors {
+    double q[CODE], p[CODE];
+};
+
+struct host {
+    float query[CODE * WIDE], passage[CODE * WIDE];
+    struct vectors bank[MOST];
+    int64_t stored, rows; /* so far; that the bank holds at most */
+    bool no_queries, local_mean;
+    double temperature;
+};
+
+static void encode(const float *w, int64_t sample, double z[CODE])
+{
+    for (int c = 0; c < CODE; c++) {
+        double sum = 0;
+        for (int k = 0; k < WIDE; k++)
+            sum += (double)x_at(sample, k) * (double)w[c * WIDE + k];
+        z[c] = tanh(sum);
+    }
+}
+
+static double dot(const double *a, const double *b)
+{
+    double sum = 0;
+    for (int c = 0; c < CODE; c++)
+        sum += a[c] * b[c];
+    return sum;
+}
+
+static double row_loss(const struct host *h, const struct vectors *all, int64_t count, int64_t row)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++)
+        sum += exp(dot(all[row].q, all[j].p) / h->temperature);
+    return log(sum) - dot(all[row].q, all[row].p) / h->temperature;
+}
+
+/* The losses of a micro-step of `n` pairs, which then go into the bank: of all rows, and of the
+ * micro-step's own. */
+static void step_on_host(struct host *h, const struct feed *feed, int64_t first, int64_t n,
+                         double sum[2])
+{
+    struct vectors all[2 * MOST];
+    const int64_t held = h->stored < h->rows ? h->stored : h->rows;
+    for (int64_t i = 0; i < n; i++) {
+        encode(h->query, number_of(feed, first + i), all[i].q);
+        encode(h->passage, number_of(feed, first + i) + 5000, all[i].p);
+    }
+    for (int64_t i = 0; i < held; i++)
+        all[n + i] = h->bank[(h->stored - held + i) % MOST];
+    double of_all = 0, own = 0;
+    for (int64_t row = 0; row < (h->no_queries ? n : n + held); row++) {
+        const double loss = row_loss(h, all, n + held, row);
+        of_all += loss;
+        own += row < n ? loss : 0;
+    }
+    sum[0] += of_all / (double)(h->no_queries || h->local_mean ? n : n + held);
+    sum[1] += own / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        h->bank[h->stored++ % MOST] = all[i];
+}
+
+static void cycle_on_host(struct host *h, const struct feed *feed, int64_t batch, int64_t micro,
+                          double mean[2])
+{
+    int steps = 0;
+    mean[0] = mean[1] = 0;
+    for (int64_t first = 0; first < batch; first += micro, steps++)
+        step_on_host(h, feed, first, batch - first < micro ? batch - first : micro, mean);
+    mean[0] /= steps;
+    mean[1] /= steps;
+}
+
+/* Weights stay, data changes, so that what is in the bank tells which pairs it holds. */
+static void follow(int64_t bank, int64_t batch, int64_t micro, bool no_queries, bool local_mean)
+{
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = bank, .no_query_bank = no_queries, .local_mean = local_mean};
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    struct feed feed = {0};
+    const qn_plan_params plan = at(batch, micro);
+    const qn_cycle cycle = {.samples = batch, .lr = 0, .fetch = fetch, .user = &feed};
+    struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    struct host host = {
+        .rows = bank, .no_queries = no_queries, .local_mean = local_mean, .temperature = 0.5};
+    assert_int_equal(qn_trainer_read(run.trainer, "query", host.query, CODE * WIDE), QN_OK);
+    assert_int_equal(qn_trainer_read(run.trainer, "passage", host.passage, CODE * WIDE), QN_OK);
+    for (; feed.update < 4; feed.update++) {
+        qn_metrics have;
+        double want[2];
+        cycle_on_host(&host, &feed, batch, micro, want);
+        assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
+        assert_int_equal(qn_trainer_finish(run.trainer, &have), QN_OK);
+        print_message("  bank %d, %d by %d: %.7f, wanted %.7f; own %.7f, wanted %.7f\n", (int)bank,
+                      (int)batch, (int)micro, have.losses[0], want[0], have.losses[1], want[1]);
+        assert_true(fabs(have.losses[0] - want[0]) < 2e-6);
+        assert_true(fabs(have.losses[1] - want[1]) < 2e-6);
+        assert_true(have.loss == have.losses[0]);
+        assert_int_equal(qn_trainer_cell_rows(run.trainer, "bank.ids"), host.stored);
+    }
+    close_counted(&run);
+    qn_contrastive_destroy(&contrastive);
+}
+
+static void banks_hold_the_last_pairs(void **state)
+{
+    (void)state;
+    follow(7, 21, 7, false, false);  /* one micro-step */
+    follow(10, 21, 7, false, false); /* the ring ends within one */
+    follow(11, 16, 5, false, false); /* a last micro-step of one */
+    follow(13, 13, 1, false, false); /* micro-steps of one */
+    follow(61, 21, 7, false, false); /* never full */
+    follow(10, 16, 5, true, false);
+    follow(10, 16, 5, false, true);
+    follow(2, 2, 2, false, false);
+}
+
+/* --- cycles that change nothing, and what outlives a trainer --- */
+
+static void train_on(struct test_run *run, struct feed *feed, int updates)
+{
+    const qn_cycle cycle = {.samples = BATCH, .lr = 0.05, .fetch = fetch, .user = feed};
+    for (int i = 0; i < updates; i++, feed->update++)
+        assert_int_equal(qn_trainer_step(run->trainer, &cycle, NULL), QN_OK);
+}
+
+static void assert_same_weights(qn_trainer *have, qn_trainer *want)
+{
+    float *a, *b;
+    assert_int_equal(qn_trainer_finish(have, NULL), QN_OK);
+    assert_int_equal(qn_trainer_finish(want, NULL), QN_OK);
+    const int64_t count = test_weights(have, &a);
+    assert_int_equal(test_weights(want, &b), count);
+    assert_memory_equal(a, b, (size_t)count * sizeof *a);
+    free(a);
+    free(b);
+}
+
+/* A cycle whose gradient is not finite leaves the banks as they were, wherever it comes: the ring
+ * has been overwritten in its middle by then. */
+static void a_skipped_cycle_leaves_the_banks(void **state)
+{
+    (void)state;
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    struct test_run with = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    struct feed feed = {0};
+    train_on(&with, &feed, 2);
+    feed.strange = true;
+    train_on(&with, &feed, 1);
+    feed.update--;
+    feed.strange = false;
+    train_on(&with, &feed, 3);
+    struct test_run without =
+        open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    feed = (struct feed){0};
+    train_on(&without, &feed, 5);
+    assert_same_weights(with.trainer, without.trainer);
+    assert_int_equal(qn_trainer_cell_rows(with.trainer, "bank.ids"), 5 * BATCH);
+    test_close(&with);
+    test_close(&without);
+    qn_contrastive_destroy(&contrastive);
+}
+
+/* Saved right after a cycle that is skipped, before anybody has asked how it went. */
+static void banks_are_saved(void **state)
+{
+    (void)state;
+    char dir[FOLDER_BYTES];
+    make_folder(dir);
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10, .symmetric = true};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    const qn_run_list *program = qn_contrastive_program(contrastive);
+    struct test_run whole = open_runs(program, &plan, &trainer_params);
+    struct test_run first = open_runs(program, &plan, &trainer_params), second;
+    struct feed feed = {0};
+    train_on(&whole, &feed, 6);
+    feed = (struct feed){0};
+    train_on(&first, &feed, 3);
+    feed.strange = true;
+    train_on(&first, &feed, 1);
+    assert_int_equal(qn_checkpoint_save(first.trainer, dir, NULL), QN_OK);
+    test_close(&first);
+    qn_checkpoint *checkpoint;
+    assert_int_equal(qn_checkpoint_open(&checkpoint, dir, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_plan_runs(checkpoint, program, device, &second.plan), QN_OK);
+    assert_int_equal(qn_trainer_open(&second.trainer, device, second.plan,
+                                     &qn_checkpoint_describe(checkpoint)->trainer),
+                     QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    feed = (struct feed){.update = 3};
+    train_on(&second, &feed, 3);
+    assert_same_weights(second.trainer, whole.trainer);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&whole);
+    test_close(&second);
+    qn_contrastive_destroy(&contrastive);
+    remove_folder(dir);
+}
+
+/* Emptied before each cycle, banks know the same cycle alone. */
+static void forgotten_banks_begin_empty(void **state)
+{
+    (void)state;
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = 14, .forget = true};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    double loss[2];
+    for (int i = 0; i < 2; i++) {
+        struct feed feed = {0};
+        qn_metrics metrics;
+        const qn_cycle cycle = {.samples = BATCH, .lr = 0, .fetch = fetch, .user = &feed};
+        assert_int_equal(qn_contrastive_begin(contrastive, run.trainer), QN_OK);
+        assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
+        assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
+        loss[i] = metrics.loss;
+    }
+    assert_true(loss[0] == loss[1]);
+    test_close(&run);
+    qn_contrastive_destroy(&contrastive);
+}
+
+/* --- bytes, and what is refused --- */
+
+/* Bytes of so many numbers of four bytes where they are placed. */
+static int64_t placed(int64_t count)
+{
+    const int64_t unit = qn_device_facts(device)->alignment;
+    return (count * 4 + unit - 1) / unit * unit;
+}
+
+/* What persists is what plain accumulation has, and the banks. */
+static void banks_are_in_the_plan(void **state)
+{
+    (void)state;
+    const int64_t bank = 33;
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = bank};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *with = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    qn_contrastive *without = open_mode(QN_CONTRASTIVE_ACCUMULATE, NULL);
+    struct test_run a = open_runs(qn_contrastive_program(with), &plan, &trainer_params);
+    struct test_run b = open_runs(qn_contrastive_program(without), &plan, &trainer_params);
+    const int64_t *have = qn_plan_facts(a.plan)->bytes_by_tag;
+    const int64_t *want = qn_plan_facts(b.plan)->bytes_by_tag;
+    assert_int_equal(have[QN_TAG_BANKS], 2 * placed(bank * CODE) + placed(bank));
+    assert_int_equal(want[QN_TAG_BANKS], 0);
+    assert_int_equal(have[QN_TAG_PARAMETERS], want[QN_TAG_PARAMETERS]);
+    assert_int_equal(have[QN_TAG_GRADIENTS], want[QN_TAG_GRADIENTS]);
+    assert_int_equal(have[QN_TAG_OPTIMIZER], want[QN_TAG_OPTIMIZER]);
+    test_close(&a);
+    test_close(&b);
+    qn_contrastive_destroy(&with);
+    qn_contrastive_destroy(&without);
+}
+
+static qn_status one_tower(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
+{
+    (void)user;
+    *queries = tower(graph, "x", "query");
+    *passages = qn_mean(graph, *queries, 1);
+    return QN_OK;
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        qn_contrastive_params params;
+        const char *why;
+    } bad[] = {
+        {{.mode = QN_CONTRASTIVE_WHOLE, .bank = 4}, "contaccum alone has banks"},
+        {{.mode = (qn_contrastive_mode)9}, "no such mode"},
+        {{.temperature = -1}, "above 0"},
+        {{.temperature = NAN}, "above 0"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = -1}, "from 0"},
+        {{.towers = one_tower}, "passages (p * batch, d)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        qn_contrastive_params params = bad[i].params;
+        qn_contrastive *contrastive;
+        params.towers = params.towers ? params.towers : towers;
+        assert_int_equal(qn_contrastive_create(&contrastive, &params), QN_ERR_ARGUMENT);
+        print_message("  %s\n", qn_last_error());
+        assert_null(contrastive);
+        assert_non_null(strstr(qn_last_error(), bad[i].why));
+    }
+}
+
+/* A bank that a micro-step does not fit into, and modes that want a micro-batch without one. */
+static void plans_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        qn_contrastive_mode mode;
+        int64_t bank, micro_batch;
+        const char *why;
+    } bad[] = {{QN_CONTRASTIVE_CONTACCUM, 6, 7, "has 6 rows"},
+               {QN_CONTRASTIVE_ACCUMULATE, 0, 0, "the micro-batch must be given"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const qn_contrastive_params how = {.temperature = 0.5, .bank = bad[i].bank};
+        const qn_plan_params params = at(BATCH, bad[i].micro_batch);
+        qn_contrastive *contrastive = open_mode(bad[i].mode, &how);
+        qn_plan *plan;
+        assert_int_not_equal(qn_plan_create_runs(&plan, qn_contrastive_program(contrastive),
+                                                 qn_device_facts(device), &params, NULL),
+                             QN_OK);
+        assert_non_null(strstr(qn_last_error(), bad[i].why));
+        qn_contrastive_destroy(&contrastive);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_micro_step_is_the_whole_batch),
+        cmocka_unit_test(gradcache_is_the_whole_batch),
+        cmocka_unit_test(no_bank_is_plain_accumulation),
+        cmocka_unit_test(a_fresh_and_complete_bank_is_the_whole_batch),
+        cmocka_unit_test(banks_hold_the_last_pairs),
+        cmocka_unit_test(a_skipped_cycle_leaves_the_banks),
+        cmocka_unit_test(banks_are_saved),
+        cmocka_unit_test(forgotten_banks_begin_empty),
+        cmocka_unit_test(banks_are_in_the_plan),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(plans_that_cannot_be_are_refused),
+    };
+    return cmocka_run_group_tests_name("contrastive", tests, open_counted, close_device);
+}
