@@ -11,6 +11,12 @@
 
 #define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
+/* The power of two that brings values of at most `top` to at most 1, as its exponent. */
+static inline int shift_of(float top)
+{
+    return clamp((int)((as_uint(top) >> 23) & 255u) - 126, -100, 126);
+}
+
 /* The Euclidean norm of n values, given to every work-item. They are brought to at most 1 by a
  * power of two, so that no square overflows or vanishes; not finite if one of them is not. */
 static inline float safe_norm(__global const float *x, ulong n, __local float *part)
@@ -22,8 +28,7 @@ static inline float safe_norm(__global const float *x, ulong n, __local float *p
     float top = qn_hmax(largest);
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
         top = fmax(top, fabs(LD(F, x, i)));
-    top = qn_group_max(top, part);
-    const int shift = clamp((int)((as_uint(top) >> 23) & 255u) - 126, -100, 126);
+    const int shift = shift_of(qn_group_max(top, part));
     const float scale = ldexp(1.0f, -shift);
     floatv squares = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
@@ -111,4 +116,36 @@ GROUP_KERNEL alone(__global const float *norms, ulong norms_at, __global uint *c
     now->counted = counted;
     now->bias1 = -expm1((float)counted * log_beta1);
     now->bias2 = -expm1((float)counted * log_beta2);
+}
+
+/* The size of value i if its chunk is of the group, else 0. */
+static inline float size_in(__global const float *norms, __global const int *table, ulong i,
+                            int group)
+{
+    return LDI(T, table, i) == group ? fabs(LD(F, norms, i)) : 0.0f;
+}
+
+/* A work-group per group of parameters: the norm of those of the n chunks that are of it, without
+ * the loss scale. */
+GROUP_KERNEL groups(__global const float *norms, ulong norms_at, __global const int *table,
+                    ulong table_at, __global float *out, ulong out_at,
+                    __global const uint *control, ulong control_at, ulong n)
+{
+    __local float part[QN_WG];
+    norms += norms_at;
+    table += table_at;
+    out += out_at;
+    const ulong lane = get_local_id(0), group = get_group_id(0);
+    float top = 0.0f, sum = 0.0f;
+    for (ulong i = lane; i < n; i += QN_WG)
+        top = fmax(top, size_in(norms, table, i, (int)group));
+    const int shift = shift_of(qn_group_max(top, part));
+    const float scale = ldexp(1.0f, -shift);
+    for (ulong i = lane; i < n; i += QN_WG) {
+        const float v = size_in(norms, table, i, (int)group) * scale;
+        sum = fma(v, v, sum);
+    }
+    const float norm = ldexp(sqrt(qn_group_sum(sum, part)), shift);
+    if (lane == 0)
+        ST(F, out, group, norm / QN_CONTROL_READ(control, control_at)->loss_scale);
 }

@@ -72,7 +72,7 @@ typedef struct qn_struct_info {
     X(qn_check_params, 0x2b7cd8a6)                                                                 \
     X(qn_check_record, 0xd8180d6c)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
-    X(qn_checkpoint_info, 0xcaf90099)                                                              \
+    X(qn_checkpoint_info, 0xaed515aa)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
     X(qn_contrastive_params, 0xa122db5c)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
@@ -120,7 +120,7 @@ typedef struct qn_struct_info {
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0xf2a017d4)                                                                    \
-    X(qn_plan_params, 0x058b776f)                                                                  \
+    X(qn_plan_params, 0xb9bcfa50)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_png_params, 0x0074ee16)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \

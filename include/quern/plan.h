@@ -88,7 +88,7 @@ typedef enum qn_plan_effort {
     QN_EFFORT_THOROUGH, /* minutes */
 } qn_plan_effort;
 
-enum { QN_MAX_BATCH_SIZES = 16 };
+enum { QN_MAX_BATCH_SIZES = 16, QN_MAX_NORM_GROUPS = 64 };
 
 typedef struct qn_plan_params {
     int64_t budget; /* bytes of all device buffers together; 0: three quarters of the device's
@@ -117,6 +117,14 @@ typedef struct qn_plan_params {
                   read again: where the transfers take less time than making it again, or nothing
                   else frees so many bytes. The numbers are the same to the bit. It has to be asked
                   for because it takes host memory, qn_plan_info.parked_bytes. */
+    const char *norm_groups; /* groups of parameters of whose gradients qn_trainer_grad_norms gives
+                                the norms: patterns of names as of qn_freeze_named, each a group,
+                                of the trained parameters that it is the first to match; at most
+                                QN_MAX_NORM_GROUPS. A pattern that is left none is refused. "auto":
+                                a group for each layer by name, "layer1.0" or "transformer.h.3", as
+                                qn_plan_norm_group has it. NULL or "", and programs that train
+                                nothing: none. No number of the training changes; the norms take
+                                some bytes of the budget. */
 } qn_plan_params;
 
 /* --- programs of several runs --- */
@@ -237,6 +245,14 @@ QN_API void qn_plan_destroy(qn_plan **plan);
  * as long as the plan; NULL of NULL. */
 QN_API const qn_plan_info *qn_plan_facts(const qn_plan *plan);
 QN_API const qn_plan_params *qn_plan_settings(const qn_plan *plan);
+
+/* The names of the plan's norm_groups, one after another; NULL past the last. Of patterns they are
+ * these. Of "auto" the part of a parameter's name up to the first number between dots, or, where
+ * there is none, up to its last dot, in the order of the parameters: "transformer.h.3" and
+ * "transformer.wte". If these are more than QN_MAX_NORM_GROUPS, the last component of each is left
+ * out, and so on ("transformer.h"); if that is of no help, there is one group "*". Valid as long as
+ * the plan. */
+QN_API const char *qn_plan_norm_group(const qn_plan *plan, int index);
 
 /* What other budgets would give, by bytes upwards: number of points, of which the first `room` are
  * copied to `points`. The first has the smallest budget, the last is the fastest of all; the plan

@@ -105,6 +105,13 @@ QN_API qn_status qn_trainer_step(qn_trainer *trainer, const qn_cycle *cycle, qn_
  * given once. */
 QN_API qn_status qn_trainer_finish(qn_trainer *trainer, qn_metrics *last);
 
+/* The norms of the gradient of each group of the plan's norm_groups (plan.h), in their order, in
+ * the update whose metrics were given last: as grad_norm that of the declared loss and of the whole
+ * cycle, before clipping, not finite where the group's gradient is not, and 0 if nothing had
+ * weight. Gives how many there are, of which the first `room` are copied to `norms`; 0: the plan
+ * has no groups, or no metrics were given yet. Does not wait. */
+QN_API int qn_trainer_grad_norms(const qn_trainer *trainer, double *norms, int room);
+
 /* --- an update in four calls --- */
 
 /* What qn_trainer_step does, one call after the other, for members of one cycle. Gradient norm,

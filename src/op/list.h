@@ -59,6 +59,7 @@
     X(cell_load)                                                                                   \
     X(gradient_norm_partial)                                                                       \
     X(gradient_norm)                                                                               \
+    X(gradient_norm_groups)                                                                        \
     X(gradient_finite)                                                                             \
     X(sgd)                                                                                         \
     X(adam)                                                                                        \

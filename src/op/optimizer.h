@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Optimizers: operators of the update, and the attributes that they and gradient_norm_partial,
- * gradient_norm and gradient_finite have.
+ * gradient_norm and gradient_finite have; and what other operators of the update have.
  */
 #ifndef QN_OP_OPTIMIZER_H
 #define QN_OP_OPTIMIZER_H
@@ -26,6 +26,11 @@ struct qn_optimizer_attr {
     int nesterov;
     int dynamic;                        /* the loss scale follows overflows (f16 storage) */
     double momentum, beta1, beta2, eps; /* 1 - beta is not exact enough in f32 */
+};
+
+/* Of gradient_norm_groups. */
+struct qn_norm_groups_attr {
+    int groups;
 };
 
 /* Of weight_average. */

@@ -77,6 +77,13 @@ static void add_optimizer_settings(uint64_t *hash, const struct qn_plan *plan)
         *hash = qn_hash(*hash, &plan->params.optimizer.ema, sizeof plan->params.optimizer.ema);
 }
 
+/* Only where there are any, so that other plans have the hash that they have had. */
+static void add_norm_groups(uint64_t *hash, const struct qn_plan_params *params)
+{
+    if (params->norm_groups && *params->norm_groups)
+        add_text(hash, params->norm_groups);
+}
+
 /* --- the steps --- */
 
 static void add_step(uint64_t *hash, const struct qn_step *step, const struct qn_task *task)
@@ -211,6 +218,7 @@ uint64_t qn_plan_training(const struct qn_plan *plan)
 uint64_t qn_plan_question(const struct qn_plan *plan)
 {
     uint64_t hash = qn_plan_training(plan);
+    add_norm_groups(&hash, &plan->params);
     add_facts(&hash, &plan->facts);
     add_text(&hash, plan->params.tuning ? plan->params.tuning : "");
     return hash;
@@ -222,6 +230,7 @@ uint64_t qn_plan_hash(const struct qn_plan *plan)
     add_runs(&hash, plan);
     add_text(&hash, plan->info.optimizer);
     add_optimizer_settings(&hash, plan);
+    add_norm_groups(&hash, &plan->params);
     add_program(&hash, &plan->program);
     return hash;
 }

@@ -60,12 +60,20 @@ const qn_plan_params *qn_plan_settings(const qn_plan *plan)
     return plan ? &plan->params : NULL;
 }
 
+const char *qn_plan_norm_group(const qn_plan *plan, int index)
+{
+    return plan && index >= 0 && index < plan->persist.groups.count
+               ? plan->persist.groups.name[index]
+               : NULL;
+}
+
 /* --- making --- */
 
 static bool copy_texts(struct qn_plan *plan)
 {
-    const char **texts[] = {&plan->params.chosen, &plan->params.variants, &plan->params.tuning,
-                            &plan->params.cache_dir, &plan->params.optimizer.name};
+    const char **texts[] = {&plan->params.chosen,         &plan->params.variants,
+                            &plan->params.tuning,         &plan->params.cache_dir,
+                            &plan->params.optimizer.name, &plan->params.norm_groups};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i] && !(*texts[i] = qn_arena_strdup(&plan->arena, *texts[i])))
             return false;

@@ -47,7 +47,8 @@ qn_status qn_plan_check_graphs(const struct qn_plan *plan);
 uint64_t qn_plan_hash(const struct qn_plan *plan);
 /* Hash of all that a search depends on: graphs, facts, and params without the budget. */
 uint64_t qn_plan_question(const struct qn_plan *plan);
-/* Hash of the training, on any device: graphs, and params without budget and tuning. */
+/* Hash of the training, on any device: graphs, and params without budget and tuning, and without
+ * norm_groups, for whose sake no training leaves the micro-batch that it was tuned for. */
 uint64_t qn_plan_training(const struct qn_plan *plan);
 
 #endif

@@ -115,6 +115,15 @@ struct qn_frozen {
     int64_t parameters, bytes;
 };
 
+/* Groups of parameters of whose gradients the norms are told. */
+struct qn_norm_groups {
+    const char **name; /* QN_MAX_NORM_GROUPS of them have room */
+    int count;
+    int *of;                                /* by parameter: its group; -1: none */
+    const struct qn_norm_groups_attr *attr; /* of the operator */
+    int table, norms; /* values: the group of each chunk, and the result; -1: there are no groups */
+};
+
 /* What stays on the device from update to update, the same for every batch size. */
 struct qn_persist {
     struct qn_bound *graphs;
@@ -135,6 +144,7 @@ struct qn_persist {
     int control; /* value of the control block */
     bool early;  /* parameters are updated in the micro-step, as their gradients complete */
     int norms;   /* value of early updates: the norms of all chunks; -1 */
+    struct qn_norm_groups groups;
 };
 
 /* A store copies a value to host memory, a fetch brings it back. */
@@ -268,6 +278,9 @@ int qn_correction_of(const struct qn_persist *persist, const struct qn_parameter
  * are counted from the beginning of their parameter, not of the block. */
 void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
                     struct qn_chunk *table);
+
+/* The persist->n_chunks numbers of the table of persist->groups. */
+void qn_norm_groups_table(const struct qn_persist *persist, int32_t *table);
 
 /* Lowers one repetition of a run over `batch` samples; the start of a cycle, if runs.zeroed; the
  * update. */

@@ -119,6 +119,7 @@ static qn_status settle(struct qn_trainer *trainer, struct qn_update_record *rec
         return QN_OK;
     QN_TRY(qn_transfer_wait(trainer->device, &record->write));
     QN_TRY(qn_transfer_wait(trainer->device, &record->read));
+    QN_TRY(qn_norms_wait(trainer, record));
     QN_TRY(qn_noise_collect(trainer, record));
     record->settled = true;
     if (!record->metrics.skipped) {
@@ -152,6 +153,7 @@ static qn_status collect(struct qn_trainer *trainer, struct qn_update_record *re
     }
     record->pending = false;
     QN_TRY(settle(trainer, record));
+    qn_norms_give(trainer, record);
     if (metrics)
         *metrics = record->metrics;
     return QN_OK;
@@ -176,6 +178,7 @@ static qn_status end_call(struct qn_trainer *trainer, enum qn_stage_of_update ne
     qn_trainer_check(trainer, qn_cells_go_back(trainer));
     qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->write));
     qn_trainer_check(trainer, qn_transfer_wait(trainer->device, &record->read));
+    qn_trainer_check(trainer, qn_norms_wait(trainer, record));
     qn_trainer_check(trainer, qn_noise_collect(trainer, record));
     return qn_trainer_check(trainer, status);
 }
@@ -215,6 +218,7 @@ qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const doubl
                                           .samples = whole_cycle(cycle),
                                           .lr = cycle->lr,
                                           .skipped = weightless(trainer, weights)};
+    memset(record->norms.norm, 0, sizeof record->norms.norm);
     memset(trainer->begun, 0, (size_t)trainer->plan->persist.n_parameters * sizeof *trainer->begun);
     if (!record->metrics.skipped)
         return end_call(trainer, QN_UPDATE_RUN, run(trainer, cycle, record));
@@ -247,7 +251,8 @@ static qn_status update(struct qn_trainer *trainer, struct qn_update_record *rec
     if (record->metrics.skipped)
         return QN_OK;
     QN_TRY(qn_trainer_run_phase(trainer, trainer->plan->program.update, &none));
-    return ask_control(trainer, record);
+    QN_TRY(ask_control(trainer, record));
+    return qn_norms_ask(trainer, record);
 }
 
 qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle, qn_metrics *previous)

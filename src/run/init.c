@@ -56,12 +56,26 @@ static qn_status write_table(struct qn_trainer *trainer, const struct qn_block *
     return status;
 }
 
+static qn_status write_groups(struct qn_trainer *trainer)
+{
+    const struct qn_persist *persist = &trainer->plan->persist;
+    const size_t bytes = (size_t)persist->n_chunks * sizeof(int32_t);
+    int32_t *table = malloc(bytes);
+    if (!table)
+        return qn_fail(&trainer->log, QN_ERR_MEMORY, "groups of chunks: out of host memory");
+    qn_norm_groups_table(persist, table);
+    qn_status status =
+        qn_trainer_write_value(trainer, persist->groups.table, 0, table, (int64_t)bytes);
+    free(table);
+    return status;
+}
+
 qn_status qn_trainer_write_tables(struct qn_trainer *trainer)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
     for (int b = 0; b < persist->n_blocks; b++)
         QN_TRY(write_table(trainer, &persist->blocks[b]));
-    return QN_OK;
+    return persist->groups.count ? write_groups(trainer) : QN_OK;
 }
 
 static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *block)

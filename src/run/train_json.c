@@ -105,6 +105,7 @@ static void add_plan(struct qn_text *text, const struct qn_trainer *trainer)
     add_text(text, "chosen", params.chosen);
     add_text(text, "variants", params.variants);
     add_text(text, "tuning", params.tuning);
+    add_text(text, "norm_groups", params.norm_groups);
     qn_text_add(text, ", \"batch\": [");
     for (int i = 0; i < QN_MAX_BATCH_SIZES && params.batch[i]; i++)
         qn_text_add(text, "%s%" PRId64, i ? ", " : "", params.batch[i]);
@@ -231,6 +232,13 @@ static qn_status read_text(const struct reading *r, const cJSON *from, const cha
                  : qn_fail(&r->checkpoint->log, QN_ERR_MEMORY, "%s: out of host memory", r->path);
 }
 
+/* A text that older files do not have. */
+static qn_status read_newer_text(const struct reading *r, const cJSON *from, const char *key,
+                                 const char **text)
+{
+    return cJSON_HasObjectItem(from, key) ? read_text(r, from, key, text) : QN_OK;
+}
+
 static qn_status read_batches(const struct reading *r, const cJSON *params, int64_t *batch)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(params, "batch");
@@ -295,6 +303,7 @@ static qn_status read_words(const struct reading *r, const cJSON *root)
     QN_TRY(read_text(r, params, "chosen", &info->plan.chosen));
     QN_TRY(read_text(r, params, "variants", &info->plan.variants));
     QN_TRY(read_text(r, params, "tuning", &info->plan.tuning));
+    QN_TRY(read_newer_text(r, params, "norm_groups", &info->plan.norm_groups));
     QN_TRY(read_text(r, facts, "name", &name));
     QN_TRY(read_batches(r, params, info->plan.batch));
     info->trainer.seed = strtoull(seed, NULL, 10);

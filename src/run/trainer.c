@@ -239,6 +239,7 @@ void qn_trainer_close(qn_trainer **trainer)
     for (int i = 0; i < QN_STAGES; i++) {
         qn_transfer_wait(t->device, &t->records[i].write);
         qn_transfer_wait(t->device, &t->records[i].read);
+        qn_norms_wait(t, &t->records[i]);
     }
     qn_trainer_close_plan(t);
     qn_plan_destroy(&t->own);

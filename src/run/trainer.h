@@ -39,11 +39,18 @@ struct qn_noise {
     bool pending;
 };
 
+/* The norms of groups of parameters on their way to the host. */
+struct qn_norms {
+    float norm[QN_MAX_NORM_GROUPS];
+    struct qn_transfer read;
+};
+
 /* Update record: host side of one update, what is written to the control block and read back. */
 struct qn_update_record {
     struct qn_control out, in;
     struct qn_transfer write, read;
     struct qn_noise noise;
+    struct qn_norms norms;
     struct qn_metrics metrics; /* what the host knows already */
     double weight[QN_MAX_LOSSES];
     bool pending; /* enqueued and not yet collected */
@@ -100,6 +107,8 @@ struct qn_trainer {
     unsigned char *parked;  /* host memory of what is parked */
     struct qn_update_record records[QN_STAGES];
     int64_t updates;
+    double grad_norms[QN_MAX_NORM_GROUPS]; /* with the metrics that were given last */
+    int n_grad_norms;                      /* 0: none were given yet */
     enum qn_stage_of_update stage_of_update;
     bool *begun; /* by parameter: its slice, in the present update */
     int next_stage;
@@ -207,6 +216,15 @@ qn_status qn_noise_open(struct qn_trainer *trainer);
 qn_status qn_noise_ask(struct qn_trainer *trainer, struct qn_update_record *record);
 /* Waits for that norm, if it is on its way, and puts it into record->metrics. */
 qn_status qn_noise_collect(struct qn_trainer *trainer, struct qn_update_record *record);
+
+/* --- norms of groups (norms.c) --- */
+
+/* After the update: asks for what it left. */
+qn_status qn_norms_ask(struct qn_trainer *trainer, struct qn_update_record *record);
+/* Waits for that, if it is on its way. */
+qn_status qn_norms_wait(const struct qn_trainer *trainer, struct qn_update_record *record);
+/* Makes the norms of this update those that qn_trainer_grad_norms gives; 0 if it never ran. */
+void qn_norms_give(struct qn_trainer *trainer, const struct qn_update_record *record);
 
 /* --- looking on --- */
 

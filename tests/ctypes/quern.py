@@ -32,7 +32,8 @@ class PlanParams(Structure):
     _fields_ = [("budget", c_int64), ("batch", c_int64 * 16), ("micro_batch", c_int64),
                 ("recompute", c_int), ("effort", c_int), ("chosen", c_char_p),
                 ("variants", c_char_p), ("tuning", c_char_p), ("cache_dir", c_char_p),
-                ("optimizer", Optimizer), ("early_updates", c_bool), ("park", c_bool)]
+                ("optimizer", Optimizer), ("early_updates", c_bool), ("park", c_bool),
+                ("norm_groups", c_char_p)]
 
 
 class TrainerParams(Structure):
@@ -78,7 +79,7 @@ STRUCTS = {
     "qn_tensor": (Tensor, 0x701beb85),
     "qn_shape": (Shape, 0x37dab209),
     "qn_optimizer": (Optimizer, 0x40d35f2f),
-    "qn_plan_params": (PlanParams, 0x058b776f),
+    "qn_plan_params": (PlanParams, 0xb9bcfa50),
     "qn_trainer_params": (TrainerParams, 0x51ddebe7),
     "qn_metrics": (Metrics, 0xbf3b5863),
     "qn_cycle": (Cycle, 0x0645f9b8),

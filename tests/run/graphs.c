@@ -184,7 +184,7 @@ struct tally {
 };
 
 /* Every second graph in one micro-step, and then with early updates where the bytes are few; every
- * third may park. */
+ * third may park, half of them have the norms of groups of parameters. */
 static void check_graph(uint64_t seed, struct tally *tally)
 {
     qn_graph *graph = random_graph(seed);
@@ -192,6 +192,7 @@ static void check_graph(uint64_t seed, struct tally *tally)
                              .batch = {SAMPLES},
                              .micro_batch = seed % 2 ? MICRO : SAMPLES,
                              .early_updates = seed % 2 == 0,
+                             .norm_groups = seed % 4 < 2 ? "auto" : NULL,
                              .park = seed % 3 == 0,
                              .recompute = QN_RECOMPUTE_NONE,
                              .optimizer = {.name = "adamw"}};

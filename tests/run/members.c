@@ -42,17 +42,19 @@ static struct test_run open_member(qn_device *device, const qn_graph *graph, int
     const qn_plan_params params = {.budget = 8 << 20,
                                    .batch = {samples ? samples : 4},
                                    .micro_batch = micro_batch,
-                                   .optimizer = {.name = "adam"}};
+                                   .optimizer = {.name = "adam"},
+                                   .norm_groups = "auto"};
     return test_open(device, graph, &params, &training);
 }
 
 /* The weights after some updates of the whole cycle by one trainer. */
 static int64_t train_alone(qn_device *device, const qn_graph *graph, float **weights,
-                           qn_metrics *last)
+                           qn_metrics *last, double *norms)
 {
     struct test_run run = open_member(device, graph, SAMPLES, 8);
     *last = test_train(run.trainer, &data, SAMPLES, UPDATES);
     const int64_t count = test_weights(run.trainer, weights);
+    assert_in_range(qn_trainer_grad_norms(run.trainer, norms, QN_MAX_NORM_GROUPS), 2, 8);
     test_close(&run);
     return count;
 }
@@ -65,6 +67,16 @@ static void check_member(qn_trainer *trainer, const float *want, int64_t count)
     print_message("  %.3g\n", distance);
     assert_true(distance < 1e-5);
     free(have);
+}
+
+/* The norms of groups of parameters are those of the sum of all members, as the whole one is. */
+static void check_norms(const qn_trainer *trainer, const double *want)
+{
+    double have[QN_MAX_NORM_GROUPS];
+    const int count = qn_trainer_grad_norms(trainer, have, QN_MAX_NORM_GROUPS);
+    assert_in_range(count, 2, 8);
+    for (int g = 0; g < count; g++)
+        assert_true(fabs(have[g] - want[g]) < 1e-4 * want[g]);
 }
 
 /* --- one thread --- */
@@ -130,8 +142,9 @@ static void four_calls(void **state)
     for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++) {
         struct test_run runs[MEMBERS];
         qn_metrics want, have[MEMBERS];
+        double norms[QN_MAX_NORM_GROUPS];
         float *weights;
-        const int64_t count = train_alone(device, graphs[g], &weights, &want);
+        const int64_t count = train_alone(device, graphs[g], &weights, &want, norms);
         for (int m = 0; m < MEMBERS; m++)
             runs[m] = open_member(device, graphs[g], shares[m].samples, shares[m].micro_batch);
         for (int update = 0; update < UPDATES; update++)
@@ -142,6 +155,7 @@ static void four_calls(void **state)
             assert_true(fabs(have[m].loss - want.loss) < 1e-5 * fabs(want.loss));
             assert_true(have[m].grad_norm == have[0].grad_norm);
             check_member(runs[m].trainer, weights, count);
+            check_norms(runs[m].trainer, norms);
         }
         for (int m = 0; m < MEMBERS; m++)
             test_close(&runs[m]);
@@ -281,9 +295,10 @@ static void a_table_of_functions(void **state)
     pthread_t threads[MEMBERS];
     qn_graph *graph = test_cnn(QN_F32);
     qn_metrics want;
+    double norms[QN_MAX_NORM_GROUPS];
     float *weights;
     open_members(graph, members);
-    const int64_t count = train_alone(members[0].device, graph, &weights, &want);
+    const int64_t count = train_alone(members[0].device, graph, &weights, &want, norms);
     assert_int_equal(pthread_barrier_init(&meeting.barrier, NULL, MEMBERS), 0);
     for (int m = 0; m < MEMBERS; m++)
         assert_int_equal(pthread_create(&threads[m], NULL, train_member, &members[m]), 0);
@@ -292,6 +307,7 @@ static void a_table_of_functions(void **state)
     for (int m = 0; m < MEMBERS; m++) {
         assert_true(members[m].ended);
         check_member(members[m].run.trainer, weights, count);
+        check_norms(members[m].run.trainer, norms);
     }
     /* Blocks have gaps, which nobody begins; all else is begun once an update. */
     assert_int_equal(members[0].begun, members[2].begun);

@@ -43,6 +43,7 @@ static void refuses_what_is_out_of_range(void **state)
         {"\"position\": 24", "\"position\": -1", "update"},
         {"3,\n", "-3,\n", "ring_rows"},
         {"\"optimizer\": \"", "\"optimizer\": \"no ", "optimizer"},
+        {"\"tuning\": \"\",", "\"tuning\": \"\", \"norm_groups\": [],", "norm_groups"},
     };
     struct scratch *scratch = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

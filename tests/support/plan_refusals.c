@@ -37,7 +37,7 @@ static qn_graph *make_graph(void)
 /* A budget that recomputation alone can meet; more than one micro-batch is tried, early updates and
  * parking. */
 static const qn_plan_params small = {
-    .budget = 100000, .batch = {12}, .early_updates = true, .park = true};
+    .budget = 100000, .batch = {12}, .early_updates = true, .park = true, .norm_groups = "auto"};
 
 static qn_status make_plan(const qn_graph *graph, const qn_plan_params *params, qn_plan **plan)
 {

@@ -98,7 +98,8 @@ static qn_status plan_it(struct objects *o)
                                    .micro_batch = 8,
                                    .effort = QN_EFFORT_INSTANT,
                                    .cache_dir = "",
-                                   .optimizer = {.name = "adamw"}};
+                                   .optimizer = {.name = "adamw"},
+                                   .norm_groups = "conv*, *"};
     const qn_device_params device = {.log = messages, .cache_dir = ""};
     qn_status status = qn_device_open(&o->device, &device);
     if (status == QN_OK)

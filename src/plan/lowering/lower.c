@@ -50,7 +50,7 @@ static bool allocate(struct lowering *l)
     l->problem->tasks = qn_arena_new(arena, struct qn_task,
                                      nodes * (QN_MAX_GROUPS + QN_MAX_IN + 1) + 2 * parked +
                                          2 * QN_GRAPH_MAX_OUTPUTS + 3 * QN_MAX_BLOCKS + parameters +
-                                         (size_t)persist->n_moving + 1);
+                                         (size_t)persist->n_moving + 2);
     return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
            l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
            l->problem->tasks;

@@ -145,7 +145,7 @@ static bool allocate(const struct qn_lowering *how, const struct qn_graph *const
             return false;
     }
     const size_t values =
-        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (6 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 2;
+        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (6 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 4;
     struct qn_optimizer_attr *settings = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
     struct qn_average_attr *averaging = qn_arena_new(how->arena, struct qn_average_attr, 1);
     persist->values = qn_arena_new(how->arena, struct qn_value, values);
@@ -181,6 +181,7 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
     QN_TRY(qn_persist_list_parameters(how, persist));
     QN_TRY(qn_persist_lay_blocks(how, persist));
     add_norms(persist);
+    QN_TRY(qn_persist_lay_norm_groups(how, persist));
     qn_persist_lay_cells(how, persist);
     for (int g = 0; g < n_graphs; g++)
         QN_TRY(bind_graph(how, persist, &persist->graphs[g]));

@@ -21,6 +21,10 @@ qn_status qn_persist_list_parameters(const struct qn_lowering *how, struct qn_pe
 /* Lays trainable parameters, their gradients and the optimizer's states into blocks (blocks.c). */
 qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist *persist);
 
+/* Forms the groups that params->norm_groups asks for, once blocks are laid, and adds their values
+ * (norm_groups.c). QN_ERR_ARGUMENT: a pattern is left no trained parameter; QN_ERR_MEMORY. */
+qn_status qn_persist_lay_norm_groups(const struct qn_lowering *how, struct qn_persist *persist);
+
 /* --- slots of optimizers (slots.c) --- */
 
 /* What parameters of a block have in common. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The update: gradient norm, optimizer, averages of parameters, and what operators commit once per
+ * The update: gradient norms, optimizer, averages of parameters, and what operators commit once per
  * update. Parameters are updated after the whole norm is known, by the block, or one by one if the
  * optimizer wants whole tensors; or early, one by one in the micro-step, each as soon as its
  * gradient is complete, so that the gradient can go.
@@ -136,6 +136,18 @@ static int add_norms(struct lowering *l)
     return norms;
 }
 
+/* The norms of groups, before gradient_norm changes the loss scale that the gradient has. */
+static void add_groups(struct lowering *l, int norms)
+{
+    const struct qn_norm_groups *groups = &l->problem->persist->groups;
+    if (!groups->count)
+        return;
+    struct qn_task *task = qn_lower_add_own(l, "gradient_norm_groups", NULL, groups->attr);
+    own_read(l, task, norms, 0);
+    own_read(l, task, groups->table, 1);
+    own_write(l, task, groups->norms, (struct qn_ref)QN_OUT(0), false);
+}
+
 /* The block that a parameter would be by itself, made of its parts of the block's values. */
 static struct qn_block block_alone(struct lowering *l, const struct qn_parameter *parameter)
 {
@@ -174,6 +186,7 @@ void qn_lower_add_update(struct lowering *l)
     const struct qn_persist *persist = l->problem->persist;
     if (persist->n_blocks) {
         const int norms = add_norms(l);
+        add_groups(l, norms);
         own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
                  norms, 0);
         for (int b = 0; !persist->early && b < persist->n_blocks; b++)

@@ -186,6 +186,16 @@ static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phas
     qn_text_add(text, "]}");
 }
 
+static void add_norm_groups(struct qn_text *text, const struct qn_plan *plan)
+{
+    const char *name;
+    for (int i = 0; (name = qn_plan_norm_group(plan, i)); i++) {
+        qn_text_add(text, "%s", i ? ", " : ", \"norm_groups\": [");
+        qn_text_json(text, name);
+    }
+    qn_text_add(text, "%s", plan->persist.groups.count ? "]" : "");
+}
+
 char *qn_plan_json(const qn_plan *plan)
 {
     if (!plan)
@@ -217,6 +227,7 @@ char *qn_plan_json(const qn_plan *plan)
     add_tags_json(&text, info);
     qn_text_add(&text, ", ");
     add_pools_json(&text, plan);
+    add_norm_groups(&text, plan);
     qn_text_add(&text, ", \"phases\": [");
     for (int p = 0; p < plan->program.n_phases; p++) {
         qn_text_add(&text, "%s", p ? ", " : "");
