@@ -84,7 +84,7 @@ def probed(document, key):
 
 
 def check_report(bench):
-    bench.good('train', 'r.ini', '--quiet', '--out', '<b>run')
+    bench.good('train', 'r.ini', '--quiet', '--out', '<b>run', '--set', 'train.norm_groups=fc1.*, *')
     bench.good('report', '<b>run')
     rows = [json.loads(line) for line in
             (bench.folder / '<b>run/metrics.jsonl').read_text().splitlines()]
@@ -92,7 +92,8 @@ def check_report(bench):
     for width in (1200, 500):
         document, said = visit(bench, 'report.html', PROBE, width)
         bench.expect(not said, f'the console says {said}')
-        bench.expect(document.count('<svg') == document.count('<figure') == 6, 'charts')
+        bench.expect(document.count('<svg') == document.count('<figure') == 8, 'charts')
+        bench.expect('>grad norms' in document and '>ratio of gradient norms' in document, 'norms')
         bench.expect(document.count('<img') == 1 and '&lt;b&gt;run</h1>' in document, 'elements')
         bench.expect(probed(document, 'wide') <= width, f'{width}: {probed(document, "wide")} wide')
         middle, last, after = probed(document, 'probe') or ('', '', 'nothing')

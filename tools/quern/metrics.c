@@ -153,8 +153,18 @@ int metrics_profile(const struct metrics *metrics, int64_t update, const struct 
     return write_object(metrics, wrap("profile", object), failure);
 }
 
-int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
-                   double noise_scale, struct failure *failure)
+static void add_norms(cJSON *object, const struct norms *norms)
+{
+    cJSON *list = norms->count ? cJSON_AddObjectToObject(object, "grad_norms") : NULL;
+    for (int g = 0; g < norms->count; g++)
+        cJSON_AddNumberToObject(list, norms->name[g], norms->norm[g]);
+    if (norms->paired)
+        cJSON_AddNumberToObject(object, "grad_norm_ratio", norms->ratio);
+}
+
+int metrics_update(const struct metrics *metrics, const qn_metrics *update,
+                   const struct norms *norms, double seconds, double noise_scale,
+                   struct failure *failure)
 {
     if (!metrics->count)
         return CODE_DONE;
@@ -167,6 +177,7 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update, doub
     cJSON_AddNumberToObject(object, "seconds", seconds);
     if (isfinite(noise_scale))
         cJSON_AddNumberToObject(object, "noise_scale", noise_scale);
+    add_norms(object, norms);
     if (update->skipped)
         cJSON_AddTrueToObject(object, "skipped");
     return write_object(metrics, object, failure);

@@ -7,6 +7,7 @@
 #define QUERN_TOOL_METRICS_H
 
 #include "evaluate.h"
+#include "norms.h"
 #include "profile.h"
 
 #include <cjson/cJSON.h>
@@ -37,8 +38,9 @@ int metrics_environment(const struct metrics *metrics, const struct session *ses
 int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profile,
                     struct failure *failure);
 /* `noise_scale`: by which its batch was chosen; not finite: it is left out. */
-int metrics_update(const struct metrics *metrics, const qn_metrics *update, double seconds,
-                   double noise_scale, struct failure *failure);
+int metrics_update(const struct metrics *metrics, const qn_metrics *update,
+                   const struct norms *norms, double seconds, double noise_scale,
+                   struct failure *failure);
 /* {"evaluation": {...}}: each one of a training. */
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
                        const struct evaluation *evaluation, struct failure *failure);

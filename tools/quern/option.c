@@ -36,6 +36,8 @@ static const struct {
                             "write figures as an event file for TensorBoard"},
     [OPTION_PROFILE] = {"--profile", "FILE", NULL,
                         "write a trace of the third update, for chrome://tracing or Perfetto"},
+    [OPTION_GRAD_NORMS] = {"--log-grad-norms", NULL, NULL,
+                           "with the figures the norm of each layer's gradient"},
     [OPTION_QUIET] = {"--quiet", NULL, NULL, "print errors and warnings only"},
     [OPTION_JSON] = {"--json", NULL, NULL, "print JSON"},
     [OPTION_SVG] = {"--svg", "FILE", NULL, "draw bytes over steps"},
@@ -245,6 +247,8 @@ int arguments_override(const struct arguments *a, struct recipe *recipe, struct 
     for (int i = 0; i < a->n_overrides; i++)
         TRY(settings_override(recipe, a->overrides[i].name, a->overrides[i].value,
                               a->overrides[i].option, failure));
+    if (a->value[OPTION_GRAD_NORMS] && !recipe_find(recipe, "train", "norm_groups"))
+        return recipe_put(recipe, "train", "norm_groups", "auto", "--log-grad-norms", failure);
     return CODE_DONE;
 }
 

@@ -19,6 +19,7 @@ struct kind_of_figure {
 static const struct kind_of_figure known[] = {
     {FIGURE_UPDATE, "loss", "training loss"},
     {FIGURE_UPDATE, "grad_norm", "gradient norm"},
+    {FIGURE_UPDATE, "grad_norm_ratio", "ratio of gradient norms"},
     {FIGURE_UPDATE, "lr", "learning rate"},
     {FIGURE_UPDATE, "noise_scale", "noise scale"},
     /* Not drawn: */

@@ -52,7 +52,9 @@ static int choose_out(struct training *training, const struct arguments *a, cons
 static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
     const bool budget = a->value[OPTION_BUDGET] || a->value[OPTION_BUDGET_FILE];
-    if (!a->value[OPTION_REPLAN] && !budget) {
+    const char *had = qn_checkpoint_describe(checkpoint)->plan.norm_groups;
+    const bool more_norms = a->value[OPTION_GRAD_NORMS] && !(had && *had);
+    if (!a->value[OPTION_REPLAN] && !budget && !more_norms) {
         struct session_runs runs;
         session_runs(s, &runs);
         failure_clear(s->failure);
@@ -68,6 +70,7 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
     qn_plan_params params = qn_checkpoint_describe(checkpoint)->plan;
     if (budget)
         params.budget = s->settings.memory.budget;
+    params.norm_groups = s->settings.train.norm_groups;
     return session_plan(s, qn_device_facts(s->device), &params);
 }
 
@@ -181,12 +184,12 @@ const struct command command_resume = {
     "training had never been stopped: the same plan, the same order of samples, the same bits.\n"
     "The recipe lies in the checkpoint. --steps and --epochs move its end, which also moves the\n"
     "learning rate where the schedule depends on it. --set changes what neither samples nor the\n"
-    "plan depend on: learning rate, schedule, end, saving, evaluation, patience. --replan and\n"
-    "--budget make a new plan of the same micro-batch. Figures are appended to the file of\n"
-    "--metrics.",
+    "plan depend on: learning rate, schedule, end, saving, evaluation, patience. --replan,\n"
+    "--budget and --log-grad-norms make a new plan of the same micro-batch. Figures are appended\n"
+    "to the file of --metrics.",
     false,
     run,
     {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE,
-     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_PROFILE, OPTION_QUIET,
-     OPTION_COUNT},
+     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS,
+     OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
 };

@@ -161,6 +161,9 @@ static const struct key keys[] = {
      .help = "PATTERN:FACTOR, ...: factors of lr for some parameters; the last that matches holds"},
     {"train", "decays", key_factors, AT(train.decays),
      .help = "the same of weight_decay (*:1, and 0 for biases and scales)"},
+    {"train", "norm_groups", key_text, AT(train.norm_groups),
+     .help = "auto: with the figures comes the norm of each layer's gradient; or PATTERN, PATTERN: "
+             "of these parameters, of two with their ratio (none)"},
     {"train", "schedule", key_word, AT(train.schedule.kind), .words = schedules,
      .help = "constant, step, cosine, linear or one-cycle (constant)"},
     {"train", "warmup", key_warmup, AT(train.schedule.warmup), 0, 0x1p40,
@@ -456,6 +459,7 @@ qn_plan_params settings_plan(const struct settings *s)
         .optimizer = s->train.optimizer,
         .early_updates = s->memory.early_updates && s->train.clip == 0,
         .park = s->memory.park,
+        .norm_groups = s->train.norm_groups,
     };
     if (s->train.batches.count)
         qn_schedule_sizes(&s->train.batches, params.batch);

@@ -120,6 +120,7 @@ struct train_settings {
     double weight_decay, clip;
     const char *adapters;       /* that it begins with, a folder; NULL: random ones */
     const char *freeze;         /* patterns of names; NULL: none */
+    const char *norm_groups;    /* as in qn_plan_params; NULL: none */
     const char *rates, *decays; /* lists for value_factor; NULL: none */
     const char *weights;        /* that it begins with: a file or a folder; NULL: random ones */
     qn_lr_schedule schedule;    /* its `total` is not in the recipe */

@@ -207,8 +207,22 @@ static int write_summary(const struct tensorboard *board, int64_t step,
     return write_event(board, &event, failure);
 }
 
-int tensorboard_update(const struct tensorboard *board, const qn_metrics *m, double seconds,
+/* Each in an event of its own: so many do not fit one. */
+static int write_norms(const struct tensorboard *board, int64_t step, const struct norms *norms,
                        struct failure *failure)
+{
+    for (int g = 0; g < norms->count; g++) {
+        struct message summary = {.size = 0};
+        char tag[160];
+        snprintf(tag, sizeof tag, "grad_norms/%s", norms->name[g]);
+        put_scalar(&summary, tag, norms->norm[g]);
+        TRY(write_summary(board, step, &summary, failure));
+    }
+    return CODE_DONE;
+}
+
+int tensorboard_update(const struct tensorboard *board, const qn_metrics *m,
+                       const struct norms *norms, double seconds, struct failure *failure)
 {
     struct message summary = {.size = 0};
     if (!*board->path)
@@ -217,7 +231,10 @@ int tensorboard_update(const struct tensorboard *board, const qn_metrics *m, dou
     put_scalar(&summary, "train/lr", m->lr);
     put_scalar(&summary, "train/grad_norm", m->grad_norm);
     put_scalar(&summary, "train/samples_per_second", (double)m->samples / seconds);
-    return write_summary(board, m->update + 1, &summary, failure);
+    if (norms->paired)
+        put_scalar(&summary, "train/grad_norm_ratio", norms->ratio);
+    TRY(write_summary(board, m->update + 1, &summary, failure));
+    return write_norms(board, m->update + 1, norms, failure);
 }
 
 int tensorboard_evaluation(const struct tensorboard *board, const struct moment *moment,

@@ -7,6 +7,7 @@
 #define QUERN_TOOL_TENSORBOARD_H
 
 #include "evaluate.h"
+#include "norms.h"
 
 struct tensorboard {
     char path[4096]; /* "": nothing is written */
@@ -19,9 +20,10 @@ int tensorboard_open(struct tensorboard *board, const char *folder, int64_t upda
                      struct failure *failure);
 void tensorboard_close(struct tensorboard *board);
 
-/* train/loss, train/lr, train/grad_norm, train/samples_per_second. Steps are the updates done. */
-int tensorboard_update(const struct tensorboard *board, const qn_metrics *update, double seconds,
-                       struct failure *failure);
+/* train/loss, train/lr, train/grad_norm, train/samples_per_second, of groups grad_norms/NAME and
+ * train/grad_norm_ratio. Steps are the updates done. */
+int tensorboard_update(const struct tensorboard *board, const qn_metrics *update,
+                       const struct norms *norms, double seconds, struct failure *failure);
 /* test/accuracy and the like, or validation/accuracy. */
 int tensorboard_evaluation(const struct tensorboard *board, const struct moment *moment,
                            const struct evaluation *evaluation, struct failure *failure);

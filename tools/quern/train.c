@@ -64,19 +64,21 @@ const struct command command_train = {
     "train",
     "RECIPE",
     "trains a model inside a number of bytes of device memory",
-    "Trains the model of a recipe: the name of one that ships, or an INI file. Before the first\n"
-    "kernel runs, a plan is made whose memory fits the budget (--budget, else the recipe's, else\n"
-    "three quarters of the device's memory), and printed. SIGINT and SIGTERM end the training\n"
-    "after the update under way, with status 130 or 143; with --out it is saved first, and then\n"
-    "`quern resume` goes on as if nothing had happened.\n\n"
+    "Trains the model of a recipe: the name of one that ships, or an INI file. First a plan is "
+    "made\n"
+    "whose memory fits the budget (--budget, else the recipe's, else three quarters of the "
+    "device's\n"
+    "memory), and printed. SIGINT and SIGTERM end the training after the update under way; with\n"
+    "--out it is saved first, and `quern resume` goes on as if nothing had happened.\n\n"
     "--budget-file names a file with a size in it, read again before every update: the plan\n"
     "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n\n"
     "--metrics writes lines of JSON: plan and environment, then every update and evaluation, last\n"
     "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
     run,
-    {OPTION_DATA,      OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,   OPTION_MICRO_BATCH,
-     OPTION_RECOMPUTE, OPTION_EFFORT,  OPTION_STEPS,       OPTION_EPOCHS,  OPTION_SEED,
-     OPTION_DEVICE,    OPTION_STORAGE, OPTION_OUT,         OPTION_METRICS, OPTION_TENSORBOARD,
-     OPTION_PROFILE,   OPTION_SET,     OPTION_TUNE,        OPTION_QUIET,   OPTION_COUNT},
+    {OPTION_DATA,       OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,   OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE,  OPTION_EFFORT,  OPTION_STEPS,       OPTION_EPOCHS,  OPTION_SEED,
+     OPTION_DEVICE,     OPTION_STORAGE, OPTION_OUT,         OPTION_METRICS, OPTION_TENSORBOARD,
+     OPTION_GRAD_NORMS, OPTION_PROFILE, OPTION_SET,         OPTION_TUNE,    OPTION_QUIET,
+     OPTION_COUNT},
 };

@@ -145,8 +145,9 @@ static int record(struct loop *l, const qn_metrics *metrics)
     l->recorded += metrics->samples;
     l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
     progress_update(&l->progress, metrics, l->recorded, seconds);
-    TRY(tensorboard_update(&l->training->board, metrics, seconds, l->session->failure));
-    return metrics_update(&l->training->metrics, metrics, seconds,
+    const struct norms norms = norms_of(l->session->trainer, l->recipe);
+    TRY(tensorboard_update(&l->training->board, metrics, &norms, seconds, l->session->failure));
+    return metrics_update(&l->training->metrics, metrics, &norms, seconds,
                           l->batches.scale[metrics->update % 2], l->session->failure);
 }
 
