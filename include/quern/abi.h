@@ -23,6 +23,7 @@
 #include <quern/ops.h>
 #include <quern/plan.h>
 #include <quern/predict.h>
+#include <quern/retrieval.h>
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>
@@ -93,6 +94,7 @@ typedef struct qn_struct_info {
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_graph_write_params, 0x3159432e)                                                           \
     X(qn_group_norm_params, 0xf196f550)                                                            \
+    X(qn_half_params, 0xe1791b7c)                                                                  \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
     X(qn_info_nce_params, 0x4a9dbf8d)                                                              \
@@ -117,6 +119,7 @@ typedef struct qn_struct_info {
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_node_info, 0x4b83a7fb)                                                                    \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
+    X(qn_pair_params, 0xbd145226)                                                                  \
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0xf2a017d4)                                                                    \
@@ -128,6 +131,8 @@ typedef struct qn_struct_info {
     X(qn_profile_step, 0x6203e526)                                                                 \
     X(qn_reduce, 0x546d51d3)                                                                       \
     X(qn_reduce_slice, 0xe1d10e81)                                                                 \
+    X(qn_retrieval, 0x44bdfd63)                                                                    \
+    X(qn_retrieval_params, 0xfd895f79)                                                             \
     X(qn_rms_norm_params, 0x274c0159)                                                              \
     X(qn_rotary_params, 0xdc464e3c)                                                                \
     X(qn_run, 0x48aca5b4)                                                                          \

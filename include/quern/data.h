@@ -68,9 +68,10 @@ QN_API const char *qn_dataset_sample_name(const qn_dataset *dataset, int64_t sam
 QN_API qn_status qn_dataset_fits(const qn_dataset *dataset, const qn_graph *graph,
                                  const qn_log *log);
 /* CRC-32 of all data, column after column; of a part, of that of the whole and the samples'
- * numbers; of folders, of the names and sizes of files and the labels; of tokens, of the file's
- * size, of 64 pages of 4096 bytes spread over it, and of what becomes samples; of a function, of
- * the count and the columns' names, types and shapes: tells two datasets apart. */
+ * numbers; of pairs, of those of both and of the negatives; of folders, of the names and sizes of
+ * files and the labels; of tokens, of the file's size, of 64 pages of 4096 bytes spread over it,
+ * and of what becomes samples; of a function, of the count and the columns' names, types and
+ * shapes: tells two datasets apart. */
 QN_API uint32_t qn_dataset_checksum(const qn_dataset *dataset);
 /* Closes and sets to NULL; accepts a pointer to NULL. */
 QN_API void qn_dataset_close(qn_dataset **dataset);
@@ -152,6 +153,44 @@ typedef struct qn_mix_params {
  * other (qn_model_data.mixed). Two samples are read for each. QN_ERR_ARGUMENT: other columns, or a
  * number is out of range. */
 QN_API qn_status qn_dataset_mix(qn_dataset **dataset, const qn_mix_params *params);
+
+/* One half of the width of another dataset's images. */
+typedef struct qn_half_params {
+    qn_log log;
+    const qn_dataset *whole; /* borrowed: must outlive the halves. Has "images" u8 (channels,
+                                height, width), the width even */
+    bool right;              /* the right halves; false: the left ones */
+} qn_half_params;
+
+/* The one column is "images" u8 (channels, height, width / 2), of the samples in their order. What
+ * is random about an image is drawn for the whole of it, so that both halves fit together.
+ * QN_ERR_ARGUMENT: there are no such images, or their width is odd. */
+QN_API qn_status qn_dataset_halve(qn_dataset **dataset, const qn_half_params *params);
+
+/* Samples of two datasets that belong together by their numbers, such as questions and answers:
+ * what dual encoders learn to find for one another. All of them are borrowed and must outlive the
+ * pairs; some may be one and the same. */
+typedef struct qn_pair_params {
+    qn_log log;
+    const qn_dataset *queries, *passages; /* of as many samples, at most 2^31 - 1 */
+    /* Passages that do not answer, though they look like it (hard negatives): samples i h to
+     * i h + h - 1 are those of pair i, where h is how many times as many as pairs there are. Their
+     * columns have the types and shapes of the passages' columns of the same names; NULL: none. */
+    const qn_dataset *negatives;
+    int n_columns;
+    const char *const *columns; /* (n_columns) that are wanted, by their names among the pairs, such
+                                   as "query.images"; NULL: all of them */
+} qn_pair_params;
+
+/* Column NAME of the queries becomes "query.NAME", of the passages "passage.NAME"; with negatives
+ * such a row has one dimension more, of 1 + h: the passage that belongs to the query, then the
+ * negatives. "ids" i32 is the number of the pair, which stays the same in every order and in parts
+ * (qn_dataset_part). Both sides are drawn with the same numbers (see qn_draw), so that they match
+ * where they are made of one image. Files of lines are best paired whole and divided as pairs:
+ * files of different length then do not match. A sample's file is the query's. QN_ERR_ARGUMENT: the
+ * numbers of samples do not match, the negatives do not fit, none has a column that is wanted, or
+ * there are more than QN_MAX_COLUMNS; the log says which. */
+QN_API qn_status qn_dataset_pair(qn_dataset **dataset, const qn_pair_params *params);
 
 /* IDX files, the format of the MNIST family. */
 typedef struct qn_dataset_params {

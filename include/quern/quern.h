@@ -10,8 +10,8 @@
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
  *   text     tokenizers: text as numbers                   (text.h)
- *   contrastive  two towers, and losses of pairs among others (contrastive.h)
- *   metric   accuracy and other figures of an evaluation   (metric.h)
+ *   towers   losses of pairs among other pairs          (contrastive.h)
+ *   metric   accuracy and other figures of an evaluation   (metric.h, retrieval.h)
  *   check    whether the kernels are right on this device  (check.h)
  *   tune     which kernels are fastest on this device      (tune.h)
  *   abi      version, and sizes of structs                 (abi.h)
@@ -42,6 +42,7 @@
 #include <quern/ops.h>
 #include <quern/plan.h>
 #include <quern/predict.h>
+#include <quern/retrieval.h>
 #include <quern/schedule.h>
 #include <quern/status.h>
 #include <quern/tensor.h>

@@ -19,6 +19,19 @@ void qn_rooms_free(struct qn_rooms *rooms)
     qn_room_free(&rooms->colours);
     qn_room_free(&rooms->partner);
     qn_room_free(&rooms->line);
+    qn_room_free(&rooms->whole);
+    qn_room_free(&rooms->aside);
+    if (rooms->inner)
+        qn_rooms_free(rooms->inner);
+    free(rooms->inner);
+    rooms->inner = NULL;
+}
+
+struct qn_rooms *qn_rooms_inner(struct qn_rooms *rooms)
+{
+    if (!rooms->inner)
+        rooms->inner = calloc(1, sizeof *rooms->inner);
+    return rooms->inner;
 }
 
 /* --- making --- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is behind a qn_dataset: a source, which says what the columns are and reads rows of them.
- * There is one file for each kind of source: arrays.c, function.c, idx_pair.c, images.c,
- * csv.c, json_lines.c, mix.c, part.c, tokens.c.
+ * There is one file for each kind of source: arrays.c, function.c, halves.c, idx_pair.c, images.c,
+ * csv.c, json_lines.c, mix.c, pairs.c, part.c, tokens.c.
  */
 #ifndef QN_DATA_SOURCE_H
 #define QN_DATA_SOURCE_H
@@ -14,9 +14,12 @@
 
 /* Memory that reading takes besides its results. A zeroed struct is none. */
 struct qn_rooms {
-    struct qn_room pixels, passes, turned, colours, partner, line;
+    struct qn_room pixels, passes, turned, colours, partner, line, whole, aside;
+    struct qn_rooms *inner; /* of a dataset that another one reads */
 };
 void qn_rooms_free(struct qn_rooms *rooms);
+/* The inner ones, made when they are first asked for; NULL: out of memory. */
+struct qn_rooms *qn_rooms_inner(struct qn_rooms *rooms);
 
 /* What a kind of source can do. */
 struct qn_source {

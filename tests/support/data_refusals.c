@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Folders of images and documents of a text are read in spite of a refused allocation, or
- * QN_ERR_MEMORY says so in one line: run N refuses the Nth call of the library (see refusals.c), in
- * opening and in the loader's thread. No device.
+ * Folders of images, halves of them as pairs, and documents of a text are read in spite of a
+ * refused allocation, or QN_ERR_MEMORY says so in one line: run N refuses the Nth call of the
+ * library (see refusals.c), in opening and in the loader's thread. No device.
  */
 #include "io/tree.h"
 #include "refuse.h"
@@ -100,6 +100,23 @@ static qn_status read_samples(const qn_dataset *dataset, const qn_log *log, uint
     return status;
 }
 
+/* Left halves and right ones as pairs, the right ones once more as negatives. */
+static qn_status read_halves(const qn_dataset *whole, const qn_log *log, uint64_t *sum)
+{
+    qn_dataset *left = NULL, *right = NULL, *pairs = NULL;
+    qn_status status = qn_dataset_halve(&left, &(qn_half_params){*log, whole, false});
+    if (status == QN_OK)
+        status = qn_dataset_halve(&right, &(qn_half_params){*log, whole, true});
+    if (status == QN_OK)
+        status = qn_dataset_pair(&pairs, &(qn_pair_params){*log, left, right, right, 0, NULL});
+    if (status == QN_OK)
+        status = read_samples(pairs, log, sum);
+    qn_dataset_close(&pairs);
+    qn_dataset_close(&right);
+    qn_dataset_close(&left);
+    return status;
+}
+
 static qn_status read_folder(const char *name, const char *mask, uint64_t *sum)
 {
     char path[300];
@@ -116,6 +133,8 @@ static qn_status read_folder(const char *name, const char *mask, uint64_t *sum)
     qn_status status = qn_dataset_open_images(&dataset, &params);
     if (status == QN_OK)
         status = read_samples(dataset, &params.log, sum);
+    if (status == QN_OK)
+        status = read_halves(dataset, &params.log, sum);
     qn_dataset_close(&dataset);
     return status;
 }
