@@ -114,7 +114,7 @@ typedef struct qn_struct_info {
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
     X(qn_mix_params, 0x2ca45b4f)                                                                   \
-    X(qn_model_data, 0xe46a2a0d)                                                                   \
+    X(qn_model_data, 0x62b13fff)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_node_info, 0x4b83a7fb)                                                                    \

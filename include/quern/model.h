@@ -60,6 +60,10 @@ typedef struct qn_model_data {
     /* Of such samples, above 0: so many numbers are told in place of a class. */
     int targets;
     bool binary; /* they are 0 or 1: whether the sample has each of several classes */
+    /* With `predict`, of models that tell tokens: one token of each row is asked for, so that no
+     * other one costs logits. The input "asked" f32 (batch, 1, width) is 1 at its place and 0
+     * elsewhere, and "logits" are (batch, tokens). */
+    bool asked;
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

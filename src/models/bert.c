@@ -181,6 +181,8 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
         wrong = qn_model_refuse_heads(s.width, s.heads);
     if (!wrong && s.pooling != 0 && data->classes > 0)
         wrong = "model.pooling: gives embeddings, and so has no classes";
+    if (!wrong && s.pooling != 0 && data->asked)
+        wrong = "model.pooling: gives embeddings, and so tells no tokens";
     if (wrong)
         return wrong;
     struct block block = {.graph = graph,

@@ -186,7 +186,7 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     x = qn_layer_row_norm(graph, x, "transformer.ln_f", 0);
     if (s.tied == 0)
         words = qn_layer_table(graph, "lm_head.weight", data->tokens, width, DEVIATION);
-    if (s.fused == 0 && !data->cache)
+    if (s.fused == 0 && !data->cache && !data->predict)
         learn_in_steps(graph, x, words, data);
     else
         qn_layer_learn_tokens(

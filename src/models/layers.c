@@ -284,12 +284,24 @@ void qn_layer_tell_targets(qn_graph *graph, qn_tensor x, const qn_model_data *da
 void qn_layer_classify_tokens(qn_graph *graph, qn_tensor logits, const qn_model_data *data)
 {
     qn_output(graph, logits, "logits");
-    if (!data->predict)
-        learn(graph, logits, qn_layer_text_labels(graph, data), &counted);
+    learn(graph, logits, qn_layer_text_labels(graph, data), &counted);
+}
+
+/* The one row of x (b, t, c) at the place that is asked for, (b, c): 0 and 1 as factors change no
+ * bit. */
+static qn_tensor take_asked(qn_graph *graph, qn_tensor x)
+{
+    const qn_shape shape = qn_shape_of(graph, x);
+    const int64_t length = shape.dim[1], width = shape.dim[2];
+    qn_tensor asked = qn_input(graph, "asked", QN_F32, 3, (int64_t[]){QN_BATCH, 1, length});
+    x = qn_batch_matmul(graph, asked, x, NULL);
+    return qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, width});
 }
 
 static void give_logits(qn_graph *graph, qn_tensor x, const struct qn_layer_words *last)
 {
+    if (last->data->asked)
+        x = take_asked(graph, x);
     x = qn_linear(graph, x, last->words, last->bias);
     qn_name(graph, x, last->name);
     qn_output(graph, x, "logits");

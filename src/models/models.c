@@ -114,6 +114,11 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
         return qn_graph_refuse(graph, "model %s: %s", name,
                                data->cache ? "a cache goes with samples of one length"
                                            : "a sample is longer than the longest");
+    if (data->asked && (!data->predict || !model->tokens || data->classes))
+        return qn_graph_refuse(graph, "model %s: %s", name,
+                               model->any ? "a graph file does not say where tokens are asked for"
+                                          : "one token of a row is asked for where tokens are "
+                                            "predicted");
     if (data->cache && data->predict)
         return qn_graph_refuse(graph, "model %s: with a cache it predicts anyhow", name);
     struct qn_lora lora;
