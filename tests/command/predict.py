@@ -183,7 +183,7 @@ def check_idx(bench):
         (bench.folder / 'empty').mkdir(exist_ok=True)
         check(bench, f'predict idx {args}', code, pattern)
     check(bench, 'predict idx', 2, r'predict: needs a DIR FILE\.\.\.')
-    check(bench, 'predict r.ini ten', 2, r'a recipe needs --weights')
+    check(bench, 'predict r.ini ten', 2, r'predict: --weights: missing; a recipe needs it')
     check(bench, 'predict idx ten --weights w', 2, r'--weights: idx has its own')
     check(bench, 'predict empty ten', 1, r'empty')
 
@@ -209,10 +209,6 @@ def check_texts(bench):
                  [('t.txt:1', 'grain'), ('t.txt:2', '<river>')], f'{told}')
     (bench.folder / 't.txt').write_text('a\n\nb\n')
     check(bench, 'predict text t.txt', 1, r't\.txt: line 2: text: is empty')
-    (bench.folder / 'g.ini').write_text(
-        '[model]\nname = gpt\nlayers = 1\nheads = 2\nwidth = 16\n[data]\nkind = text\n'
-        'path = t.txt\nlength = 2\n[train]\nbatch = 1\nsteps = 1\n[memory]\ntune = off\n')
-    check(bench, 'predict g.ini t.txt --weights x', 2, r'the model gpt tells tokens, no classes')
 
 
 def main():

@@ -516,6 +516,11 @@ int data_look(struct data *data, const struct settings *s, const struct recipe *
     return describe_split(data, s, recipe, failure);
 }
 
+int64_t data_mask_token(const struct data *data, const struct settings *s)
+{
+    return s->data.mlm_probability > 0 ? find_mask(data, &s->data) : -1;
+}
+
 void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
 {
     snprintf(digest, DATA_DIGEST_BYTES, "%" PRId64 "-%08" PRIx32,

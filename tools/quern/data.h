@@ -31,6 +31,9 @@ int data_open(struct data *data, const struct settings *settings, const struct r
 /* Fills data->model alone, from the recipe if it says all, else from the training split. */
 int data_look(struct data *data, const struct settings *settings, const struct recipe *recipe,
               struct failure *failure);
+/* The token that stands where one is asked for, of data that was looked at; below 0: masks nothing,
+ * each token has the next one as its label. */
+int64_t data_mask_token(const struct data *data, const struct settings *settings);
 /* The key of [data] that names a test split of this kind. */
 const char *data_test_key(enum data_kind kind);
 /* "COUNT-CRC32" of the training split. */

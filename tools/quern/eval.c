@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "eval_report.h"
-#include "file.h"
 #include "line.h"
 #include "metrics.h"
 #include "newest.h"
+#include "trained.h"
 
 #include <stdlib.h>
 
@@ -137,45 +137,18 @@ static int measure_weights(struct session *s, const char *weights, const struct 
     return measure(s, weights, a);
 }
 
-/* With the recipe of the checkpoint, unless the operand is one. */
-static int with_checkpoint(struct session *s, const char *path, const char *recipe,
-                           const struct arguments *a)
-{
-    qn_checkpoint *checkpoint = NULL;
-    TRY_LIBRARY(s->failure, NULL, newest_open(&checkpoint, path, s->failure));
-    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
-    int code = recipe ? session_recipe(s, recipe, a) : session_note(s, info, a);
-    if (code == CODE_DONE)
-        code = measure_weights(s, path, a);
-    session_close(s);
-    qn_checkpoint_close(&checkpoint);
-    return code;
-}
-
-static int with_weights(struct session *s, const struct arguments *a)
-{
-    int code = session_recipe(s, a->operand, a);
-    if (code == CODE_DONE)
-        code = measure_weights(s, a->value[OPTION_WEIGHTS], a);
-    session_close(s);
-    return code;
-}
-
 static int run(const struct arguments *a, struct failure *failure)
 {
-    const char *weights = a->value[OPTION_WEIGHTS];
-    bool folder = file_is_folder(a->operand);
-    if (!folder && !weights)
-        return failure_set(failure, CODE_USAGE, "eval: --weights: missing; a recipe needs it");
-    if (folder && weights)
-        return failure_set(failure, CODE_USAGE, "eval: --weights: %s has its own", a->operand);
+    struct trained trained = {0};
     struct session *session = calloc(1, sizeof *session);
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
-    int code = folder                    ? with_checkpoint(session, a->operand, NULL, a)
-               : file_is_folder(weights) ? with_checkpoint(session, weights, a->operand, a)
-                                         : with_weights(session, a);
+    int code = trained_open(&trained, session, a, "eval");
+    if (code == CODE_DONE)
+        code = measure_weights(session, trained.weights, a);
+    session_close(session);
+    trained_close(&trained);
     free(session);
     return code;
 }

@@ -45,7 +45,7 @@ static const struct {
                      "a page with the map of the memory and what other budgets give"},
     [OPTION_CURVE] = {"--svg", "FILE", NULL, "draw the loss over the learning rate"},
     [OPTION_REPORT] = {"--report", "FILE.html", NULL, "write a page with classes and mistakes"},
-    [OPTION_TOP] = {"--top", "N", NULL, "so many classes of each sample (1)"},
+    [OPTION_TOP] = {"--top", "N", NULL, "so many classes or tokens of each sample (1)"},
     [OPTION_CSV] = {"--csv", NULL, NULL, "print comma-separated values"},
     [OPTION_PREDICTIONS] = {"--out", "FILE.npy|FOLDER", NULL,
                             "write all probabilities, or masks: as one array, or as PNG files"},

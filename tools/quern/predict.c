@@ -4,19 +4,21 @@
 #include "newest.h"
 #include "predictions.h"
 #include "signals.h"
+#include "trained.h"
 #include "value.h"
+#include "vocabulary.h"
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 /* One call of the command. */
 struct predicting {
     const struct arguments *arguments;
     struct failure *failure;
     struct session session;
-    const char *weights; /* a file, or the folder of a training or checkpoint */
-    qn_checkpoint *checkpoint;
+    struct trained trained;
+    char tokenizer[PATH_MAX];
     struct class_names names;
     struct samples samples;
     struct predictions predictions;
@@ -26,24 +28,19 @@ struct predicting {
 
 /* --- the model --- */
 
-/* The recipe: of the checkpoint, unless one is named and the weights are. */
+/* The recipe, and the tokenizer that is named or lies beside the weights in place of its own, whose
+ * path may have changed. */
 static int read_recipe(struct predicting *p)
 {
     const struct arguments *a = p->arguments;
-    const char *named = a->value[OPTION_WEIGHTS];
-    const bool folder = file_is_folder(a->operand);
-    p->weights = named ? named : a->operand;
-    if (!folder && !named)
-        return failure_set(p->failure, CODE_USAGE,
-                           "predict: %s: is no folder of a checkpoint; a recipe needs --weights",
-                           a->operand);
-    if (folder && named)
-        return failure_set(p->failure, CODE_USAGE, "predict: --weights: %s has its own",
-                           a->operand);
-    if (file_is_folder(p->weights))
-        TRY_LIBRARY(p->failure, NULL, newest_open(&p->checkpoint, p->weights, p->failure));
-    const qn_checkpoint_info *info = p->checkpoint ? qn_checkpoint_describe(p->checkpoint) : NULL;
-    TRY(folder ? session_note(&p->session, info, a) : session_recipe(&p->session, a->operand, a));
+    const char *named = a->value[OPTION_TOKENIZER];
+    TRY(trained_open(&p->trained, &p->session, a, "predict"));
+    snprintf(p->tokenizer, sizeof p->tokenizer, "%s/tokenizer.json", a->operand);
+    if (named || access(p->tokenizer, F_OK) == 0) {
+        p->session.settings.data.tokenizer = named ? named : p->tokenizer;
+        p->session.settings.data.vocabulary = 0;
+    }
+    const qn_checkpoint_info *info = p->trained.info;
     return info && info->note ? note_classes(&p->names, info->note, info->path, p->failure)
                               : CODE_DONE;
 }
@@ -64,19 +61,20 @@ static int take_names(struct predicting *p)
     return class_names_copy(&p->names, labels->class_names, labels->classes, p->failure);
 }
 
-/* The graph without labels and loss. */
+/* The samples, and the graph without labels and loss, which may depend on them. */
 static int build(struct predicting *p)
 {
     struct session *s = &p->session;
+    const struct arguments *a = p->arguments;
+    const qn_log log = failure_log(p->failure);
     TRY(data_look(&s->data, &s->settings, &s->recipe, p->failure));
     TRY(take_names(p));
-    if (settings_learns_tokens(&s->settings))
-        return failure_set(p->failure, CODE_USAGE,
-                           "predict: the model %s tells tokens, no classes; to continue a text see "
-                           "quern help generate",
-                           s->settings.model);
-    s->data.model.predict = true;
-    return session_graph(s);
+    TRY(samples_open(&p->samples, s, (char *const *)a->operands + 1, a->n_operands - 1));
+    TRY(session_graph(s));
+    failure_clear(p->failure);
+    return qn_dataset_fits(p->samples.dataset, s->graph, &log) == QN_OK
+               ? CODE_DONE
+               : failure_set(p->failure, CODE_FAILED, "%s: %s", a->operands[1], p->failure->logged);
 }
 
 static int open_predictor(struct predicting *p)
@@ -92,29 +90,48 @@ static int open_predictor(struct predicting *p)
     TRY_LIBRARY(p->failure, s->recipe.name,
                 qn_predictor_open(&p->predictor, s->device, &params, NULL));
     TRY_LIBRARY(p->failure, NULL,
-                newest_load(qn_predictor_trainer(p->predictor), p->weights, p->failure));
+                newest_load(qn_predictor_trainer(p->predictor), p->trained.weights, p->failure));
     return CODE_DONE;
 }
 
-/* --- the samples --- */
-
-static int open_samples(struct predicting *p)
-{
-    const struct arguments *a = p->arguments;
-    const qn_log log = failure_log(p->failure);
-    TRY(samples_open(&p->samples, &p->session, (char *const *)a->operands + 1, a->n_operands - 1));
-    failure_clear(p->failure);
-    return qn_dataset_fits(p->samples.dataset, p->session.graph, &log) == QN_OK
-               ? CODE_DONE
-               : failure_set(p->failure, CODE_FAILED, "%s: %s", a->operands[1], p->failure->logged);
-}
+/* --- what is told --- */
 
 static enum predictions_kind kind_of(const qn_model_data *model)
 {
-    return model->masks      ? PREDICT_MASK
+    return model->asked      ? PREDICT_TOKEN
+           : model->masks    ? PREDICT_MASK
            : !model->targets ? PREDICT_CLASS
            : model->binary   ? PREDICT_SEVERAL
                              : PREDICT_NUMBERS;
+}
+
+static int count_told(const qn_model_data *model)
+{
+    return model->asked ? model->tokens : model->targets ? model->targets : model->classes;
+}
+
+static enum predictions_form form_of(const char *const *value)
+{
+    return value[OPTION_JSON]  ? PREDICTIONS_JSON
+           : value[OPTION_CSV] ? PREDICTIONS_CSV
+                               : PREDICTIONS_TABLE;
+}
+
+static int name_tokens(struct predicting *p)
+{
+    static const enum vocabulary_form forms[] = {[PREDICTIONS_TABLE] = VOCABULARY_QUOTED,
+                                                 [PREDICTIONS_JSON] = VOCABULARY_UTF8,
+                                                 [PREDICTIONS_CSV] = VOCABULARY_ESCAPED};
+    const struct session *s = &p->session;
+    const struct vocabulary vocabulary = {.tokenizer = s->data.text.tokenizer,
+                                          .tokens = s->data.model.tokens,
+                                          .mask = data_mask_token(&s->data, &s->settings),
+                                          .mark = prompts_mark(s),
+                                          .form = forms[form_of(p->arguments->value)]};
+    if (!s->data.model.asked)
+        return CODE_DONE;
+    class_names_free(&p->names);
+    return vocabulary_names(&vocabulary, &p->names, p->failure);
 }
 
 static int open_predictions(struct predicting *p)
@@ -131,19 +148,18 @@ static int open_predictions(struct predicting *p)
         return failure_set(p->failure, CODE_USAGE, "--top: goes with classes, not with targets");
     if (value[OPTION_JSON] && value[OPTION_CSV])
         return failure_set(p->failure, CODE_USAGE, "predict: --json and --csv exclude each other");
+    TRY(name_tokens(p));
     qn_graph_output(p->session.graph, 0, &logits);
     p->predictions = (struct predictions){
         .failure = p->failure,
         .samples = &p->samples,
         .names = &p->names,
-        .form = value[OPTION_JSON]  ? PREDICTIONS_JSON
-                : value[OPTION_CSV] ? PREDICTIONS_CSV
-                                    : PREDICTIONS_TABLE,
+        .form = form_of(value),
         .out = value[OPTION_PREDICTIONS],
         .mark = p->session.settings.data.mask,
         .dtype = qn_dtype_of(p->session.graph, logits),
         .kind = kind_of(model),
-        .classes = model->targets ? model->targets : model->classes,
+        .classes = count_told(model),
         .top = (int)count,
         .height = model->masks ? model->height : 0,
         .width = model->masks ? model->width : 0,
@@ -183,7 +199,6 @@ static int predict(struct predicting *p)
 {
     TRY(read_recipe(p));
     TRY(build(p));
-    TRY(open_samples(p));
     TRY(open_predictor(p));
     TRY(open_predictions(p));
     return run_all(p);
@@ -196,7 +211,7 @@ static void close_all(struct predicting *p)
     samples_close(&p->samples);
     session_close(&p->session);
     class_names_free(&p->names);
-    qn_checkpoint_close(&p->checkpoint);
+    trained_close(&p->trained);
     free(p);
 }
 
@@ -217,7 +232,7 @@ static int run(const struct arguments *a, struct failure *failure)
 const struct command command_predict = {
     "predict",
     "DIR FILE...",
-    "classes of pictures, texts or rows by a trained model",
+    "classes of pictures, texts or rows, and tokens of texts, by a trained model",
     "Tells the most probable class of each sample, by its name where the training had names. DIR "
     "is\n"
     "the folder of a training (its newest checkpoint) or a checkpoint, or a RECIPE with "
@@ -227,9 +242,13 @@ const struct command command_predict = {
     "or for models of texts a file with a text in each line, .jsonl with one in each object, or\n"
     "of a model of CSV files another one with the same columns of features. A model of masks\n"
     "tells the share of pixels that each class has; --out FOLDER writes the masks.\n"
+    "A language model (gpt, llama) tells the token that follows each text; one that was trained\n"
+    "with masks (bert) the one in the place of each [MASK], or what its tokenizer calls its mask;\n"
+    "[MASK] it is where bytes are tokens, too. Without --tokenizer that of DIR or its recipe is "
+    "taken.\n"
     "All device memory is within --budget; there are neither gradients nor an optimizer.",
     true,
     run,
-    {OPTION_TOP, OPTION_JSON, OPTION_CSV, OPTION_PREDICTIONS, OPTION_WEIGHTS, OPTION_BUDGET,
-     OPTION_MICRO_BATCH, OPTION_DEVICE, OPTION_SET, OPTION_COUNT},
+    {OPTION_TOP, OPTION_JSON, OPTION_CSV, OPTION_PREDICTIONS, OPTION_WEIGHTS, OPTION_TOKENIZER,
+     OPTION_BUDGET, OPTION_MICRO_BATCH, OPTION_DEVICE, OPTION_SET, OPTION_COUNT},
 };

@@ -16,13 +16,17 @@ enum { MOST_MASK_CLASSES = 256, FIELD_BYTES = 2 * SAMPLE_NAME_BYTES };
 static const struct kind {
     const char *what, *figure;
     bool ranked;
-    const char *row; /* of the table: figure, class or target, file */
-    double shown;    /* times this */
+    const char *row;    /* of the table: figure, class or target, file, mask */
+    double shown;       /* times this */
+    const char *number; /* what its number is called; NULL: it is not told */
+    bool in_csv;        /* there, too */
 } kinds[] = {
-    [PREDICT_CLASS] = {"class", "probability", true, "%9.2f %%  %-16s  %s", 100},
-    [PREDICT_MASK] = {"class", "share", true, "%9.2f %%  %-16s  %s", 100},
-    [PREDICT_SEVERAL] = {"class", "probability", false, "%9.2f %%  %-16s  %s", 100},
-    [PREDICT_NUMBERS] = {"target", "value", false, "%11.6g  %-16s  %s", 1},
+    [PREDICT_CLASS] = {"class", "probability", true, "%9.2f %%  %-16s  %s%s", 100, "label", false},
+    [PREDICT_MASK] = {"class", "share", true, "%9.2f %%  %-16s  %s%s", 100, "label", false},
+    [PREDICT_SEVERAL] = {"class", "probability", false, "%9.2f %%  %-16s  %s%s", 100, "label",
+                         false},
+    [PREDICT_NUMBERS] = {"target", "value", false, "%11.6g  %-16s  %s%s", 1, NULL, false},
+    [PREDICT_TOKEN] = {"token", "probability", true, "%9.2f %%  %-16s  %s%s", 100, "id", true},
 };
 
 static bool has_masks(const struct predictions *p)
@@ -40,13 +44,15 @@ static const char *class_name(const struct predictions *p, int label, char numbe
 
 /* --- printing --- */
 
-static void print_table(const struct predictions *p, const char *sample)
+static void print_table(const struct predictions *p, const char *sample, int mask)
 {
-    char number[16];
+    char number[16], which[32] = "";
+    if (mask)
+        snprintf(which, sizeof which, ", mask %d", mask);
     for (int i = 0; i < p->top; i++) {
-        const int label = p->order[i];
-        line_print(stdout, kinds[p->kind].row, kinds[p->kind].shown * p->share[label],
-                   class_name(p, label, number), sample);
+        const struct told *told = &p->order[i];
+        line_print(stdout, kinds[p->kind].row, kinds[p->kind].shown * told->share,
+                   class_name(p, told->label, number), sample, which);
     }
 }
 
@@ -62,30 +68,39 @@ static const char *quote(char quoted[FIELD_BYTES], const char *text)
     return quoted;
 }
 
-static void print_csv(const struct predictions *p, const char *sample)
+static void print_csv(const struct predictions *p, const char *sample, int mask)
 {
-    char number[16], rank[16], file[FIELD_BYTES], name[FIELD_BYTES];
+    char number[16], which[16] = "", rank[16] = "", id[16] = "";
+    char file[FIELD_BYTES], name[FIELD_BYTES];
+    if (mask)
+        snprintf(which, sizeof which, "%d,", mask);
     for (int i = 0; i < p->top; i++) {
-        const int label = p->order[i];
-        snprintf(rank, sizeof rank, "%d,", i + 1);
-        line_print(stdout, "%s,%s%s,%.9g", quote(file, sample), kinds[p->kind].ranked ? rank : "",
-                   quote(name, class_name(p, label, number)), p->share[label]);
+        const struct told *told = &p->order[i];
+        if (kinds[p->kind].ranked)
+            snprintf(rank, sizeof rank, "%d,", i + 1);
+        if (kinds[p->kind].in_csv)
+            snprintf(id, sizeof id, "%d,", told->label);
+        line_print(stdout, "%s,%s%s%s,%s%.9g", quote(file, sample), which, rank,
+                   quote(name, class_name(p, told->label, number)), id, told->share);
     }
 }
 
-static void print_json(const struct predictions *p, const char *sample)
+static void print_json(const struct predictions *p, const char *sample, int mask)
 {
+    const struct kind *kind = &kinds[p->kind];
     char number[16];
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "file", sample);
+    if (mask)
+        cJSON_AddNumberToObject(root, "mask", mask);
     cJSON *list = cJSON_AddArrayToObject(root, "predictions");
     for (int i = 0; list && i < p->top; i++) {
-        const int label = p->order[i];
+        const struct told *told = &p->order[i];
         cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, kinds[p->kind].what, class_name(p, label, number));
-        if (p->kind != PREDICT_NUMBERS)
-            cJSON_AddNumberToObject(object, "label", label);
-        cJSON_AddNumberToObject(object, kinds[p->kind].figure, p->share[label]);
+        cJSON_AddStringToObject(object, kind->what, class_name(p, told->label, number));
+        if (kind->number)
+            cJSON_AddNumberToObject(object, kind->number, told->label);
+        cJSON_AddNumberToObject(object, kind->figure, told->share);
         cJSON_AddItemToArray(list, object);
     }
     char *text = list ? cJSON_PrintUnformatted(root) : NULL;
@@ -103,18 +118,19 @@ static void print_head(const struct predictions *p)
     if (p->form == PREDICTIONS_TABLE)
         printf("%11s  %-16s  file\n", kind->figure, kind->what);
     else if (p->form == PREDICTIONS_CSV)
-        printf("file,%s%s,%s\n", kind->ranked ? "rank," : "", kind->what, kind->figure);
+        printf("file,%s%s%s,%s%s\n", samples_mask(p->samples, 0) ? "mask," : "",
+               kind->ranked ? "rank," : "", kind->what, kind->in_csv ? "id," : "", kind->figure);
 }
 
 static void print_sample(const struct predictions *p, int64_t sample)
 {
-    static void (*const printers[])(const struct predictions *, const char *) = {
+    static void (*const printers[])(const struct predictions *, const char *, int) = {
         [PREDICTIONS_TABLE] = print_table,
         [PREDICTIONS_JSON] = print_json,
         [PREDICTIONS_CSV] = print_csv,
     };
     char name[SAMPLE_NAME_BYTES];
-    printers[p->form](p, samples_name(p->samples, sample, name));
+    printers[p->form](p, samples_name(p->samples, sample, name), samples_mask(p->samples, sample));
 }
 
 /* --- one sample --- */
@@ -156,22 +172,21 @@ static bool take_logits(struct predictions *p)
     }
 }
 
-/* Puts the `top` largest shares first, of equal ones the smaller label. */
+/* The larger share, of equal ones the smaller label. */
+static int compare(const void *a, const void *b)
+{
+    const struct told *one = a, *other = b;
+    if (one->share != other->share)
+        return one->share > other->share ? -1 : 1;
+    return (one->label > other->label) - (one->label < other->label);
+}
+
 static void rank(struct predictions *p)
 {
     for (int c = 0; c < p->classes; c++)
-        p->order[c] = c;
-    for (int i = 0; i < p->top && kinds[p->kind].ranked; i++) {
-        int best = i;
-        for (int j = i + 1; j < p->classes; j++) {
-            const double a = p->share[p->order[j]], b = p->share[p->order[best]];
-            if (a > b || (a == b && p->order[j] < p->order[best]))
-                best = j;
-        }
-        const int label = p->order[best];
-        p->order[best] = p->order[i];
-        p->order[i] = label;
-    }
+        p->order[c] = (struct told){p->share[c], c};
+    if (kinds[p->kind].ranked)
+        qsort(p->order, (size_t)p->classes, sizeof *p->order, compare);
 }
 
 static struct masks masks_of(const struct predictions *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model says of samples, printed for people or programs: the most probable classes of each,
- * of masks the classes with the most pixels, of targets numbers or how probable each of several
- * classes is; beside that a file of all of it.
+ * What a model says of samples, printed for people or programs: the most probable classes or tokens
+ * of each, of masks the classes with the most pixels, of targets numbers or how probable each of
+ * several classes is; beside that a file of all of it.
  */
 #ifndef QUERN_TOOL_PREDICTIONS_H
 #define QUERN_TOOL_PREDICTIONS_H
@@ -12,7 +12,19 @@
 #include "note.h"
 
 enum predictions_form { PREDICTIONS_TABLE, PREDICTIONS_JSON, PREDICTIONS_CSV };
-enum predictions_kind { PREDICT_CLASS, PREDICT_MASK, PREDICT_SEVERAL, PREDICT_NUMBERS };
+enum predictions_kind {
+    PREDICT_CLASS,
+    PREDICT_MASK,
+    PREDICT_SEVERAL,
+    PREDICT_NUMBERS,
+    PREDICT_TOKEN
+};
+
+/* One class, target or token, by its number. */
+struct told {
+    double share;
+    int label;
+};
 
 struct predictions {
     /* Filled in by the caller. */
@@ -32,8 +44,8 @@ struct predictions {
     double *logits; /* (classes[, height, width]) of the sample at hand */
     double *share;  /* (classes) of the sample at hand: probabilities, fractions of its pixels, or
                        the numbers that targets are told to be */
-    int *order;     /* (classes), of one class and of masks the largest share first */
-    uint8_t *mask;  /* (height, width): the most probable class */
+    struct told *order; /* (classes), unless several or numbers are told the largest share first */
+    uint8_t *mask;      /* (height, width): the most probable class */
 };
 
 /* Prints the head and begins the files. */

@@ -104,10 +104,23 @@ static int open_rows(struct samples *samples, const struct session *s, char *con
     return CODE_DONE;
 }
 
-int samples_open(struct samples *samples, const struct session *s, char *const *files, int count)
+/* Each line is a text that is asked for tokens. */
+static int open_prompts(struct samples *samples, struct session *s, char *const *files, int count)
 {
-    const qn_model_data *model = &s->data.model;
+    TRY(take_file(samples, s, files, count));
+    samples->lines = true;
+    TRY(prompts_open(&samples->prompts, s, files[0]));
+    prompts_describe(&samples->prompts, s);
+    return prompts_dataset(&samples->prompts, s, &samples->dataset);
+}
+
+int samples_open(struct samples *samples, struct session *s, char *const *files, int count)
+{
+    qn_model_data *model = &s->data.model;
     *samples = (struct samples){0};
+    if (settings_learns_tokens(&s->settings))
+        return open_prompts(samples, s, files, count);
+    model->predict = true;
     return (model->features ? open_rows
             : model->tokens ? open_texts
                             : open_images)(samples, s, files, count);
@@ -116,16 +129,24 @@ int samples_open(struct samples *samples, const struct session *s, char *const *
 void samples_close(struct samples *samples)
 {
     qn_dataset_close(&samples->dataset);
+    prompts_close(&samples->prompts);
 }
 
 const char *samples_name(const struct samples *samples, int64_t sample,
                          char name[SAMPLE_NAME_BYTES])
 {
     const char *file = qn_dataset_sample_name(samples->dataset, sample);
+    const struct asked *asked = samples->prompts.asked;
+    const int64_t row = asked ? asked[sample].line : sample;
     if (file)
         snprintf(name, SAMPLE_NAME_BYTES, "%s", file);
     else
         snprintf(name, SAMPLE_NAME_BYTES, samples->lines ? "%s:%lld" : "%s[%lld]", samples->file,
-                 (long long)sample + samples->lines);
+                 (long long)row + samples->lines);
     return name;
+}
+
+int samples_mask(const struct samples *samples, int64_t sample)
+{
+    return samples->prompts.asked ? samples->prompts.asked[sample].mask : 0;
 }

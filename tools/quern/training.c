@@ -331,11 +331,14 @@ static int keep_description(struct session *s)
 {
     const qn_model_data *model = &s->data.model;
     const enum data_kind kind = s->settings.data.kind;
-    char shape[64], classes[24];
+    char shape[64], classes[24], tokens[24];
     snprintf(shape, sizeof shape, "%d,%d,%d", model->channels, model->height, model->width);
     snprintf(classes, sizeof classes, "%d", model->classes);
+    snprintf(tokens, sizeof tokens, "%d", model->tokens);
     if (kind == DATA_IDX || kind == DATA_IMAGES)
         TRY(recipe_put(&s->recipe, "data", "shape", shape, "", s->failure));
+    if (kind == DATA_TOKENS)
+        TRY(recipe_put(&s->recipe, "data", "tokens", tokens, "", s->failure));
     return model->classes ? recipe_put(&s->recipe, "data", "classes", classes, "", s->failure)
                           : CODE_DONE;
 }
