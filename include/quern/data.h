@@ -253,6 +253,14 @@ typedef struct qn_image_params {
  * drawn for each sample (see qn_draw). QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not
  * what it should be, or the images have different sizes in the end. */
 QN_API qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *params);
+/* Height and width of the picture that a sample is made of, upright. False: there is none, or the
+ * dataset is not one of qn_dataset_open_images. */
+QN_API bool qn_image_size(const qn_dataset *dataset, int64_t sample, int size[2]);
+/* A mask of a sample as the column "images" has it (height, width) becomes one of its picture
+ * (qn_image_size): each pixel there is the nearest one's, and 0 outside of what was cut out.
+ * QN_ERR_ARGUMENT: there is no picture, or what is cut out is random. */
+QN_API qn_status qn_image_restore_mask(const qn_dataset *dataset, int64_t sample,
+                                       const uint8_t *mask, uint8_t *restored, const qn_log *log);
 
 /* What a file of tokens is. Numbers are unsigned and little-endian. */
 typedef enum qn_token_type {

@@ -345,3 +345,39 @@ qn_status qn_dataset_open_images(qn_dataset **dataset, const qn_image_params *pa
         return QN_ERR_MEMORY;
     return qn_dataset_give(dataset, &made->base, open_folder(made, params));
 }
+
+/* --- the way back --- */
+
+/* NULL: the sample is made of no picture. */
+static const struct qn_image_item *find_item(const qn_dataset *dataset, int64_t sample)
+{
+    const bool there = dataset && dataset->source == &source && sample >= 0 &&
+                       sample < ((const struct image_set *)dataset)->folder.count;
+    return there ? &((const struct image_set *)dataset)->folder.items[sample] : NULL;
+}
+
+bool qn_image_size(const qn_dataset *dataset, int64_t sample, int size[2])
+{
+    const struct qn_image_item *item = find_item(dataset, sample);
+    if (!item || !size)
+        return false;
+    size[0] = item->facts.height;
+    size[1] = item->facts.width;
+    return true;
+}
+
+qn_status qn_image_restore_mask(const qn_dataset *dataset, int64_t sample, const uint8_t *mask,
+                                uint8_t *restored, const qn_log *log)
+{
+    const struct image_set *set = (const struct image_set *)dataset;
+    const struct qn_image_item *item = find_item(dataset, sample);
+    struct qn_view view;
+    int size[2];
+    QN_REQUIRE(log, item && mask && restored);
+    QN_REQUIRE(log, !set->fit.random_crop && !set->fit.random_resized_crop);
+    QN_REQUIRE(log, !set->fit.flip && set->fit.degrees == 0);
+    fit_item(set, item, &no_draw, &view);
+    qn_image_size(dataset, sample, size);
+    qn_resample_back(restored, size, mask, &view.window);
+    return QN_OK;
+}

@@ -193,3 +193,17 @@ void qn_resample_nearest(uint8_t *out, const struct qn_picture *picture,
         }
     }
 }
+
+void qn_resample_back(uint8_t *out, const int size[2], const uint8_t *in,
+                      const struct qn_window *window)
+{
+    const int *full = window->full, *kept = window->size;
+    for (int y = 0; y < size[0]; y++) {
+        const int row = nearest(y, full[0], size[0]) - window->at[0];
+        for (int x = 0; x < size[1]; x++) {
+            const int column = nearest(x, full[1], size[1]) - window->at[1];
+            const bool inside = row >= 0 && row < kept[0] && column >= 0 && column < kept[1];
+            *out++ = inside ? in[(size_t)row * (size_t)kept[1] + (size_t)column] : 0;
+        }
+    }
+}

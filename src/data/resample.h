@@ -37,5 +37,9 @@ qn_status qn_resample(uint8_t *out, const struct qn_picture *picture,
  * mean. As Pillow's NEAREST. */
 void qn_resample_nearest(uint8_t *out, const struct qn_picture *picture,
                          const struct qn_window *window);
+/* The way back, from a window that is not mirrored to a picture of this height and width: 0 outside
+ * of the window. */
+void qn_resample_back(uint8_t *out, const int size[2], const uint8_t *in,
+                      const struct qn_window *window);
 
 #endif

@@ -79,6 +79,26 @@ def check_classes(bench, golden, want):
     return told
 
 
+def check_sizes(bench, golden):
+    """A mask has the size of its picture, however large the model's is: pixels are the nearest ones, and class 0
+    where the picture was cut off."""
+    args = ['unet.ini', '--weights', golden / 'unet.safetensors']
+    write_png(bench.folder / 'sizes/wide.png', 37, 50, 3, lambda y, x: (5 * y, 5 * x, 3 * x + 2 * y))
+    for more in ([], ['--set', 'data.size=18,24', '--set', 'data.crop=16,20']):
+        full, at = ((18, 24), (1, 2)) if more else ((16, 20), (0, 0))
+        bench.good('predict', args[0], 'sizes', *args[1:], '--out', 'restored', *more)
+        bench.good('predict', args[0], 'sizes', *args[1:], '--out', 'small.npy', *more)
+        _, shape, mask = read_npy(bench.folder / 'small.npy')
+        width, height, _, pixels = read_png(bench.folder / 'restored/wide_mask.png')
+        bench.expect(shape == (1, 16, 20) and (width, height) == (50, 37) and len(set(mask)) > 1, f'{shape}')
+        for i, pixel in enumerate(pixels):
+            y, x = ((2 * place + 1) * to // (2 * of) - start for place, to, of, start in
+                    zip(divmod(i, 50), full, (37, 50), at))
+            if pixel != (mask[20 * y + x] if 0 <= y < 16 and 0 <= x < 20 else 0):
+                bench.expect(False, f'sizes: {more}: pixel {i}')
+                break
+
+
 def check_masks(bench, golden, want):
     (bench.folder / 'unet.ini').write_text(
         GOLDEN.format(model='unet\ndepth = 2\nwidth = 4\nnorm = batch', more='mask = _mask'))
@@ -96,6 +116,7 @@ def check_masks(bench, golden, want):
         bench.expect(palette[:9] == bytes([0, 0, 0, 128, 0, 0, 0, 128, 0]), f'masks: {palette[:9]}')
         for p in told[i]['predictions']:
             bench.expect(abs(p['share'] - mask.count(p['label']) / 320) < 1e-6, f'masks: {p}')
+    check_sizes(bench, golden)
     (bench.folder / 'twins/a').mkdir(parents=True)
     shutil.copy(golden / '0.png', bench.folder / 'twins/a')
     check(bench, f'predict unet.ini {golden} twins --weights {golden}/unet.safetensors --out other',

@@ -344,6 +344,46 @@ static void masks_follow_their_images(void **state)
     }
 }
 
+/* Twice as large and back each pixel is itself; what was cut off is 0. */
+static void masks_go_back_to_their_pictures(void **state)
+{
+    struct scratch *scratch = *state;
+    uint8_t mask[PIXELS], back[PIXELS];
+    qn_image_params params = {.channels = 1, .size = {2 * H, 2 * W}, .mask = "_mask", .classes = 8};
+    int size[2] = {0, 0};
+    qn_batch batch;
+    for (int i = 0; i < PIXELS; i++)
+        mask[i] = (uint8_t)(1 + value_of(3, i) % 7);
+    png_put(scratch, "0.png", W, H, &(struct png_form){0}, mask);
+    png_put(scratch, "0_mask.png", W, H, &(struct png_form){0}, mask);
+    for (int cut = 0; cut < 2; cut++) {
+        params.crop[0] = cut * 6;
+        params.crop[1] = cut * 8;
+        qn_dataset *dataset = open_images(scratch, params);
+        qn_loader *loader = open_loader(scratch, dataset, 1, 0, 1, true);
+        assert_int_equal(qn_loader_next(loader, 1, &batch), QN_OK);
+        assert_true(qn_image_size(dataset, 0, size));
+        assert_int_equal(size[0], H);
+        assert_int_equal(size[1], W);
+        assert_int_equal(qn_image_restore_mask(dataset, 0, rows_of(&batch, "labels"), back, NULL),
+                         QN_OK);
+        for (int i = 0; i < PIXELS; i++) {
+            const bool outside =
+                cut && (i / W == 0 || i / W == H - 1 || i % W == 0 || i % W == W - 1);
+            assert_int_equal(back[i], outside ? 0 : mask[i]);
+        }
+        assert_false(qn_image_size(dataset, 1, size));
+        assert_int_equal(qn_image_restore_mask(dataset, -1, mask, back, NULL), QN_ERR_ARGUMENT);
+        qn_loader_close(&loader);
+        qn_dataset_close(&dataset);
+    }
+    params.flip = true;
+    qn_dataset *random = open_images(scratch, params);
+    assert_int_equal(qn_image_restore_mask(random, 0, mask, back, &scratch->log), QN_ERR_ARGUMENT);
+    scratch_said(scratch, "not true: ", "flip");
+    qn_dataset_close(&random);
+}
+
 /* Of a camera that was held upright, image and mask: rows are 3 x 2 in the files, 2 x 3 here. The
  * mask lies otherwise than the image, and both fit. */
 static void pictures_are_upright(void **state)
@@ -557,6 +597,7 @@ int main(void)
         WITH_SCRATCH(parts_are_resized),
         WITH_SCRATCH(epochs_differ),
         WITH_SCRATCH(masks_follow_their_images),
+        WITH_SCRATCH(masks_go_back_to_their_pictures),
         WITH_SCRATCH(pictures_are_upright),
         WITH_SCRATCH(folders_that_do_not_fit_are_refused),
         WITH_SCRATCH(masks_that_do_not_fit_are_refused),

@@ -90,6 +90,32 @@ static void windows_are_parts_of_the_whole(void **state)
     qn_room_free(&room);
 }
 
+/* Every pixel of the picture has what covers its middle, and nothing where that was cut off. */
+static void windows_go_back(void **state)
+{
+    static const struct qn_window windows[] = {
+        {{11, 13}, {0, 0}, {11, 13}, false}, {{9, 14}, {0, 0}, {9, 14}, false},
+        {{9, 14}, {2, 3}, {5, 4}, false},    {{25, 31}, {24, 0}, {1, 31}, false},
+        {{3, 2}, {0, 0}, {3, 2}, false},     {{11, 13}, {3, 4}, {6, 7}, false},
+    };
+    const int size[2] = {11, 13};
+    (void)state;
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        const struct qn_window *w = &windows[i];
+        for (int j = 0; j < w->size[0] * w->size[1]; j++)
+            part[j] = (uint8_t)(1 + j % 250);
+        memset(whole, 255, ROOM);
+        qn_resample_back(whole, size, part, w);
+        for (int j = 0; j < size[0] * size[1]; j++) {
+            const double y = (j / size[1] + 0.5) * w->full[0] / size[0] - w->at[0];
+            const double x = (j % size[1] + 0.5) * w->full[1] / size[1] - w->at[1];
+            const bool inside = y >= 0 && y < w->size[0] && x >= 0 && x < w->size[1];
+            assert_int_equal(whole[j], inside ? part[(int)y * w->size[1] + (int)x] : 0);
+        }
+        assert_int_equal(whole[size[0] * size[1]], 255);
+    }
+}
+
 static void what_is_too_large_is_refused(void **state)
 {
     struct qn_room room = {0};
@@ -106,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_as_pillow_makes_them),
         cmocka_unit_test(windows_are_parts_of_the_whole),
+        cmocka_unit_test(windows_go_back),
         cmocka_unit_test(what_is_too_large_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

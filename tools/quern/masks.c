@@ -66,15 +66,16 @@ int masks_open(const struct masks *m)
                : failure_set(m->failure, CODE_FAILED, "--out: %s: is no folder", m->folder);
 }
 
-static int encode(const struct masks *m, void **bytes, size_t *size, const uint8_t *mask)
+static int encode(const struct masks *m, void **bytes, size_t *size, const uint8_t *mask,
+                  const int sides[2])
 {
     uint8_t palette[3 * COLOURS];
     for (int i = 0; i < COLOURS; i++)
         qn_class_colour(palette + 3 * i, i);
     const qn_png_params params = {.log = failure_log(m->failure),
                                   .pixels = mask,
-                                  .height = m->height,
-                                  .width = m->width,
+                                  .height = sides[0],
+                                  .width = sides[1],
                                   .channels = 1,
                                   .palette = palette,
                                   .colours = COLOURS};
@@ -82,17 +83,42 @@ static int encode(const struct masks *m, void **bytes, size_t *size, const uint8
     return CODE_DONE;
 }
 
+static int write_sides(const struct masks *m, const char *path, const uint8_t *mask,
+                       const int sides[2])
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    TRY(encode(m, &bytes, &size, mask, sides));
+    const int code = file_write(path, bytes, size, m->failure);
+    qn_free(bytes);
+    return code;
+}
+
+/* In the size of the sample's picture. */
+static int write_restored(const struct masks *m, const char *path, int64_t sample,
+                          const uint8_t *mask, const int sides[2])
+{
+    const qn_log log = failure_log(m->failure);
+    uint8_t *restored = malloc((size_t)sides[0] * (size_t)sides[1]);
+    if (!restored)
+        return failure_set(m->failure, CODE_FAILED, "%s: out of memory", path);
+    const qn_status status =
+        qn_image_restore_mask(m->samples->dataset, sample, mask, restored, &log);
+    const int code = status == QN_OK ? write_sides(m, path, restored, sides)
+                                     : failure_library(m->failure, status, path);
+    free(restored);
+    return code;
+}
+
 int masks_write(const struct masks *m, int64_t sample, const uint8_t *mask)
 {
     char name[SAMPLE_NAME_BYTES], path[2 * SAMPLE_NAME_BYTES];
     const char *base;
-    void *bytes = NULL;
-    size_t size = 0;
+    int sides[2];
     samples_name(m->samples, sample, name);
     const int length = stem(m, name, &base);
     snprintf(path, sizeof path, "%s/%.*s%s.png", m->folder, length, base, m->mark);
-    TRY(encode(m, &bytes, &size, mask));
-    const int code = file_write(path, bytes, size, m->failure);
-    qn_free(bytes);
-    return code;
+    return qn_image_size(m->samples->dataset, sample, sides)
+               ? write_restored(m, path, sample, mask, sides)
+               : write_sides(m, path, mask, (const int[]){m->height, m->width});
 }

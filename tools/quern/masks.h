@@ -17,7 +17,8 @@ struct masks {
 
 /* Makes the folder if it is missing. CODE_FAILED: two masks would have one name. */
 int masks_open(const struct masks *masks);
-/* `mask`: (height, width), classes below 256. */
+/* `mask`: (height, width), classes below 256. The file has the size of the sample's picture, if it
+ * has one. */
 int masks_write(const struct masks *masks, int64_t sample, const uint8_t *mask);
 
 #endif
