@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Images of bytes to numbers: y = (x / 255 - mean[c]) / deviation[c]. A row is one channel of one
- * image; a work-item handles QN_V neighbouring pixels, the last one what is left of them. */
+ * Images to numbers: y = (x / QN_WHITE - mean[c]) / deviation[c], where QN_WHITE is 255 for bytes
+ * and 1 for f32. A row is one channel of one image; a work-item handles QN_V neighbouring pixels,
+ * the last one what is left of them. */
 #include "lib/type.clh"
 
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
@@ -18,9 +19,9 @@ normalize_images(__global const TYPE(X) * x, ulong x_at, __global const TYPE(MEA
         const ulong at = row * n, channel = row % channels;
         const float m = LD(MEAN, mean, channel), d = LD(DEVIATION, deviation, channel);
         if (first + QN_V <= n)
-            STV(Y, y, at + first, (LDV(X, x, at + first) / 255.0f - m) / d);
+            STV(Y, y, at + first, (LDV(X, x, at + first) / (float)QN_WHITE - m) / d);
         else
             for (ulong i = first; i < n; i++)
-                ST(Y, y, at + i, (LD(X, x, at + i) / 255.0f - m) / d);
+                ST(Y, y, at + i, (LD(X, x, at + i) / (float)QN_WHITE - m) / d);
     }
 }

@@ -114,10 +114,11 @@ typedef struct qn_struct_info {
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
     X(qn_mix_params, 0x2ca45b4f)                                                                   \
-    X(qn_model_data, 0x62b13fff)                                                                   \
+    X(qn_model_data, 0x41d1067d)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_node_info, 0x4b83a7fb)                                                                    \
+    X(qn_npy_params, 0xd692e808)                                                                   \
     X(qn_optimizer, 0x40d35f2f)                                                                    \
     X(qn_pair_params, 0xbd145226)                                                                  \
     X(qn_part_params, 0x2f0dca76)                                                                  \

@@ -385,6 +385,32 @@ QN_API qn_status qn_dataset_open_csv(qn_dataset **dataset, const qn_csv_params *
  * dataset is not from such a file. Borrowed. */
 QN_API const char *qn_csv_feature(const qn_dataset *dataset, int64_t index);
 
+/* How arrays of NumPy's (.npy) become samples, of which the first dimension counts the samples. */
+typedef struct qn_npy_params {
+    qn_log log;
+    const char *features; /* a file: (samples), (samples, numbers), or images (samples, height,
+                             width) or (samples, channels, height, width) */
+    const char *targets;  /* one of (samples) or (samples, targets): what a model is to tell, or */
+    const char *labels;   /* one of (samples): classes from 0 on; both NULL: neither */
+    bool binary;          /* targets are 0 or 1: which of several classes a sample has */
+    double held_out;      /* in [0, 1): this fraction of the samples, the files' last, is the test
+                             split, what comes before the training split; 0: that is the whole */
+    qn_split split;
+    int64_t n_features; /* numbers of a row; 0: as the file has them, which may be images */
+    /* Rows become (x - mean) / deviation. Both need `n_features`; NULL: they stay. */
+    const float *mean, *deviation; /* (n_features), deviations above 0 */
+} qn_npy_params;
+
+/* Reads npy files (versions 1.0 to 3.0, little-endian, rows first) into memory. Columns: "features"
+ * f32 (numbers), or "images" (channels, height, width), u8 of a file of bytes, else f32; with
+ * `targets` "targets" f32 (targets), with `labels` "labels" i32, whose classes are the largest
+ * label of both splits + 1, at most 2^24. Files may be of f2, f4, f8, i1 to i8, u1 to u8 or b1,
+ * those of labels not of floats. QN_ERR_IO: a file is not readable; QN_ERR_FORMAT: it is not what
+ * it should be (Python's objects, big-endian, columns first, another length than its header says),
+ * a number is not finite as f32, a label is no class, the files have different counts, or a split
+ * is empty: the log says `FILE: field: reason`. */
+QN_API qn_status qn_dataset_open_npy(qn_dataset **dataset, const qn_npy_params *params);
+
 /* Mean and standard deviation of each number of a column of f32 over all samples, to standardise
  * them; both have room for a row. The deviation is that of these samples (not n - 1 of n), and 1
  * where they are all equal. QN_ERR_ARGUMENT: there is no such column. */

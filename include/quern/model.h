@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models that ship, as graph functions by name. Each makes its inputs ("images" u8, "labels" i32),
- * its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss. Models of
- * masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and (batch,
- * height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width) with as
- * many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width, tokens)
- * and (batch, width); an option leaves "logits" out. Some of them can have one class for each row
- * instead, with labels and outputs as of images. Models of numbers take "features" f32 (batch,
- * features) in place of images, and have labels, or "targets" f32 (batch, targets): then "loss" is
- * (batch, targets), too, and the output that they are compared with is "predictions", or "logits"
- * where targets are 0 or 1. Those that continue a text can be built with a
- * cache of keys and values, too.
+ * Models that ship, as graph functions by name. Each makes its inputs ("images" u8 or f32, "labels"
+ * i32), its parameters, the outputs "logits" (batch, classes) and "loss" (batch), and the loss.
+ * Models of masks have u8 labels for all pixels, and outputs (batch, classes, height, width) and
+ * (batch, height, width). Models of text take rows of tokens instead: "tokens" i32 (batch, width)
+ * with as many labels, of which QN_IGNORED_LABEL counts nothing, so that outputs are (batch, width,
+ * tokens) and (batch, width); an option leaves "logits" out. Some of them can have one class for
+ * each row instead, with labels and outputs as of images. Models of numbers take "features" f32
+ * (batch, features) in place of images, and have labels, or "targets" f32 (batch, targets): then
+ * "loss" is (batch, targets), too, and the output that they are compared with is "predictions", or
+ * "logits" where targets are 0 or 1. Those that continue a text can be built with a cache of keys
+ * and values, too.
  */
 #ifndef QUERN_MODEL_H
 #define QUERN_MODEL_H
@@ -29,7 +29,7 @@ enum { QN_MODEL_MAX_CHANNELS = 8 };
 typedef struct qn_model_data {
     int channels, height, width;
     int classes; /* of samples, or of pixels; 0: the labels of tokens are tokens */
-    float mean[QN_MODEL_MAX_CHANNELS];      /* of pixels in [0, 1]; per channel */
+    float mean[QN_MODEL_MAX_CHANNELS]; /* of pixels in [0, 1], or as `real` says; per channel */
     float deviation[QN_MODEL_MAX_CHANNELS]; /* 0: 1 */
     bool masks; /* a class for each pixel: "labels" are u8 (batch, height, width) */
     int tokens; /* size of the vocabulary; 0: samples are images */
@@ -60,6 +60,7 @@ typedef struct qn_model_data {
     /* Of such samples, above 0: so many numbers are told in place of a class. */
     int targets;
     bool binary; /* they are 0 or 1: whether the sample has each of several classes */
+    bool real;   /* images are f32, as the data has them; mean and deviation are of these numbers */
     /* With `predict`, of models that tell tokens: one token of each row is asked for, so that no
      * other one costs logits. The input "asked" f32 (batch, 1, width) is 1 at its place and 0
      * elsewhere, and "logits" are (batch, tokens). */

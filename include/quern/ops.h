@@ -212,8 +212,8 @@ QN_API qn_tensor qn_concat(qn_graph *graph, int count, const qn_tensor *tensors,
 /* Elements start .. start + length - 1 of dimension `axis`, which is not that of the batch. */
 QN_API qn_tensor qn_slice(qn_graph *graph, qn_tensor x, int axis, int64_t start, int64_t length);
 
-/* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type. Arrays of c
- * values; NULL: 0 and 1. */
+/* Images u8 (b, c, h, w) -> (x / 255 - mean[c]) / deviation[c] in the storage type; of images f32
+ * (x - mean[c]) / deviation[c]. Arrays of c values; NULL: 0 and 1. */
 QN_API qn_tensor qn_normalize(qn_graph *graph, qn_tensor images, const float *mean,
                               const float *deviation);
 

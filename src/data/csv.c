@@ -8,11 +8,10 @@
 #include "base/text.h"
 #include "data/class_names.h"
 #include "data/source.h"
+#include "data/standardize.h"
 #include "io/path.h"
 
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +33,7 @@ struct values {
     int64_t width; /* numbers of a row */
     float *value;  /* (rows, width) */
     size_t room;
+    struct qn_moments moments; /* the caller's */
 };
 
 struct table {
@@ -44,7 +44,6 @@ struct table {
     const struct column **sorted;     /* (count) by name */
     const char **feature;             /* names of the features */
     struct values values[ROLE_LABEL]; /* by role */
-    const float *mean, *deviation;    /* the same; NULL: they stay */
     bool binary, labelled;
     int32_t *label; /* (rows) */
     size_t label_room, rows;
@@ -184,13 +183,11 @@ static qn_status read_number(struct table *table, const struct qn_csv *csv, size
         return refuse(table, csv->number, column->name, log, "'%.60s' is no number", cell);
     if (column->role == ROLE_TARGET && table->binary && number != 0 && number != 1)
         return refuse(table, csv->number, column->name, log, "'%.60s' is neither 0 nor 1", cell);
-    if (column->role == ROLE_FEATURE && table->mean)
-        number =
-            (number - (double)table->mean[column->place]) / (double)table->deviation[column->place];
-    if (!(fabs(number) <= (double)FLT_MAX))
-        return refuse(table, csv->number, column->name, log, "'%.60s' is too large for f32", cell);
-    values->value[(int64_t)table->rows * values->width + column->place] = (float)number;
-    return QN_OK;
+    float *to = &values->value[(int64_t)table->rows * values->width + column->place];
+    return qn_standardize(to, number, &values->moments, (size_t)column->place)
+               ? QN_OK
+               : refuse(table, csv->number, column->name, log, "'%.60s' is too large for f32",
+                        cell);
 }
 
 static qn_status read_label(struct table *table, const struct qn_csv *csv, size_t index,
@@ -345,8 +342,7 @@ static qn_status open_table(struct table *table, const qn_csv_params *params)
 {
     struct qn_csv csv;
     table->path = params->path;
-    table->mean = params->mean;
-    table->deviation = params->deviation;
+    table->values[ROLE_FEATURE].moments = (struct qn_moments){params->mean, params->deviation};
     table->binary = params->binary;
     table->labelled = params->label != NULL;
     QN_TRY(take_names(table, params));

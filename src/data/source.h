@@ -2,7 +2,7 @@
  *
  * What is behind a qn_dataset: a source, which says what the columns are and reads rows of them.
  * There is one file for each kind of source: arrays.c, function.c, halves.c, idx_pair.c, images.c,
- * csv.c, json_lines.c, mix.c, pairs.c, part.c, tokens.c.
+ * csv.c, json_lines.c, mix.c, npy.c, pairs.c, part.c, tokens.c.
  */
 #ifndef QN_DATA_SOURCE_H
 #define QN_DATA_SOURCE_H

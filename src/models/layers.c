@@ -20,7 +20,7 @@ qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data)
     float deviation[QN_MODEL_MAX_CHANNELS];
     for (int c = 0; c < QN_MODEL_MAX_CHANNELS; c++)
         deviation[c] = data->deviation[c] == 0 ? 1 : data->deviation[c];
-    qn_tensor images = qn_input(graph, "images", QN_U8, 4, dim);
+    qn_tensor images = qn_input(graph, "images", data->real ? QN_F32 : QN_U8, 4, dim);
     return qn_normalize(graph, images, data->mean, deviation);
 }
 

@@ -8,7 +8,7 @@
 
 #include "lora.h"
 
-/* The u8 images of the data, normalised. */
+/* The images of the data, normalised. */
 qn_tensor qn_layer_images(qn_graph *graph, const qn_model_data *data);
 
 /* Convolution of `kernel` x `kernel`, padding kernel / 2, so that with stride 1 an odd kernel keeps

@@ -19,8 +19,8 @@ static qn_status shape(struct qn_shape_call *call)
     char text[96];
     const struct qn_normalize_attr *attr = call->attr;
     const struct qn_operand *in = call->in;
-    if (in[0].dtype != QN_U8 || in[0].shape.rank != 4)
-        return qn_shape_error(call, "wants images u8 (b, c, h, w), not %s %s",
+    if ((in[0].dtype != QN_U8 && in[0].dtype != QN_F32) || in[0].shape.rank != 4)
+        return qn_shape_error(call, "wants images u8 or f32 (b, c, h, w), not %s %s",
                               qn_dtype_name(in[0].dtype),
                               qn_shape_text(&in[0].shape, text, sizeof text));
     if (!attr->usable)
@@ -55,6 +55,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
     qn_launch_type(&launch, "DEVIATION", &call->in[2]);
     qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_option(&launch, "QN_V", width);
+    qn_launch_option(&launch, "QN_WHITE", call->in[0].dtype == QN_U8 ? 255 : 1);
     return qn_emit_launch(emit, &launch);
 }
 

@@ -112,7 +112,7 @@ def check_classes(bench, rows):
     bench.expect([json.loads(line) for line in again.splitlines()] == told, 'predicted with a recipe')
     check(bench, 'predict kinds turned.csv new.csv', 2, r'new\.csv: one file too many')
     check(bench, 'predict kinds numbers.csv --top 0', 2, r"--top: '0'")
-    check(bench, 'eval numbers --report r.html', 2, r'--report: the model mlp tells data\.target, no classes')
+    check(bench, 'eval numbers --report r.html', 2, r'--report: the model mlp tells targets, no classes')
 
 
 def check_told(bench, held):

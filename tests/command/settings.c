@@ -203,7 +203,7 @@ static void json_lines(void **state)
     refuse("[model]\nname = gpt\n[data]\nkind = text\nlabel = a\n",
            "r.ini:5: data.label: goes with data.kind = jsonl or csv");
     refuse("[model]\nname = gpt\n[data]\nkind = text\nclasses = 2\n",
-           "r.ini:5: data.classes: goes with data.kind = idx, images, jsonl or csv");
+           "r.ini:5: data.classes: goes with data.kind = idx, images, jsonl, csv or npy");
 }
 
 /* All are offered. */

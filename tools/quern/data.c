@@ -173,6 +173,28 @@ static int open_csv(struct data *data, qn_dataset **dataset, const struct data_s
     return CODE_DONE;
 }
 
+/* Rows of numbers as the training has them, or images. */
+static int open_npy(struct data *data, qn_dataset **dataset, const struct data_settings *s,
+                    qn_split split, struct failure *failure)
+{
+    const bool training = split == QN_SPLIT_TRAIN, other_file = !training && s->test_features;
+    const struct features *known = &data->features;
+    const qn_npy_params params = {.log = failure_log(failure),
+                                  .features = other_file ? s->test_features : s->features,
+                                  .targets = other_file ? s->test_targets : s->targets,
+                                  .labels = other_file ? s->test_labels : s->labels,
+                                  .binary = s->task == TARGET_MULTI_LABEL,
+                                  .held_out = s->held_out,
+                                  .split = other_file ? QN_SPLIT_TRAIN : split,
+                                  .n_features = known->count,
+                                  .mean = known->count ? known->mean : NULL,
+                                  .deviation = known->count ? known->deviation : NULL};
+    if (!training && !other_file && s->held_out == 0)
+        return CODE_DONE;
+    TRY_LIBRARY(failure, NULL, qn_dataset_open_npy(dataset, &params));
+    return CODE_DONE;
+}
+
 static const struct kind {
     int (*open)(struct data *data, qn_dataset **dataset, const struct data_settings *settings,
                 qn_split split, struct failure *failure);
@@ -185,6 +207,7 @@ static const struct kind {
     [DATA_TOKENS] = {open_tokens, "tokens", "held_out"},
     [DATA_JSONL] = {open_jsonl, "tokens", "held_out"},
     [DATA_CSV] = {open_csv, "features", "held_out"},
+    [DATA_NPY] = {open_npy, "features", "held_out"},
 };
 
 const char *data_test_key(enum data_kind kind)
@@ -230,22 +253,31 @@ static int spread(float to[QN_MODEL_MAX_CHANNELS], const struct channel_values *
     return CODE_DONE;
 }
 
-/* How many there are of what labels say, and of tokens. */
+/* How many there are of what labels say, of tokens, of numbers that are told. */
 struct counts {
-    int64_t classes, tokens;
+    int64_t classes, tokens, targets;
 };
 
-static int count_targets(const struct data_settings *s)
+static int64_t count_targets(const struct settings *s)
 {
-    struct names targets = {.count = 0};
-    if (s->target)
-        names_read(&targets, s->target);
+    struct names targets;
+    if (!s->data.target)
+        return s->n_targets;
+    names_read(&targets, s->data.target);
     return targets.count;
 }
 
+/* What a sample looks like: channels, height and width, a row of n is 1, 1, n. */
+struct sides {
+    int64_t size[3];
+    bool row;  /* of numbers */
+    bool real; /* an image of f32 */
+};
+
 static int describe(struct data *data, const struct settings *s, const struct recipe *recipe,
-                    const int64_t shape[3], struct counts counts, struct failure *failure)
+                    const struct sides *sides, struct counts counts, struct failure *failure)
 {
+    const int64_t *shape = sides->size;
     qn_model_data *model = &data->model;
     if (shape[0] > QN_MODEL_MAX_CHANNELS)
         return failure_set(failure, CODE_USAGE,
@@ -259,21 +291,32 @@ static int describe(struct data *data, const struct settings *s, const struct re
                              .mixed = data_settings_mixes(&s->data),
                              .tokens = (int)counts.tokens,
                              .lengths = s->data.kind == DATA_JSONL && s->data.label,
-                             .features = s->data.kind == DATA_CSV ? (int)shape[2] : 0,
-                             .targets = count_targets(&s->data),
+                             .features = sides->row ? (int)shape[2] : 0,
+                             .targets = (int)counts.targets,
                              .binary = s->data.task == TARGET_MULTI_LABEL,
-                             .longest = s->data.lengths.count ? (int)shape[2] : 0};
+                             .longest = s->data.lengths.count ? (int)shape[2] : 0,
+                             .real = sides->real};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
                   failure);
 }
 
-/* What the model looks at, as channels, height and width: a row of n is 1, 1, n. */
-static void find_sides(const qn_dataset *dataset, const struct data_settings *s, int64_t sides[3])
+/* What the model looks at: of npy files rows or images. */
+static const qn_column *looked_at(const qn_dataset *dataset, const struct data_settings *s)
 {
-    const qn_shape *shape = &qn_dataset_column(dataset, kinds[s->kind].column)->shape;
+    const qn_column *column = qn_dataset_column(dataset, kinds[s->kind].column);
+    return column ? column : qn_dataset_column(dataset, "images");
+}
+
+static struct sides find_sides(const qn_dataset *dataset, const struct data_settings *s)
+{
+    const qn_column *column = looked_at(dataset, s);
+    const qn_shape *shape = &column->shape;
+    const bool row = strcmp(column->name, "features") == 0;
+    struct sides sides = {.row = row, .real = column->dtype == QN_F32 && !row};
     for (int i = 0; i < 3; i++)
-        sides[i] = i < 3 - shape->rank ? 1 : shape->dim[shape->rank - 3 + i];
+        sides.size[i] = i < 3 - shape->rank ? 1 : shape->dim[shape->rank - 3 + i];
+    return sides;
 }
 
 static const qn_column *labels_of(const qn_dataset *dataset)
@@ -287,16 +330,18 @@ static struct counts counts_of(const qn_dataset *dataset, const struct data *dat
 {
     const qn_column *tokens = qn_dataset_column(dataset, "tokens");
     const qn_column *labels = settings_learns_tokens(s) ? NULL : labels_of(dataset);
+    const qn_column *targets = qn_dataset_column(dataset, "targets");
     const int64_t told = count_tokens(data, &s->data);
     return (struct counts){.classes = labels ? labels->classes : 0,
-                           .tokens = tokens && !told ? tokens->classes : told};
+                           .tokens = tokens && !told ? tokens->classes : told,
+                           .targets = targets ? targets->shape.dim[0] : 0};
 }
 
-static int check_shape(const struct settings *s, const struct recipe *recipe, const int64_t is[3],
-                       struct failure *failure)
+static int check_shape(const struct settings *s, const struct recipe *recipe,
+                       const struct sides *sides, struct failure *failure)
 {
     char text[96];
-    const int64_t *want = s->data.shape;
+    const int64_t *want = s->data.shape, *is = sides->size;
     if (!want[0] || memcmp(want, is, 3 * sizeof *want) == 0)
         return CODE_DONE;
     snprintf(text, sizeof text, "the images are %" PRId64 ",%" PRId64 ",%" PRId64, is[0], is[1],
@@ -304,14 +349,30 @@ static int check_shape(const struct settings *s, const struct recipe *recipe, co
     return refuse(recipe, "shape", failure, text);
 }
 
+/* Rows of npy files and their images have other keys. */
+static int check_rows(const struct settings *s, const struct recipe *recipe,
+                      const struct sides *sides, struct failure *failure)
+{
+    const struct data_settings *d = &s->data;
+    if (d->kind != DATA_NPY)
+        return CODE_DONE;
+    if (sides->row && (d->mean.count || d->deviation.count))
+        return refuse(recipe, d->mean.count ? "mean" : "deviation", failure,
+                      "is of images; rows of numbers have data.standardize");
+    return sides->row || !d->standardize
+               ? CODE_DONE
+               : refuse(recipe, "standardize", failure,
+                        "is of rows of numbers; images have data.mean and data.deviation");
+}
+
 static int describe_split(struct data *data, const struct settings *s, const struct recipe *recipe,
                           struct failure *failure)
 {
     char text[96];
-    int64_t shape[3];
     struct counts counts = counts_of(data->train, data, s);
-    find_sides(data->train, &s->data, shape);
-    TRY(check_shape(s, recipe, shape, failure));
+    const struct sides sides = find_sides(data->train, &s->data);
+    TRY(check_shape(s, recipe, &sides, failure));
+    TRY(check_rows(s, recipe, &sides, failure));
     if (s->data.classes && s->data.classes < counts.classes) {
         snprintf(text, sizeof text, "%" PRId64 " classes, but the labels reach %" PRId64,
                  s->data.classes, counts.classes - 1);
@@ -319,7 +380,7 @@ static int describe_split(struct data *data, const struct settings *s, const str
     }
     if (s->data.classes)
         counts.classes = s->data.classes;
-    return describe(data, s, recipe, shape, counts, failure);
+    return describe(data, s, recipe, &sides, counts, failure);
 }
 
 /* Folders of classes are counted: a class that one split lacks would shift the others. */
@@ -342,19 +403,34 @@ static int check_class_names(const struct data *data, const struct recipe *recip
     return CODE_DONE;
 }
 
+static int check_told(const struct recipe *recipe, const struct sides *sides, struct counts counts,
+                      const qn_model_data *model, struct failure *failure)
+{
+    if (counts.targets != model->targets)
+        return failure_set(failure, CODE_FAILED,
+                           "%s: data: the test targets are %" PRId64 ", those of training %d",
+                           recipe->name, counts.targets, model->targets);
+    return sides->row == (model->features > 0) && sides->real == model->real
+               ? CODE_DONE
+               : failure_set(failure, CODE_FAILED,
+                             "%s: data: the test samples are not of the type of those of training",
+                             recipe->name);
+}
+
 static int check_test(const struct data *data, const struct settings *s,
                       const struct recipe *recipe, struct failure *failure)
 {
-    int64_t shape[3];
     const struct counts counts = counts_of(data->test, data, s);
     const qn_model_data *model = &data->model;
-    find_sides(data->test, &s->data, shape);
+    const struct sides sides = find_sides(data->test, &s->data);
+    const int64_t *shape = sides.size;
     if (shape[0] != model->channels || shape[1] != model->height || shape[2] != model->width)
         return failure_set(failure, CODE_FAILED,
                            "%s: data: the test %s are %" PRId64 ",%" PRId64 ",%" PRId64
                            ", those of training %d,%d,%d",
-                           recipe->name, kinds[s->data.kind].column, shape[0], shape[1], shape[2],
-                           model->channels, model->height, model->width);
+                           recipe->name, looked_at(data->test, &s->data)->name, shape[0], shape[1],
+                           shape[2], model->channels, model->height, model->width);
+    TRY(check_told(recipe, &sides, counts, model, failure));
     if (counts.classes > model->classes || counts.tokens > model->tokens)
         return failure_set(
             failure, CODE_FAILED, "%s: data: the test %s reach %" PRId64 ", but there are %d %s",
@@ -425,44 +501,48 @@ static int open_validation(struct data *data, const struct settings *s, const st
 
 /* What a model looks at, by its name; standardised with mean and deviation of the samples that it
  * is trained on. */
-static int measure_features(struct data *data, const struct settings *s, qn_dataset *whole,
+static int measure_features(struct data *data, const struct settings *s,
                             const struct recipe *recipe, struct failure *failure)
 {
     const qn_part_params params = {.log = failure_log(failure),
-                                   .whole = whole,
+                                   .whole = data->train,
                                    .fraction = s->data.validation,
                                    .seed = (uint64_t)s->train.seed};
     const qn_log log = failure_log(failure);
     qn_dataset *part = NULL;
-    TRY(features_copy(&data->features, whole, failure));
+    TRY(features_copy(&data->features, data->train, failure));
     if (!s->data.standardize)
         return CODE_DONE;
     if (s->data.validation > 0)
         TRY_LIBRARY(failure, recipe->name, qn_dataset_part(&part, &params));
     const qn_status status = qn_dataset_moments(
-        part ? part : whole, "features", data->features.mean, data->features.deviation, &log);
+        part ? part : data->train, "features", data->features.mean, data->features.deviation, &log);
     qn_dataset_close(&part);
+    qn_dataset_close(&data->train);
     TRY_LIBRARY(failure, recipe->name, status);
     return CODE_DONE;
 }
 
-/* Those of a checkpoint stay. */
-static int find_features(struct data *data, const struct settings *s, const struct recipe *recipe,
+/* The training split; of rows of numbers with the features, where no checkpoint has them: if they
+ * are standardised, the files are read twice. */
+static int open_training(struct data *data, const struct settings *s, const struct recipe *recipe,
                          struct failure *failure)
 {
-    qn_dataset *whole = NULL;
-    if (s->data.kind != DATA_CSV || data->features.count)
+    TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    if (data->features.count || !qn_dataset_column(data->train, "features"))
         return CODE_DONE;
-    TRY(open_split(data, &whole, &s->data, QN_SPLIT_TRAIN, failure));
-    const int code = measure_features(data, s, whole, recipe, failure);
-    qn_dataset_close(&whole);
-    return code;
+    TRY(measure_features(data, s, recipe, failure));
+    return data->train ? CODE_DONE
+                       : open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure);
 }
 
-static int open_mixture(struct data *data, const struct data_settings *s, struct failure *failure)
+static int open_mixture(struct data *data, const struct data_settings *s,
+                        const struct recipe *recipe, struct failure *failure)
 {
     if (!data_settings_mixes(s))
         return CODE_DONE;
+    if (looked_at(data->train, s)->dtype != QN_U8)
+        return refuse(recipe, s->mixup > 0 ? "mixup" : "cutmix", failure, "is of images of bytes");
     data->unmixed = data->train;
     data->train = NULL;
     const qn_mix_params params = {.log = failure_log(failure),
@@ -478,10 +558,9 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
 {
     TRY(check_origin(&s->data, failure));
     TRY(open_text(data, s, recipe, failure));
-    TRY(find_features(data, s, recipe, failure));
-    TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    TRY(open_training(data, s, recipe, failure));
     TRY(open_validation(data, s, recipe, failure));
-    TRY(open_mixture(data, &s->data, failure));
+    TRY(open_mixture(data, &s->data, recipe, failure));
     TRY(open_split(data, &data->test, &s->data, QN_SPLIT_TEST, failure));
     data->evaluated = data->validation ? data->validation : data->test;
     TRY(describe_split(data, s, recipe, failure));
@@ -493,10 +572,10 @@ int data_open(struct data *data, const struct settings *s, const struct recipe *
 static bool says_all(const struct settings *s, struct counts counts)
 {
     const bool rows = settings_learns_tokens(s) || s->data.label;
-    if (s->data.kind == DATA_CSV)
+    if (s->data.kind == DATA_CSV || (s->data.kind == DATA_NPY && !s->samples))
         return false;
     return s->data.shape[0] && (!rows || counts.tokens) &&
-           (settings_learns_tokens(s) || counts.classes);
+           (settings_learns_tokens(s) || counts.classes || counts.targets);
 }
 
 int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,
@@ -504,15 +583,16 @@ int data_look(struct data *data, const struct settings *s, const struct recipe *
 {
     if (s->data.tokenizer)
         TRY(open_text(data, s, recipe, failure));
-    const struct counts counts = {s->data.classes, count_tokens(data, &s->data)};
-    const int64_t row[3] = {1, 1, data->features.count};
-    if (data->features.count && (s->data.target || counts.classes))
-        return describe(data, s, recipe, row, counts, failure);
+    const int64_t *shape = s->data.shape;
+    const struct counts counts = {s->data.classes, count_tokens(data, &s->data), count_targets(s)};
+    const struct sides row = {.size = {1, 1, data->features.count}, .row = true};
+    const struct sides image = {.size = {shape[0], shape[1], shape[2]}, .real = s->real};
+    if (data->features.count && (counts.targets || counts.classes))
+        return describe(data, s, recipe, &row, counts, failure);
     if (says_all(s, counts))
-        return describe(data, s, recipe, s->data.shape, counts, failure);
+        return describe(data, s, recipe, &image, counts, failure);
     TRY(check_origin(&s->data, failure));
-    TRY(find_features(data, s, recipe, failure));
-    TRY(open_split(data, &data->train, &s->data, QN_SPLIT_TRAIN, failure));
+    TRY(open_training(data, s, recipe, failure));
     return describe_split(data, s, recipe, failure);
 }
 

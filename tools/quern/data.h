@@ -20,7 +20,7 @@ struct data {
     const qn_dataset *evaluated; /* what evaluations measure; NULL: there is none */
     qn_model_data model;
     struct text text;
-    struct features features; /* of CSV files; those of the checkpoint where there is one */
+    struct features features; /* of rows of numbers; of the checkpoint where there is one */
     double bytes_per_token;   /* of text that those of the test split stand for; 0: nobody knows */
 };
 

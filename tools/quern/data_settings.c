@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", "csv", NULL};
+const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", "csv", "npy", NULL};
 
 /* Keys of [data] that belong to some kinds. */
 enum {
@@ -14,6 +14,8 @@ enum {
     OF_TOKENS = 1 << DATA_TOKENS,
     OF_JSONL = 1 << DATA_JSONL,
     OF_CSV = 1 << DATA_CSV,
+    OF_NPY = 1 << DATA_NPY,
+    OF_PATH = OF_IDX | OF_IMAGES | OF_TEXT | OF_TOKENS | OF_JSONL | OF_CSV,
     OF_ROWS = OF_TEXT | OF_TOKENS | OF_JSONL,
 };
 static const struct {
@@ -21,10 +23,11 @@ static const struct {
     unsigned kinds;
 } owned[] = {
     {"name", OF_IDX},
+    {"path", OF_PATH},
     {"images", OF_IDX},
-    {"labels", OF_IDX},
+    {"labels", OF_IDX | OF_NPY},
     {"test_images", OF_IDX},
-    {"test_labels", OF_IDX},
+    {"test_labels", OF_IDX | OF_NPY},
     {"test_path", OF_IMAGES | OF_ROWS | OF_CSV},
     {"channels", OF_IMAGES},
     {"size", OF_IMAGES},
@@ -40,30 +43,33 @@ static const struct {
     {"contrast", OF_IMAGES},
     {"saturation", OF_IMAGES},
     {"hue", OF_IMAGES},
-    {"mixup", OF_IDX | OF_IMAGES},
-    {"cutmix", OF_IDX | OF_IMAGES},
-    {"mean", OF_IDX | OF_IMAGES},
-    {"deviation", OF_IDX | OF_IMAGES},
-    {"shape", OF_IDX | OF_IMAGES},
+    {"mixup", OF_IDX | OF_IMAGES | OF_NPY},
+    {"cutmix", OF_IDX | OF_IMAGES | OF_NPY},
+    {"mean", OF_IDX | OF_IMAGES | OF_NPY},
+    {"deviation", OF_IDX | OF_IMAGES | OF_NPY},
+    {"shape", OF_IDX | OF_IMAGES | OF_NPY},
     {"type", OF_TOKENS},
     {"length", OF_ROWS},
     {"lengths", OF_ROWS},
     {"stride", OF_ROWS},
-    {"held_out", OF_ROWS | OF_CSV},
+    {"held_out", OF_ROWS | OF_CSV | OF_NPY},
     {"separator", OF_ROWS},
     {"mlm_probability", OF_ROWS},
     {"mask_token", OF_ROWS},
     {"tokenizer", OF_TEXT | OF_JSONL},
     {"vocabulary", OF_TEXT | OF_JSONL},
     {"tokens", OF_ROWS},
-    {"classes", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV},
-    {"validation", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV},
+    {"classes", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV | OF_NPY},
+    {"validation", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV | OF_NPY},
     {"field", OF_JSONL},
     {"label", OF_JSONL | OF_CSV},
     {"target", OF_CSV},
-    {"task", OF_CSV},
-    {"features", OF_CSV},
-    {"standardize", OF_CSV},
+    {"task", OF_CSV | OF_NPY},
+    {"features", OF_CSV | OF_NPY},
+    {"standardize", OF_CSV | OF_NPY},
+    {"targets", OF_NPY},
+    {"test_features", OF_NPY},
+    {"test_targets", OF_NPY},
     {"bytes_per_token", OF_TOKENS},
 };
 
@@ -186,6 +192,31 @@ static int check_csv(const struct data_settings *data, const struct recipe *reci
     return check_names(recipe, "features", failure);
 }
 
+static int check_npy(const struct data_settings *data, const struct recipe *recipe,
+                     struct failure *failure)
+{
+    TRY(recipe_need(recipe, data->features, "data.features: missing: the file of samples",
+                    failure));
+    TRY(recipe_need(recipe, data->labels || data->targets,
+                    "data.labels: missing: the file of classes; or data.targets, the one of "
+                    "numbers that are told",
+                    failure));
+    TRY(recipe_need(recipe, data->targets || !recipe_find(recipe, "data", "task"),
+                    "data.task: goes with data.targets", failure));
+    TRY(recipe_need(recipe, data->labels || !data->classes, "data.classes: needs data.labels",
+                    failure));
+    TRY(recipe_need(recipe, data->labels || !data_settings_mixes(data),
+                    "data.mixup, data.cutmix: need data.labels", failure));
+    TRY(recipe_need(recipe, !data->test_features == !data->test_labels || !data->labels,
+                    "data.test_features: goes with data.test_labels", failure));
+    TRY(recipe_need(recipe, !data->test_features == !data->test_targets || !data->targets,
+                    "data.test_features: goes with data.test_targets", failure));
+    return recipe_need(recipe, data->labels ? !data->test_targets : !data->test_labels,
+                       "data.test_labels goes with data.labels, data.test_targets with "
+                       "data.targets",
+                       failure);
+}
+
 bool data_settings_own_mask(const struct data_settings *data)
 {
     return data->mlm_probability > 0 && data->mask_token < 0;
@@ -203,6 +234,7 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
                                  struct failure *) = {
         [DATA_IDX] = check_idx,       [DATA_IMAGES] = check_images, [DATA_TEXT] = check_tokens,
         [DATA_TOKENS] = check_tokens, [DATA_JSONL] = check_jsonl,   [DATA_CSV] = check_csv,
+        [DATA_NPY] = check_npy,
     };
     TRY(check_kind(data, recipe, failure));
     return checks[data->kind](data, recipe, failure);
@@ -214,7 +246,7 @@ void data_settings_complete(struct data_settings *data)
     const bool text = data->kind == DATA_TEXT || data->kind == DATA_JSONL;
     const bool bytes = text && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
-        data->held_out = data->test_path ? 0 : 0.05;
+        data->held_out = data->test_path || data->test_features ? 0 : 0.05;
     if (!data->tokens && (bytes || data->vocabulary))
         data->tokens = (bytes ? 256 : data->vocabulary) + data_settings_own_mask(data);
     if (bytes && !data->label && data->mlm_probability == 0)

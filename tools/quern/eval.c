@@ -106,7 +106,7 @@ static int measure(struct session *s, const char *weights, const struct argument
                             .detail = {.wants_mistakes = report != NULL}};
     if (report && !by_class)
         return failure_set(s->failure, CODE_USAGE, "--report: the model %s tells %s, no classes",
-                           s->settings.model, targets ? "data.target" : "tokens");
+                           s->settings.model, targets ? "targets" : "tokens");
     int code = evaluate(s, &result.all, by_class ? &result.detail : NULL);
     if (code == CODE_DONE && report)
         code = write_report(s, &result, weights, report);

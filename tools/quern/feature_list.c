@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "feature_list.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,10 @@ int features_copy(struct features *features, const qn_dataset *dataset, struct f
 {
     TRY(features_make(features, qn_dataset_column(dataset, "features")->shape.dim[0], failure));
     for (int64_t i = 0; i < features->count; i++) {
-        features->name[i] = strdup(qn_csv_feature(dataset, i));
+        char number[24];
+        const char *name = qn_csv_feature(dataset, i);
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        features->name[i] = strdup(name ? name : number);
         if (!features->name[i])
             return failure_set(failure, CODE_FAILED, "out of memory");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model that was trained on a CSV file looks at: names of columns, and by what they are
+ * What a model that was trained on rows of numbers looks at: names of columns, and by what they are
  * standardised.
  */
 #ifndef QUERN_TOOL_FEATURE_LIST_H
@@ -19,7 +19,7 @@ struct features {
 
 /* Room for so many, without names, not standardised. */
 int features_make(struct features *features, int64_t count, struct failure *failure);
-/* Those of a dataset of a CSV file. */
+/* The column "features" of a dataset; numbers from 0 on where the file has no names. */
 int features_copy(struct features *features, const qn_dataset *dataset, struct failure *failure);
 void features_free(struct features *features);
 

@@ -96,7 +96,7 @@ static void take_pictures(struct mistakes *m, const qn_batch *batch, int64_t row
 {
     int64_t size;
     const void *image = row_of(batch, "images", row, &size);
-    if (image)
+    if (image && !m->data.real)
         found->image = copy(m, image, size);
     if (!m->data.masks)
         return;

@@ -14,6 +14,12 @@ static bool ends_with(const char *path, const char *const *endings)
     return false;
 }
 
+static bool is_array(const char *path)
+{
+    static const char *const endings[] = {".npy", NULL};
+    return ends_with(path, endings);
+}
+
 static bool is_picture(const char *path)
 {
     static const char *const endings[] = {".png", ".jpg", ".jpeg", NULL};
@@ -57,6 +63,19 @@ static int take_file(struct samples *samples, const struct session *s, char *con
     return CODE_DONE;
 }
 
+/* An array of NumPy's: images, or rows with as many numbers as the training had. */
+static int open_array(struct samples *samples, const struct session *s, char *const *files)
+{
+    const struct features *features = &s->data.features;
+    const qn_npy_params params = {.log = failure_log(s->failure),
+                                  .features = files[0],
+                                  .n_features = features->count,
+                                  .mean = features->mean,
+                                  .deviation = features->deviation};
+    TRY_LIBRARY(s->failure, NULL, qn_dataset_open_npy(&samples->dataset, &params));
+    return CODE_DONE;
+}
+
 static int open_images(struct samples *samples, const struct session *s, char *const *files,
                        int count)
 {
@@ -66,6 +85,8 @@ static int open_images(struct samples *samples, const struct session *s, char *c
         if (is_picture(files[i]))
             return open_pictures(samples, s, files, count);
     TRY(take_file(samples, s, files, count));
+    if (is_array(files[0]))
+        return open_array(samples, s, files);
     TRY_LIBRARY(s->failure, NULL, qn_dataset_open(&samples->dataset, &params));
     return CODE_DONE;
 }
@@ -100,6 +121,8 @@ static int open_rows(struct samples *samples, const struct session *s, char *con
                                   .mean = features->mean,
                                   .deviation = features->deviation};
     TRY(take_file(samples, s, files, count));
+    if (is_array(files[0]))
+        return open_array(samples, s, files);
     TRY_LIBRARY(s->failure, NULL, qn_dataset_open_csv(&samples->dataset, &params));
     return CODE_DONE;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Samples that the command line names, to be predicted: pictures, a file of images, texts,
- * or rows.
+ * Samples that the command line names, to be predicted: pictures, a file of images, texts or rows.
  */
 #ifndef QUERN_TOOL_SAMPLES_H
 #define QUERN_TOOL_SAMPLES_H

@@ -24,19 +24,31 @@ static int complete_path(struct session *s, const struct recipe_entry *entry)
     return CODE_DONE;
 }
 
-static int complete_paths(struct session *s)
+static int complete_keys(struct session *s, const char *section, const char *const *keys)
 {
-    static const char *const keys[][2] = {{"model", "path"},       {"data", "path"},
-                                          {"data", "test_path"},   {"data", "images"},
-                                          {"data", "labels"},      {"data", "test_images"},
-                                          {"data", "test_labels"}, {"data", "tokenizer"},
-                                          {"train", "weights"},    {"train", "adapters"}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct recipe_entry *entry = recipe_find(&s->recipe, keys[i][0], keys[i][1]);
+    for (; *keys; keys++) {
+        const struct recipe_entry *entry = recipe_find(&s->recipe, section, *keys);
         if (entry)
             TRY(complete_path(s, entry));
     }
     return CODE_DONE;
+}
+
+/* Features are a file where data.kind = npy, else names. */
+static int complete_paths(struct session *s)
+{
+    static const char *const of_model[] = {"path", NULL};
+    static const char *const of_train[] = {"weights", "adapters", NULL};
+    static const char *const of_npy[] = {"features", NULL};
+    static const char *const of_data[] = {
+        "path",          "test_path", "images",       "labels",    "test_images", "test_labels",
+        "test_features", "targets",   "test_targets", "tokenizer", NULL};
+    const struct recipe_entry *kind = recipe_find(&s->recipe, "data", "kind");
+    TRY(complete_keys(s, "model", of_model));
+    TRY(complete_keys(s, "data", of_data));
+    if (kind && strcmp(kind->value, "npy") == 0)
+        TRY(complete_keys(s, "data", of_npy));
+    return complete_keys(s, "train", of_train);
 }
 
 /* The text of a graph file, which the checkpoints keep: there the file may be gone, or another. */

@@ -28,7 +28,7 @@ static const struct key keys[] = {
     {"data", "kind", key_word, AT(data.kind), .words = data_kinds,
      .help =
          "idx; images: folders of PNG and JPEG files; text; tokens: a file of them; jsonl: JSON "
-         "lines; csv: comma-separated values (idx)"},
+         "lines; csv: comma-separated values; npy: arrays of NumPy's (idx)"},
     {"data", "name", key_text, AT(data.name), .help = "fashion-mnist, from its package"},
     {"data", "path", key_text, AT(data.path),
      .help = "folder of IDX files under the usual names, or of images; file of text, tokens, "
@@ -36,9 +36,11 @@ static const struct key keys[] = {
     {"data", "origin", key_text, AT(data.origin),
      .help = "where path comes from: told if it is missing"},
     {"data", "images", key_text, AT(data.images), .help = "IDX file, for training"},
-    {"data", "labels", key_text, AT(data.labels), .help = "IDX file, for training"},
+    {"data", "labels", key_text, AT(data.labels),
+     .help = "IDX or npy file of classes, for training"},
     {"data", "test_images", key_text, AT(data.test_images), .help = "IDX file, for evaluation"},
-    {"data", "test_labels", key_text, AT(data.test_labels), .help = "IDX file, for evaluation"},
+    {"data", "test_labels", key_text, AT(data.test_labels),
+     .help = "IDX or npy file of classes, for evaluation"},
     {"data", "test_path", key_text, AT(data.test_path),
      .help = "folder of images, file of text, tokens, JSON lines or CSV, for evaluation"},
     {"data", "channels", key_word, AT(data.channels), .words = channels,
@@ -75,7 +77,7 @@ static const struct key keys[] = {
     {"data", "mask", key_text, AT(data.mask),
      .help = "images: _mask: NAME_mask.png has the class of each pixel of NAME.jpg"},
     {"data", "mean", key_channels, AT(data.mean),
-     .help = "of pixels in [0, 1]; one, or one a channel (0)"},
+     .help = "of pixels in [0, 1], of npy files of floats as they are; one, or one a channel (0)"},
     {"data", "deviation", key_deviation, AT(data.deviation), .help = "the same (1)"},
     {"data", "type", key_word, AT(data.type), .words = types,
      .help = "tokens: llm.c, whose files have a header, or u16 or u32 without one (llm.c)"},
@@ -86,7 +88,8 @@ static const struct key keys[] = {
     {"data", "stride", key_count, AT(data.stride), 1, 1 << 24,
      .help = "text, tokens, jsonl: from one sample of the training to the next (length)"},
     {"data", "held_out", key_real, AT(data.held_out), 0, 1,
-     .help = "text, tokens, jsonl, csv: this fraction at the end of path is for evaluation (0.05)"},
+     .help = "text, tokens, jsonl, csv, npy: this fraction at the end of path is for evaluation "
+             "(0.05)"},
     {"data", "separator", key_count, AT(data.separator), 0, 0x7ffffffe,
      .help =
          "text, tokens: between documents, 10: ends of lines; nothing is learned across; jsonl: "
@@ -105,11 +108,16 @@ static const struct key keys[] = {
     {"data", "target", key_text, AT(data.target),
      .help = "csv: NAME, NAME: instead of a class, the columns of numbers that are told"},
     {"data", "task", key_word, AT(data.task), .words = tasks,
-     .help = "csv: regression, or multi_label where targets are 0 or 1 (regression)"},
+     .help = "csv, npy: regression, or multi_label where targets are 0 or 1 (regression)"},
     {"data", "features", key_text, AT(data.features),
-     .help = "csv: NAME, NAME: columns that the model looks at (all others)"},
+     .help = "csv: NAME, NAME: columns that the model looks at (all others); npy: file of samples: "
+             "rows of numbers, or images (height, width) or (channels, height, width)"},
+    {"data", "targets", key_text, AT(data.targets),
+     .help = "npy: instead of labels, file of the numbers that are told"},
+    {"data", "test_features", key_text, AT(data.test_features), .help = "npy: for evaluation"},
+    {"data", "test_targets", key_text, AT(data.test_targets), .help = "npy: for evaluation"},
     {"data", "standardize", key_switch, AT(data.standardize),
-     .help = "csv: features have mean 0 and deviation 1 over the training samples (no)"},
+     .help = "csv, npy: features have mean 0 and deviation 1 over the training samples (no)"},
     {"data", "mlm_probability", key_real, AT(data.mlm_probability), 0, 1,
      .help = "text, tokens, jsonl: of a token to be masked and asked for, BERT: 0.15; 0: the next "
              "one is (0)"},
@@ -122,9 +130,8 @@ static const struct key keys[] = {
     {"data", "classes", key_count, AT(data.classes), 1, 1 << 24,
      .help = "of samples (largest label + 1)"},
     {"data", "validation", key_real, AT(data.validation), 0, 1,
-     .help =
-         "idx, images, csv, jsonl with a label: this fraction of the training samples, drawn by "
-         "train.seed, is evaluated in training in the place of the test split (0)"},
+     .help = "idx, images, csv, npy, jsonl with a label: this fraction of the training samples, "
+             "drawn by train.seed, is evaluated in training in the place of the test split (0)"},
     {"train", "batch", key_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", key_count, AT(train.adaptive.batch.least), 2, 1 << 24,
@@ -223,6 +230,8 @@ static const struct key resumed[] = {
     {"resume", "best_score", key_best_score, offsetof(struct settings, train.improvement), -1, 2},
     {"resume", "improvement", key_improvement, offsetof(struct settings, train.improvement)},
     {"resume", "samples", key_text, offsetof(struct settings, samples)},
+    {"resume", "targets", key_count, offsetof(struct settings, n_targets), 1, 1 << 30},
+    {"resume", "real", key_switch, offsetof(struct settings, real)},
     {"resume", "adaptive", key_adaptive, offsetof(struct settings, train.adaptive)},
 };
 enum { N_RESUMED = sizeof resumed / sizeof *resumed };
@@ -238,6 +247,8 @@ static const struct rivals {
     {"data", {"random_crop", "random_resized_crop"}},
     {"data", {"tokenizer", "vocabulary"}},
     {"data", {"label", "target"}},
+    {"data", {"labels", "targets"}},
+    {"data", {"test_features", "held_out"}},
 };
 enum { N_RIVALS = sizeof rivals / sizeof *rivals };
 

@@ -25,8 +25,8 @@ struct channel_values {
 };
 
 /* What the files are. */
-enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL, DATA_CSV };
-/* What is told of a row of a CSV file, where it is no class. */
+enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL, DATA_CSV, DATA_NPY };
+/* What is told of a row of a CSV or npy file, where it is no class. */
 enum target_task { TARGET_REGRESSION, TARGET_MULTI_LABEL };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
 enum token_files { TOKEN_FILE_LLM_C, TOKEN_FILE_U16, TOKEN_FILE_U32 };
@@ -61,9 +61,11 @@ struct data_settings {
     const char *field;      /* of JSON lines: where the text is */
     const char *label;      /* where its class is; NULL: nobody asks for it. Of CSV files, too */
     /* Of CSV files: lists for names_read; NULL: none, of features all other columns. */
-    const char *target, *features;
+    const char *target, *features; /* of npy: a file */
     enum target_task task;
     bool standardize;
+    /* Of npy: files. */
+    const char *targets, *test_features, *test_targets;
     /* Of all. */
     const char *origin; /* where a `path` that is missing comes from; NULL: nobody says */
     int64_t shape[3];   /* channels, height, width; 0: as the data says. Of tokens: 1, 1, length */
@@ -159,6 +161,8 @@ struct settings {
     struct memory_settings memory;
     /* What the note of a checkpoint adds. */
     const char *samples; /* data_digest of the training split; NULL: not known */
+    int64_t n_targets;   /* of npy files; 0: not known */
+    bool real;           /* their images are f32 */
 };
 
 /* Reads and checks all of a recipe. */

@@ -331,12 +331,18 @@ static int keep_description(struct session *s)
 {
     const qn_model_data *model = &s->data.model;
     const enum data_kind kind = s->settings.data.kind;
-    char shape[64], classes[24], tokens[24];
+    const bool rows = model->features > 0;
+    char shape[64], classes[24], targets[24], tokens[24];
     snprintf(shape, sizeof shape, "%d,%d,%d", model->channels, model->height, model->width);
     snprintf(classes, sizeof classes, "%d", model->classes);
+    snprintf(targets, sizeof targets, "%d", model->targets);
     snprintf(tokens, sizeof tokens, "%d", model->tokens);
-    if (kind == DATA_IDX || kind == DATA_IMAGES)
+    if (kind == DATA_IDX || kind == DATA_IMAGES || (kind == DATA_NPY && !rows))
         TRY(recipe_put(&s->recipe, "data", "shape", shape, "", s->failure));
+    if (kind == DATA_NPY && model->targets)
+        TRY(recipe_put(&s->recipe, "resume", "targets", targets, "", s->failure));
+    if (model->real)
+        TRY(recipe_put(&s->recipe, "resume", "real", "yes", "", s->failure));
     if (kind == DATA_TOKENS)
         TRY(recipe_put(&s->recipe, "data", "tokens", tokens, "", s->failure));
     return model->classes ? recipe_put(&s->recipe, "data", "classes", classes, "", s->failure)

@@ -9,10 +9,11 @@ extern const struct qn_check_op qn_check_normalize;
 static void reference(const struct qn_reference *r)
 {
     const struct qn_shape *x = &r->call->in[0].shape;
+    const double white = r->call->in[0].dtype == QN_U8 ? 255 : 1;
     int64_t plane = qn_shape_span(x, 2, 4);
     for (int64_t i = 0; i < qn_shape_count(x); i++) {
         int64_t channel = i / plane % x->dim[1];
-        r->out[0][i] = (r->in[0][i] / 255 - r->in[1][channel]) / r->in[2][channel];
+        r->out[0][i] = (r->in[0][i] / white - r->in[1][channel]) / r->in[2][channel];
     }
 }
 
@@ -35,6 +36,11 @@ static const struct qn_check_case cases[] = {
     {"one pixel", .in = {IMAGES(5, 1, 1, 1), CHANNELS(1), CHANNELS(1)}, .attr = &usable},
     {"more rows than a range", .in = {IMAGES(220, 150, 1, 2), CHANNELS(150), CHANNELS(150)},
      .attr = &usable},
+    {"images of floats",
+     .in = {{.role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 4, .dim = {2, 3, 5, 6}},
+            CHANNELS(3),
+            CHANNELS(3)},
+     .attr = &usable},
     {"several groups", .in = {IMAGES(2, 1, 28, 28), CHANNELS(1), CHANNELS(1)}, .attr = &usable},
     {0},
 };
@@ -43,7 +49,10 @@ static const struct qn_check_case refused[] = {
     {"another number of channels", .in = {IMAGES(2, 3, 4, 4), CHANNELS(3), CHANNELS(1)},
      .attr = &usable},
     {"a deviation of 0", .in = {IMAGES(2, 3, 4, 4), CHANNELS(3), CHANNELS(3)}, .attr = &unusable},
-    {"images of floats", .in = {{.rank = 4, .dim = {2, 3, 4, 4}}, CHANNELS(3), CHANNELS(3)},
+    {"images of whole numbers",
+     .in = {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 4, .dim = {2, 3, 4, 4}},
+            CHANNELS(3),
+            CHANNELS(3)},
      .attr = &usable},
     {"rows",
      .in = {{.role = QN_ROLE_FIXED, .dtype = QN_U8, .rank = 2, .dim = {4, 4}},
