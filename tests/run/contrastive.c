@@ -450,6 +450,38 @@ static void banks_are_in_the_plan(void **state)
     qn_contrastive_destroy(&without);
 }
 
+enum { MANY = 65536, LONG = 512 };
+
+static qn_status long_towers(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
+{
+    (void)user;
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, CODE});
+    *queries = dense(graph, x, "query", CODE, LONG);
+    *passages = dense(graph, x, "passage", CODE, LONG);
+    return QN_OK;
+}
+
+/* The loss of 65,536 pairs of 512 numbers: scores of 16 GiB, of which few are ever there. */
+static void a_large_loss_takes_few_bytes(void **state)
+{
+    (void)state;
+    const qn_contrastive_params params = {
+        .mode = QN_CONTRASTIVE_GRADCACHE, .towers = long_towers, .symmetric = true};
+    const qn_plan_params how = {.budget = (int64_t)1 << 30, .batch = {MANY}, .micro_batch = 64};
+    qn_contrastive *contrastive;
+    qn_plan *plan;
+    assert_int_equal(qn_contrastive_create(&contrastive, &params), QN_OK);
+    assert_int_equal(qn_plan_create_runs(&plan, qn_contrastive_program(contrastive),
+                                         qn_device_facts(device), &how, NULL),
+                     QN_OK);
+    const int64_t vectors = 4ll * MANY * LONG * (int64_t)sizeof(float);
+    const int64_t more = qn_plan_facts(plan)->peak_bytes - vectors;
+    print_message("  %.2f MiB beside vectors and their gradients\n", (double)more / (1 << 20));
+    assert_true(more <= 16 << 20);
+    qn_plan_destroy(&plan);
+    qn_contrastive_destroy(&contrastive);
+}
+
 static qn_status one_tower(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
 {
     (void)user;
@@ -518,6 +550,7 @@ int main(void)
         cmocka_unit_test(banks_are_saved),
         cmocka_unit_test(forgotten_banks_begin_empty),
         cmocka_unit_test(banks_are_in_the_plan),
+        cmocka_unit_test(a_large_loss_takes_few_bytes),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(plans_that_cannot_be_are_refused),
     };
