@@ -81,10 +81,11 @@ static qn_tensor dense(qn_graph *graph, qn_tensor x, const char *tower, const ch
 /* Vectors of length 1, so that scores are cosines. */
 static qn_tensor tower(qn_graph *graph, const char *name)
 {
+    static const float mean = 0.286F, deviation = 0.353F; /* of Fashion-MNIST's pixels */
     char images[64];
     snprintf(images, sizeof images, "%s.images", name);
     qn_tensor x = qn_input(graph, images, QN_U8, 4, (int64_t[]){QN_BATCH, 1, HEIGHT, WIDTH});
-    x = qn_flatten(graph, qn_normalize(graph, x, NULL, NULL));
+    x = qn_flatten(graph, qn_normalize(graph, x, &mean, &deviation));
     x = qn_relu(graph, dense(graph, x, name, "fc1", HEIGHT * WIDTH, 256));
     x = qn_relu(graph, dense(graph, x, name, "fc2", 256, 256));
     x = dense(graph, x, name, "fc3", 256, CODE);
