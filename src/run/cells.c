@@ -70,34 +70,33 @@ qn_status qn_cells_open(struct qn_trainer *trainer)
                           : qn_fail(&trainer->log, QN_ERR_MEMORY, "rings: out of host memory");
 }
 
-qn_status qn_cells_keep(struct qn_trainer *trainer)
+/* Between the device and trainer->rings, ring after ring. */
+static qn_status copy_rings(struct qn_trainer *trainer, bool back)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
     unsigned char *host = trainer->rings;
-    memcpy(trainer->cell_rows_before, trainer->cell_rows, sizeof trainer->cell_rows);
     for (int c = 0; c < runs->n_cells; c++) {
         const int64_t bytes = ring_bytes(trainer, c);
+        const int value = runs->cell[c].value;
         if (bytes == 0)
             continue;
-        QN_TRY(qn_trainer_read_value(trainer, runs->cell[c].value, 0, host, bytes));
+        QN_TRY(back ? qn_trainer_write_value(trainer, value, 0, host, bytes)
+                    : qn_trainer_read_value(trainer, value, 0, host, bytes));
         host += bytes;
     }
     return QN_OK;
 }
 
+qn_status qn_cells_keep(struct qn_trainer *trainer)
+{
+    memcpy(trainer->cell_rows_before, trainer->cell_rows, sizeof trainer->cell_rows);
+    return copy_rings(trainer, false);
+}
+
 qn_status qn_cells_go_back(struct qn_trainer *trainer)
 {
-    const struct qn_run_set *runs = &trainer->plan->persist.runs;
-    const unsigned char *host = trainer->rings;
     memcpy(trainer->cell_rows, trainer->cell_rows_before, sizeof trainer->cell_rows);
-    for (int c = 0; c < runs->n_cells; c++) {
-        const int64_t bytes = ring_bytes(trainer, c);
-        if (bytes == 0)
-            continue;
-        QN_TRY(qn_trainer_write_value(trainer, runs->cell[c].value, 0, host, bytes));
-        host += bytes;
-    }
-    return QN_OK;
+    return copy_rings(trainer, true);
 }
 
 /* --- by name --- */
