@@ -2,7 +2,8 @@
  *
  * The gradient of the bias of conv2d and conv_transpose2d.
  */
-#include "lib/reduce.clh"
+#define X_TYPE D_TYPE
+#include "lib/row.clh"
 
 /* g = beta * g + d summed over images and pixels: a work-group for each channel, whose teams of
  * `lanes` work-items take the images in turn. */
@@ -17,13 +18,7 @@ conv2d_bias(__global const TYPE(D) * d, ulong d_at, __global TYPE(G) * g, ulong 
     float sum = 0.0f;
     for (int image = qn_team(lanes); image < batch; image += QN_WG / lanes) {
         const ulong at = ((ulong)image * channels + channel) * positions;
-        floatv wide = (floatv)(0.0f);
-        for (ulong i = lane * QN_V; i + QN_V <= positions; i += lanes * QN_V)
-            wide += LDV(D, d, at + i);
-        float own = qn_hadd(wide);
-        for (ulong i = positions - positions % QN_V + lane; i < positions; i += lanes)
-            own += LD(D, d, at + i);
-        sum += own;
+        sum += row_sum(d + at, positions, lane, lanes);
     }
     sum = qn_group_sum(sum, part);
     if (get_local_id(0) == 0)
