@@ -141,7 +141,7 @@ static bool fill_operand(struct qn_subject *s, int number)
     if (!s->value[number])
         return false;
     qn_number_fill(s->value[number], count, how, operand->dtype, s->seed,
-                   (uint64_t)(twin ? s->twin_of : number));
+                   qn_operand_stream(twin ? s->twin_of : number));
     return true;
 }
 

@@ -155,7 +155,7 @@ static bool is_costly(const struct difference *d)
 static bool find_along(struct difference *d, int number, struct qn_probe *probe)
 {
     struct qn_subject *s = d->subject;
-    const uint64_t stream = (uint64_t)(QN_OPERANDS + d->input * QN_PROBES + number);
+    const uint64_t stream = (uint64_t)(QN_DIRECTION_STREAMS + d->input * QN_PROBES + number);
     probe->direction = qn_arena_new(&s->arena, double, (size_t)d->count);
     if (!probe->direction)
         return false;
@@ -168,7 +168,7 @@ static bool find_along(struct difference *d, int number, struct qn_probe *probe)
 static bool find_probes(struct difference *d, struct qn_gradient *g)
 {
     struct qn_subject *s = d->subject;
-    uint64_t stream = (uint64_t)(QN_OPERANDS + QN_MAX_IN * QN_PROBES + d->input);
+    uint64_t stream = (uint64_t)(QN_SINGLE_STREAMS + d->input);
     g->singles = is_costly(d) ? QN_FEW_SINGLES : QN_SINGLES;
     g->single = qn_arena_new(&s->arena, double, QN_SINGLES);
     g->index = qn_arena_new(&s->arena, int64_t, QN_SINGLES);
