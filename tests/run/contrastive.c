@@ -55,6 +55,15 @@ static qn_tensor tower(qn_graph *graph, const char *input, const char *name)
     return qn_tanh(graph, dense(graph, x, name, WIDE, CODE));
 }
 
+static qn_status dropped_towers(void *user, qn_graph *graph, qn_tensor *queries,
+                                qn_tensor *passages)
+{
+    (void)user;
+    *queries = qn_dropout(graph, tower(graph, "x", "query"), 0.4);
+    *passages = qn_dropout(graph, tower(graph, "y", "passage"), 0.2);
+    return QN_OK;
+}
+
 static qn_status towers(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
 {
     (void)user;
@@ -70,7 +79,7 @@ static qn_contrastive *open_mode(qn_contrastive_mode mode, const qn_contrastive_
     qn_contrastive_params params = how ? *how : (qn_contrastive_params){.temperature = 0.5};
     qn_contrastive *contrastive;
     params.mode = mode;
-    params.towers = towers;
+    params.towers = params.towers ? params.towers : towers;
     params.graph.log = test_log;
     assert_int_equal(qn_contrastive_create(&contrastive, &params), QN_OK);
     return contrastive;
@@ -151,6 +160,16 @@ static void gradcache_is_the_whole_batch(void **state)
         compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, micro, 1}, &whole, NULL, 1e-5);
         compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, micro, 1}, &whole, &learned, 1e-5);
     }
+}
+
+/* The second pass draws what the first drew, and what the whole batch draws. */
+static void dropout_is_the_same_in_both_passes(void **state)
+{
+    (void)state;
+    const qn_contrastive_params how = {.temperature = 0.5, .towers = dropped_towers};
+    for (int64_t micro = 4; micro <= BATCH; micro += 17)
+        compare(&(struct side){QN_CONTRASTIVE_GRADCACHE, micro, 1},
+                &(struct side){QN_CONTRASTIVE_WHOLE, BATCH, 1}, &how, 1e-5);
 }
 
 static void no_bank_is_plain_accumulation(void **state)
@@ -357,6 +376,38 @@ static void a_skipped_cycle_leaves_the_banks(void **state)
     qn_contrastive_destroy(&contrastive);
 }
 
+static double loss_after(qn_dtype storage, int updates)
+{
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = 10, .graph = {.storage = storage}};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    qn_metrics metrics;
+    for (struct feed feed = {0}; updates > 0; feed.update++) {
+        const qn_cycle cycle = {.samples = BATCH, .lr = 0.05, .fetch = fetch, .user = &feed};
+        assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
+        assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
+        feed.update -= metrics.skipped; /* again, with a smaller loss scale */
+        updates -= !metrics.skipped;
+    }
+    close_counted(&run);
+    qn_contrastive_destroy(&contrastive);
+    return metrics.loss;
+}
+
+/* Banks of 16 bits; f16 skips cycles until the loss scale is found. */
+static void banks_may_be_short(void **state)
+{
+    (void)state;
+    const double exact = loss_after(QN_F32, 8);
+    for (int i = 0; i < 2; i++) {
+        const double loss = loss_after(i ? QN_BF16 : QN_F16, 8);
+        print_message("  %s: %.5f beside %.5f\n", i ? "bf16" : "f16", loss, exact);
+        assert_true(fabs(loss - exact) < (i ? 0.02 : 0.003));
+    }
+}
+
 /* Saved right after a cycle that is skipped, before anybody has asked how it went. */
 static void banks_are_saved(void **state)
 {
@@ -543,10 +594,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_micro_step_is_the_whole_batch),
         cmocka_unit_test(gradcache_is_the_whole_batch),
+        cmocka_unit_test(dropout_is_the_same_in_both_passes),
         cmocka_unit_test(no_bank_is_plain_accumulation),
         cmocka_unit_test(a_fresh_and_complete_bank_is_the_whole_batch),
         cmocka_unit_test(banks_hold_the_last_pairs),
         cmocka_unit_test(a_skipped_cycle_leaves_the_banks),
+        cmocka_unit_test(banks_may_be_short),
         cmocka_unit_test(banks_are_saved),
         cmocka_unit_test(forgotten_banks_begin_empty),
         cmocka_unit_test(banks_are_in_the_plan),
