@@ -171,7 +171,7 @@ def check_bad(bench, text):
     check(bench, 'train t.ini --set data.separator=256', 2, r'data\.separator: 256 is none of the 256')
     check(bench, 'train t.ini --set data.tokens=100', 1, r'text: token \d+ is 1\d\d, but there are 100')
     check(bench, 'train t.ini --set data.length=0', 2, r'data\.length: .0. ')
-    check(bench, 'train t.ini --set data.mean=1', 2, r'data\.mean: goes with data\.kind = idx or images')
+    check(bench, 'train t.ini --set data.mean=1', 2, r'data\.mean: goes with data\.kind = idx, images or npy')
     check(bench, 'eval t.ini --weights a/last/weights.safetensors --set data.held_out=0', 2,
           r'data\.held_out: missing')
     bench.recipe('no-path.ini', RECIPE.replace('path = text\n', ''))
