@@ -129,11 +129,11 @@ static struct qn_column describe_samples(const struct npy_arrays *made, const st
                                          bool bytes)
 {
     const struct qn_shape *shape = &npy->shape;
-    const int64_t *size = &shape->dim[shape->rank - 2];
     struct qn_column column = {.name = "features", .dtype = QN_F32, .data = made->samples};
     column.shape = (struct qn_shape){1, {width_of(npy)}};
     if (shape->rank <= 2)
         return column;
+    const int64_t *size = &shape->dim[shape->rank - 2];
     column.name = "images";
     column.dtype = bytes ? QN_U8 : QN_F32;
     column.shape = (struct qn_shape){3, {shape->rank == 4 ? shape->dim[1] : 1, size[0], size[1]}};
