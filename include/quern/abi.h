@@ -114,7 +114,7 @@ typedef struct qn_struct_info {
     X(qn_metric_params, 0x02cf77ba)                                                                \
     X(qn_metrics, 0xbf3b5863)                                                                      \
     X(qn_mix_params, 0x2ca45b4f)                                                                   \
-    X(qn_model_data, 0x41d1067d)                                                                   \
+    X(qn_model_data, 0xceeeb3b9)                                                                   \
     X(qn_model_option, 0xd23bebdf)                                                                 \
     X(qn_nearest, 0xba91985d)                                                                      \
     X(qn_node_info, 0x4b83a7fb)                                                                    \
@@ -149,6 +149,8 @@ typedef struct qn_struct_info {
     X(qn_tensors_params, 0x35af7ab5)                                                               \
     X(qn_token_params, 0x6b9f30b9)                                                                 \
     X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
+    X(qn_tower, 0xf8431798)                                                                        \
+    X(qn_towers, 0x1249dcc3)                                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \

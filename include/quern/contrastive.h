@@ -9,6 +9,7 @@
 #ifndef QUERN_CONTRASTIVE_H
 #define QUERN_CONTRASTIVE_H
 
+#include <quern/model.h>
 #include <quern/train.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,27 @@ QN_API bool qn_bank_entry(qn_graph *graph, qn_tensor queries, qn_tensor passages
  * makes, the same whenever it is asked. What it returns but QN_OK ends qn_contrastive_create. */
 typedef qn_status (*qn_towers_fn)(void *user, qn_graph *graph, qn_tensor *queries,
                                   qn_tensor *passages);
+
+/* A model that ships as a tower: data.embedding is above 0. Borrowed. */
+typedef struct qn_tower {
+    const char *model;
+    qn_model_data data;
+    const qn_model_option *options;
+    int n_options;
+} qn_tower;
+
+typedef struct qn_towers {
+    qn_tower query, passage; /* of one data.embedding */
+    bool tied;               /* parameters of one name and shape are the same in both */
+    bool dot;                /* scores are dot products as they are; false: vectors have length 1,
+                                so that scores are cosines */
+} qn_towers;
+
+/* A qn_towers_fn, whose `user` is a const qn_towers: the inputs are "query.images",
+ * "passage.tokens" and so on, parameters begin with "query." and "passage.", or if they are tied
+ * with neither. A sample has one passage. */
+QN_API qn_status qn_towers_build(void *towers, qn_graph *graph, qn_tensor *queries,
+                                 qn_tensor *passages);
 
 typedef enum qn_contrastive_mode {
     QN_CONTRASTIVE_WHOLE,      /* the pairs of the whole cycle, in one micro-step */

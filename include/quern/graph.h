@@ -58,6 +58,14 @@ QN_API const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *t
 QN_API qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
                                const int64_t *dim);
 
+/* A network inside a larger one, such as a tower of a dual encoder: until the scope ends, names of
+ * inputs, outputs and nodes begin with `prefix` ("query." makes "images" "query.images"), and so do
+ * those of parameters. Where `parameters` is not NULL they begin with that instead (""), and one
+ * that is there with the same shape is taken again: two networks have the same parameters. Scopes
+ * do not nest. */
+QN_API void qn_graph_begin_scope(qn_graph *graph, const char *prefix, const char *parameters);
+QN_API void qn_graph_end_scope(qn_graph *graph);
+
 /* How a parameter starts. All are drawn from (seed, name, element). The numbers are finite. */
 typedef enum qn_init_kind {
     QN_INIT_CONSTANT, /* a */
@@ -113,6 +121,9 @@ QN_API void qn_output(qn_graph *graph, qn_tensor tensor, const char *name);
 /* The name of a result, in the order in which they were marked, and its tensor (may be NULL); NULL
  * past the last. */
 QN_API const char *qn_graph_output(const qn_graph *graph, int index, qn_tensor *tensor);
+/* Takes a result back: evaluation does not give it any more. Its tensor; none if there is no such
+ * output. In a scope the name is the scope's. */
+QN_API qn_tensor qn_graph_take_output(qn_graph *graph, const char *name);
 /* Chooses a node for recomputation: its results are dropped after the forward pass and made again
  * in the backward pass, under recompute mode QN_RECOMPUTE_CHOSEN. Where a plan makes one node of
  * several, such as a batch norm and the ReLU behind it, each of them stands for that node. */

@@ -65,6 +65,10 @@ typedef struct qn_model_data {
      * other one costs logits. The input "asked" f32 (batch, 1, width) is 1 at its place and 0
      * elsewhere, and "logits" are (batch, tokens). */
     bool asked;
+    /* Above 0: the model is a tower of a dual encoder (qn_towers). In place of logits its last
+     * layer gives so many numbers of each sample: the one output is "embedding" (batch, embedding),
+     * and there are neither labels nor a loss. Not of models that tell tokens or masks. */
+    int embedding;
 } qn_model_data;
 
 /* A key of a recipe's [model] section. */

@@ -231,6 +231,8 @@ qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, 
             name ? name : "input");
     if (graph && qn_dtype_size(dtype) == 0)
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such type", name ? name : "input");
+    char scoped[QN_SCOPED_BYTES];
+    name = qn_graph_scoped(graph, name, scoped);
     if (!short_name(graph, name))
         return (qn_tensor){0};
     struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}};
@@ -257,12 +259,26 @@ static bool usable_init(const qn_init *init)
            isfinite(init->b);
 }
 
+/* The parameter of that name and shape, in a scope whose parameters are shared. */
+static qn_tensor shared_parameter(qn_graph *graph, const char *name, const struct qn_operand *leaf)
+{
+    if (!graph || graph->status != QN_OK || !graph->scope.shared || !name)
+        return (qn_tensor){0};
+    const int number = qn_graph_named(graph, name);
+    const struct qn_node *node = number < 0 ? NULL : &graph->nodes[number];
+    const bool same = node && node->kind == QN_NODE_PARAMETER && node->leaf.dtype == leaf->dtype &&
+                      qn_shape_equal(&node->leaf.shape, &leaf->shape);
+    return same ? (qn_tensor){node->out} : (qn_tensor){0};
+}
+
 qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_t *dim,
                        const qn_init *init)
 {
     if (graph && (rank < 0 || (rank && !dim) || !all_positive(rank, dim)))
         return qn_graph_fail(graph, QN_ERR_SHAPE, "%s: sizes of a parameter are positive",
                              name ? name : "parameter");
+    char scoped[QN_SCOPED_BYTES];
+    name = qn_graph_scoped_parameter(graph, name, scoped);
     if (!short_name(graph, name))
         return (qn_tensor){0};
     if (graph && init && !usable_init(init))
@@ -272,7 +288,9 @@ qn_tensor qn_parameter(qn_graph *graph, const char *name, int rank, const int64_
     node.leaf.dtype = graph && rank >= 2 ? graph->parameter_storage : QN_F32;
     if (init)
         node.init = *init;
-    return add_leaf(graph, &node, name, rank, dim);
+    qn_shape_set(&node.leaf, node.leaf.dtype, rank, dim);
+    const qn_tensor there = shared_parameter(graph, name, &node.leaf);
+    return there.id ? there : add_leaf(graph, &node, name, rank, dim);
 }
 
 qn_tensor qn_op_constant(qn_graph *graph, const char *name, const float *values, int64_t count)
@@ -293,6 +311,8 @@ qn_tensor qn_constant(qn_graph *graph, const char *name, const float *values, in
     if (graph && (!name || !*name || !values || count < 1))
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: a constant has a name and values",
                              name && *name ? name : "constant");
+    char scoped[QN_SCOPED_BYTES];
+    name = qn_graph_scoped(graph, name, scoped);
     if (!short_name(graph, name))
         return (qn_tensor){0};
     return qn_op_constant(graph, name, values, count);
@@ -420,8 +440,8 @@ qn_tensor qn_op_apply(qn_graph *graph, const struct qn_op *op, const qn_tensor *
 {
     if (!graph || graph->status != QN_OK || !inputs_usable(graph, op, in))
         return (qn_tensor){0};
-    char made_up[64];
-    const char *name = graph->source.name;
+    char made_up[64], scoped[QN_SCOPED_BYTES];
+    const char *name = qn_graph_scoped(graph, graph->source.name, scoped);
     struct qn_node node = {.kind = QN_NODE_OPERATOR, .op = op};
     for (int i = 0; i < op->n_in; i++)
         node.in[i] = in[i].id;
@@ -458,8 +478,10 @@ void qn_op_warn(qn_graph *graph, const char *format, ...)
 void qn_name(qn_graph *graph, qn_tensor tensor, const char *name)
 {
     struct qn_node *node = editable(graph, tensor, "qn_name");
+    char scoped[QN_SCOPED_BYTES];
     if (!node)
         return;
+    name = name && *name ? qn_graph_scoped(graph, name, scoped) : name;
     if (!short_name(graph, name))
         return;
     if (!name || !*name || (strcmp(name, node->name) != 0 && name_taken(graph, name))) {
@@ -536,8 +558,9 @@ void qn_output(qn_graph *graph, qn_tensor tensor, const char *name)
     const struct qn_node *node = editable(graph, tensor, "qn_output");
     if (!node)
         return;
-    name = name ? name : node->name;
-    if (!usable_as_output(graph, tensor, name))
+    char scoped[QN_SCOPED_BYTES];
+    name = name ? qn_graph_scoped(graph, name, scoped) : node->name;
+    if (!short_name(graph, name) || !usable_as_output(graph, tensor, name))
         return;
     char *copy = qn_arena_strdup(&graph->arena, name);
     if (!copy)
@@ -600,9 +623,8 @@ void qn_loss(qn_graph *graph, qn_tensor rows, const char *name, const qn_loss_pa
     }
     graph->nodes[node].name = own;
     qn_graph_renamed(graph, (int)node);
-    graph->losses[graph->n_losses++] =
-        (struct qn_graph_loss){node, attr.index, qn_graph_root(graph, rows.id), params->reduction,
-                               coefficient_of(params)};
+    graph->losses[graph->n_losses++] = (struct qn_graph_loss){
+        node, attr.index, qn_graph_root(graph, rows.id), params->reduction, coefficient_of(params)};
 }
 
 qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor)

@@ -60,6 +60,13 @@ struct qn_source {
     int64_t numbers;  /* of constants that may follow */
 };
 
+/* What names begin with now (qn_graph_begin_scope); an empty prefix: there is no scope. */
+struct qn_scope {
+    char prefix[QN_GRAPH_MAX_NAME + 1];
+    char parameters[QN_GRAPH_MAX_NAME + 1]; /* of those that are shared */
+    bool shared;
+};
+
 struct qn_graph {
     struct qn_log log;
     qn_dtype storage, parameter_storage;
@@ -83,6 +90,7 @@ struct qn_graph {
     bool warned;   /* qn_op_warn was */
     struct qn_node_names names;
     struct qn_source source;
+    struct qn_scope scope;
     qn_status status;
     char error[512];
 };
@@ -92,6 +100,13 @@ qn_graph *qn_graph_clone(const qn_graph *graph);
 
 /* The number of the node of that name; -1: there is none. */
 int qn_graph_named(qn_graph *graph, const char *name);
+/* The name with the prefix of the scope; gives `text`. Cut off names are longer than
+ * QN_GRAPH_MAX_NAME. */
+enum { QN_SCOPED_BYTES = QN_GRAPH_MAX_NAME + 2 };
+const char *qn_graph_scoped(const qn_graph *graph, const char *name, char text[QN_SCOPED_BYTES]);
+/* The same of a parameter's. */
+const char *qn_graph_scoped_parameter(const qn_graph *graph, const char *name,
+                                      char text[QN_SCOPED_BYTES]);
 /* To be told when a node has another name than before. */
 void qn_graph_renamed(qn_graph *graph, int number);
 

@@ -6,9 +6,9 @@
  * table of tokens as its weight and whose labels are -100 where no token is asked for; and
  * classification of sequences, from the state of the first token. Names and layouts are those of
  * Hugging Face's BertForMaskedLM and BertForSequenceClassification. Or embeddings in the place of a
- * head: the mean over the tokens of a sequence, of length 1 (Reimers and Gurevych, "Sentence-BERT:
- * sentence embeddings using siamese BERT-networks", 2019). The row of the padding token
- * learns like any other; where `lengths` says which tokens are padding no other one sees it.
+ * head: the first token's state, or the mean over the tokens of a sequence (Reimers and Gurevych,
+ * "Sentence-BERT: sentence embeddings using siamese BERT-networks", 2019). The row of the padding
+ * token learns like any other; where `lengths` says which tokens are padding no other one sees it.
  */
 #include "layers.h"
 #include "models.h"
@@ -27,7 +27,8 @@ struct settings {
     double layers, heads, width, inner, dropout, types, logits, pooling;
 };
 
-static const char *const poolings[] = {"none", "mean", NULL};
+enum { POOLING_NONE, POOLING_MEAN, POOLING_CLS };
+static const char *const poolings[] = {"none", "mean", "cls", NULL};
 
 static const struct qn_model_key keys[] = {
     {"layers", offsetof(struct settings, layers), 1, 1024, true},
@@ -152,24 +153,46 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
     qn_layer_learn_tokens(graph, x, &last);
 }
 
+/* The state of the first token, (b, width). */
+static qn_tensor first_token(qn_graph *graph, qn_tensor x, int64_t width)
+{
+    x = qn_slice(graph, x, 1, 0, 1);
+    return qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, width});
+}
+
 /* Asks for the class of a sequence: labels (b). */
 static void learn_sequences(qn_graph *graph, qn_tensor x, const struct settings *s,
                             const qn_model_data *data, const struct qn_lora *lora)
 {
-    x = qn_slice(graph, x, 1, 0, 1);
-    x = qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, (int64_t)s->width});
+    x = first_token(graph, x, (int64_t)s->width);
     x = qn_tanh(graph, dense(graph, x, "bert.pooler.dense", (int64_t)s->width, lora));
     x = dense(graph, drop(graph, x, s->dropout), "classifier", data->classes, lora);
     qn_layer_classify(graph, x, data, 0);
 }
 
-/* Gives embeddings (b, width); nothing is learned. */
-static void give_embeddings(qn_graph *graph, const struct block *block, qn_tensor x)
+/* (b, width) of states (b, t, width). */
+static qn_tensor pool(const struct block *block, const struct settings *s, qn_tensor x)
+{
+    return s->pooling == POOLING_MEAN ? qn_masked_mean(block->graph, x, block->lengths)
+                                      : first_token(block->graph, x, block->width);
+}
+
+/* Gives embeddings (b, width) of length 1; nothing is learned. */
+static void give_embeddings(const struct block *block, const struct settings *s, qn_tensor x)
 {
     const qn_rms_norm_params params = {.eps = LEAST};
-    x = qn_masked_mean(graph, x, block->lengths);
-    x = qn_rms_norm(graph, x, (qn_tensor){0}, &params);
-    qn_output(graph, qn_scale(graph, x, 1 / sqrt((double)block->width)), "embedding");
+    x = qn_rms_norm(block->graph, pool(block, s, x), (qn_tensor){0}, &params);
+    qn_output(block->graph, qn_scale(block->graph, x, 1 / sqrt((double)block->width)), "embedding");
+}
+
+/* Gives the vectors of a tower, (b, embedding). */
+static void give_vectors(const struct block *block, const struct settings *s,
+                         const qn_model_data *data, qn_tensor x)
+{
+    x = pool(block, s, x);
+    if (data->embedding != block->width)
+        x = dense(block->graph, x, "projection", data->embedding, block->lora);
+    qn_output(block->graph, x, "embedding");
 }
 
 static const char *build(qn_graph *graph, const qn_model_data *data, const qn_model_option *options,
@@ -179,9 +202,9 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     const char *wrong = qn_model_read(keys, options, n_options, &s, error);
     if (!wrong)
         wrong = qn_model_refuse_heads(s.width, s.heads);
-    if (!wrong && s.pooling != 0 && data->classes > 0)
+    if (!wrong && s.pooling != POOLING_NONE && data->classes > 0 && !data->embedding)
         wrong = "model.pooling: gives embeddings, and so has no classes";
-    if (!wrong && s.pooling != 0 && data->asked)
+    if (!wrong && s.pooling != POOLING_NONE && data->asked)
         wrong = "model.pooling: gives embeddings, and so tells no tokens";
     if (wrong)
         return wrong;
@@ -198,8 +221,10 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
     qn_tensor x = embed(graph, &s, data, words);
     for (block.number = 0; block.number < (int)s.layers; block.number++)
         x = think(&block, attend(&block, x));
-    if (s.pooling != 0)
-        give_embeddings(graph, &block, x);
+    if (data->embedding)
+        give_vectors(&block, &s, data, x);
+    else if (s.pooling != POOLING_NONE)
+        give_embeddings(&block, &s, x);
     else if (data->classes > 0)
         learn_sequences(graph, x, &s, data, lora);
     else
@@ -231,8 +256,8 @@ const struct qn_model qn_model_bert = {
     "logits           0: a masked language model's evaluation gives the loss alone and never holds "
     "logits (1)\n"
     "pooling          mean: no head, but the output \"embedding\" (batch, width), the mean over "
-    "the "
-    "tokens that are no padding, of length 1 (none)\n",
+    "the tokens that are no padding, of length 1; cls: the first token's state (none; of a tower "
+    "cls)\n",
     build,
     .head = "classifier.*",
     .tokens = true,

@@ -82,6 +82,8 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                          int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {0};
+    if (data->embedding)
+        return "model graph: is no tower: its names are its own";
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
     if (!s.path && !s.text)

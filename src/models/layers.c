@@ -262,8 +262,8 @@ void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *d
                        double label_smoothing)
 {
     qn_shape shape = qn_shape_of(graph, logits);
-    qn_output(graph, logits, "logits");
-    if (data->predict)
+    qn_output(graph, logits, data->embedding ? "embedding" : "logits");
+    if (data->predict || data->embedding)
         return;
     qn_tensor labels = qn_input(graph, "labels", QN_I32, shape.rank - 1, shape.dim);
     (data->mixed ? learn_mixed : learn)(

@@ -95,7 +95,8 @@ qn_tensor qn_layer_linear_relu(qn_graph *graph, qn_tensor x, const char *name, i
                                const struct qn_lora *lora);
 
 /* Labels, one for every row of logits, cross entropy, the outputs "logits" and "loss", and the
- * loss, with a second label where images are mixed; to predict, "logits" alone. */
+ * loss, with a second label where images are mixed; to predict, "logits" alone; of a tower
+ * "embedding" in their place. */
 void qn_layer_classify(qn_graph *graph, qn_tensor logits, const qn_model_data *data,
                        double label_smoothing);
 /* Targets of rows of numbers (qn_model_data.targets): "predictions" (batch,

@@ -49,7 +49,8 @@ static bool usable(const qn_model_data *data)
 {
     return data->channels >= 1 && data->channels <= QN_MODEL_MAX_CHANNELS && data->height >= 1 &&
            data->width >= 1 && data->tokens >= 0 && data->features >= 0 && data->targets >= 0 &&
-           data->classes >= (data->tokens == 0 && data->targets == 0);
+           data->classes >= (data->tokens == 0 && data->targets == 0 && data->embedding == 0) &&
+           data->embedding >= 0;
 }
 
 /* NULL, or why the model cannot learn from such data. */
@@ -57,6 +58,10 @@ static const char *refuse_data(const struct qn_model *model, const qn_model_data
 {
     if (model->any)
         return NULL;
+    if (data->embedding && (model->masks || (model->tokens && !model->sequences)))
+        return "gives no vector for each sample";
+    if (data->embedding && (data->mixed || data->predict))
+        return "a tower learns from pairs";
     if (data->features && !model->features)
         return "takes no rows of numbers; mlp does";
     if (data->targets && (!data->features || data->classes))
@@ -121,6 +126,12 @@ qn_status qn_model_build(qn_graph *graph, const char *name, const qn_model_data 
                                             "predicted");
     if (data->cache && data->predict)
         return qn_graph_refuse(graph, "model %s: with a cache it predicts anyhow", name);
+    qn_model_data vectors = *data; /* the last layer tells classes, whatever they are called */
+    if (data->embedding) {
+        vectors.classes = data->embedding;
+        vectors.targets = 0;
+        data = &vectors;
+    }
     struct qn_lora lora;
     wrong = qn_lora_read(&lora, options, n_options, error);
     if (!wrong)

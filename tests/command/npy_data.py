@@ -260,7 +260,7 @@ TARGETS = [
 SETTINGS = [
     ('data.kind=csv', r'data\.targets?: goes with data\.kind = npy'),
     ('data.target=sum', r'data\.target: goes with data\.kind = csv'),
-    ('data.path=x.npy', r'data\.path: goes with data\.kind = idx, images, text, tokens, jsonl or csv'),
+    ('data.path=x.npy', r'data\.path: goes with data\.kind = idx, images, text, tokens, jsonl, csv or lines'),
     ('data.size=8', r'data\.size: goes with data\.kind = images'),
     ('data.test_features=x.npy', r'data\.test_features: goes with data\.test_targets'),
     ('data.test_targets=x.npy', r'data\.test_features: goes with data\.test_targets'),

@@ -477,7 +477,7 @@ def check_help(bench):
     overview = bench.good('help')
     bench.expect(bench.good('--help') == overview, 'help is not --help')
     commands = re.findall(r'(?m)^  ([\w-]+) ', overview)
-    bench.expect(len(commands) == 18, f'{commands}')
+    bench.expect(len(commands) == 19, f'{commands}')
     for command in commands:
         out = bench.good(command, '--help')
         bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)
@@ -494,7 +494,8 @@ def check_recipes(bench):
     names = [row.split()[0] for row in rows]
     bench.expect(names == ['fashion-mnist', 'fashion-mlp', 'fashion-resnet18',
                            'pictures', 'finetune-resnet18', 'bert-kjv', 'bert-large-accumulation',
-                           'gpt-kjv', 'gpt2-124m', 'llama-small', 'segment-fashion'], f'{names}')
+                           'gpt-kjv', 'gpt2-124m', 'llama-small', 'retrieve-fashion',
+                           'retrieve-kjv', 'segment-fashion'], f'{names}')
     form = r'\S+ +[\d.]+ [MG]iB +\d+ (epochs|updates)  .+: .+'
     for row in rows:
         bench.expect(re.fullmatch(form, row) and len(row) <= 100, row)

@@ -167,7 +167,7 @@ static void text(void **state)
     assert_int_equal(settings.data.tokens, 0);
     assert_true(settings.data.bytes_per_token == 0);
     refuse(HEAD "steps = 1\n[data]\nlength = 8\n",
-           "r.ini:8: data.length: goes with data.kind = text, tokens or jsonl");
+           "r.ini:8: data.length: goes with data.kind = text, tokens, jsonl or lines");
     refuse(HEAD "steps = 1\n[data]\ntest_path = a\n",
            "r.ini:8: data.test_path: goes with data.kind = images, text, tokens, jsonl or csv");
     refuse("[model]\nname = gpt\n[data]\nkind = text\npath = a\n[train]\nsteps = 1\n",

@@ -16,6 +16,7 @@
     X(find_lr)                                                                                     \
     X(eval)                                                                                        \
     X(predict)                                                                                     \
+    X(embed)                                                                                       \
     X(export)                                                                                      \
     X(generate)                                                                                    \
     X(model)                                                                                       \

@@ -2,6 +2,7 @@
 #include "data.h"
 #include "data_settings.h"
 #include "names.h"
+#include "pairs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -121,6 +122,7 @@ static int open_lines(struct data *data, qn_dataset **dataset, const struct data
                                         .path = other_file ? s->test_path : s->path,
                                         .text = s->field,
                                         .label = s->label,
+                                        .plain = s->kind == DATA_LINES,
                                         .tokenizer = data->text.tokenizer,
                                         .length = s->length,
                                         .held_out = s->held_out,
@@ -136,7 +138,8 @@ static int open_lines(struct data *data, qn_dataset **dataset, const struct data
 static int open_jsonl(struct data *data, qn_dataset **dataset, const struct data_settings *s,
                       qn_split split, struct failure *failure)
 {
-    return (s->label ? open_lines : open_tokens)(data, dataset, s, split, failure);
+    const bool lines = s->label || data->side;
+    return (lines ? open_lines : open_tokens)(data, dataset, s, split, failure);
 }
 
 /* Features are found by their names wherever they stand, classes are those of the training. */
@@ -208,6 +211,7 @@ static const struct kind {
     [DATA_JSONL] = {open_jsonl, "tokens", "held_out"},
     [DATA_CSV] = {open_csv, "features", "held_out"},
     [DATA_NPY] = {open_npy, "features", "held_out"},
+    [DATA_LINES] = {open_lines, "tokens", "held_out"},
 };
 
 const char *data_test_key(enum data_kind kind)
@@ -283,19 +287,21 @@ static int describe(struct data *data, const struct settings *s, const struct re
         return failure_set(failure, CODE_USAGE,
                            "%s: data: images of %" PRId64 " channels; models take %d", recipe->name,
                            shape[0], QN_MODEL_MAX_CHANNELS);
-    *model = (qn_model_data){.channels = (int)shape[0],
-                             .height = (int)shape[1],
-                             .width = (int)shape[2],
-                             .classes = (int)counts.classes,
-                             .masks = s->data.mask != NULL,
-                             .mixed = data_settings_mixes(&s->data),
-                             .tokens = (int)counts.tokens,
-                             .lengths = s->data.kind == DATA_JSONL && s->data.label,
-                             .features = sides->row ? (int)shape[2] : 0,
-                             .targets = (int)counts.targets,
-                             .binary = s->data.task == TARGET_MULTI_LABEL,
-                             .longest = s->data.lengths.count ? (int)shape[2] : 0,
-                             .real = sides->real};
+    *model = (qn_model_data){
+        .channels = (int)shape[0],
+        .height = (int)shape[1],
+        .width = (int)shape[2],
+        .classes = (int)counts.classes,
+        .masks = s->data.mask != NULL,
+        .mixed = data_settings_mixes(&s->data),
+        .tokens = (int)counts.tokens,
+        .lengths = s->data.kind == DATA_LINES ||
+                   (s->data.kind == DATA_JSONL && (s->data.label || s->contrastive.mode)),
+        .features = sides->row ? (int)shape[2] : 0,
+        .targets = (int)counts.targets,
+        .binary = s->data.task == TARGET_MULTI_LABEL,
+        .longest = s->data.lengths.count ? (int)shape[2] : 0,
+        .real = sides->real};
     TRY(spread(model->mean, &s->data.mean, model->channels, "mean", recipe, failure));
     return spread(model->deviation, &s->data.deviation, model->channels, "deviation", recipe,
                   failure);
@@ -469,12 +475,6 @@ static int measure_text(struct data *data, const struct settings *s, struct fail
     return text_measure(&data->text, data->test, &data->bytes_per_token, failure);
 }
 
-static bool is_augmented(const struct augmentation *a)
-{
-    return a->random_crop || a->flip || a->random_resized_crop || a->degrees > 0 ||
-           a->brightness > 0 || a->contrast > 0 || a->saturation > 0 || a->hue > 0;
-}
-
 /* Keeps a part of the training split for validation; what is measured of it is not augmented. */
 static int open_validation(struct data *data, const struct settings *s, const struct recipe *recipe,
                            struct failure *failure)
@@ -488,7 +488,7 @@ static int open_validation(struct data *data, const struct settings *s, const st
     plain.augment = (struct augmentation){0};
     data->whole = data->train;
     data->train = NULL;
-    if (is_augmented(&s->data.augment))
+    if (data_settings_augments(&s->data))
         TRY(open_split(data, &data->seen, &plain, QN_SPLIT_TRAIN, failure));
     params.whole = data->whole;
     params.split = QN_SPLIT_TRAIN;
@@ -553,9 +553,23 @@ static int open_mixture(struct data *data, const struct data_settings *s,
     return CODE_DONE;
 }
 
+int data_open_side(struct data *data, const struct settings *s, const struct recipe *recipe,
+                   struct failure *failure)
+{
+    data->side = true;
+    TRY(check_origin(&s->data, failure));
+    TRY(open_text(data, s, recipe, failure));
+    TRY(open_training(data, s, recipe, failure));
+    TRY(open_split(data, &data->test, &s->data, QN_SPLIT_TEST, failure));
+    TRY(describe_split(data, s, recipe, failure));
+    return data->test ? check_test(data, s, recipe, failure) : CODE_DONE;
+}
+
 int data_open(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
+    if (s->contrastive.mode)
+        return pairs_open(data, s, recipe, failure);
     TRY(check_origin(&s->data, failure));
     TRY(open_text(data, s, recipe, failure));
     TRY(open_training(data, s, recipe, failure));
@@ -581,6 +595,8 @@ static bool says_all(const struct settings *s, struct counts counts)
 int data_look(struct data *data, const struct settings *s, const struct recipe *recipe,
               struct failure *failure)
 {
+    if (s->contrastive.mode)
+        return pairs_open(data, s, recipe, failure);
     if (s->data.tokenizer)
         TRY(open_text(data, s, recipe, failure));
     const int64_t *shape = s->data.shape;
@@ -601,6 +617,11 @@ int64_t data_mask_token(const struct data *data, const struct settings *s)
     return s->data.mlm_probability > 0 ? find_mask(data, &s->data) : -1;
 }
 
+const struct text *data_text(const struct data *data)
+{
+    return data->pairs ? pairs_text(data->pairs) : &data->text;
+}
+
 void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
 {
     snprintf(digest, DATA_DIGEST_BYTES, "%" PRId64 "-%08" PRIx32,
@@ -615,6 +636,7 @@ void data_close(struct data *data)
     qn_dataset_close(&data->whole);
     qn_dataset_close(&data->seen);
     qn_dataset_close(&data->test);
+    pairs_close(&data->pairs);
     text_close(&data->text);
     features_free(&data->features);
 }

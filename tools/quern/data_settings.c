@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-const char *const data_kinds[] = {"idx", "images", "text", "tokens", "jsonl", "csv", "npy", NULL};
+const char *const data_kinds[] = {"idx", "images", "text",  "tokens", "jsonl",
+                                  "csv", "npy",    "lines", NULL};
 
 /* Keys of [data] that belong to some kinds. */
 enum {
@@ -15,7 +16,8 @@ enum {
     OF_JSONL = 1 << DATA_JSONL,
     OF_CSV = 1 << DATA_CSV,
     OF_NPY = 1 << DATA_NPY,
-    OF_PATH = OF_IDX | OF_IMAGES | OF_TEXT | OF_TOKENS | OF_JSONL | OF_CSV,
+    OF_LINES = 1 << DATA_LINES,
+    OF_PATH = OF_IDX | OF_IMAGES | OF_TEXT | OF_TOKENS | OF_JSONL | OF_CSV | OF_LINES,
     OF_ROWS = OF_TEXT | OF_TOKENS | OF_JSONL,
 };
 static const struct {
@@ -28,7 +30,7 @@ static const struct {
     {"labels", OF_IDX | OF_NPY},
     {"test_images", OF_IDX},
     {"test_labels", OF_IDX | OF_NPY},
-    {"test_path", OF_IMAGES | OF_ROWS | OF_CSV},
+    {"test_path", OF_LINES | OF_IMAGES | OF_ROWS | OF_CSV},
     {"channels", OF_IMAGES},
     {"size", OF_IMAGES},
     {"crop", OF_IMAGES},
@@ -49,18 +51,18 @@ static const struct {
     {"deviation", OF_IDX | OF_IMAGES | OF_NPY},
     {"shape", OF_IDX | OF_IMAGES | OF_NPY},
     {"type", OF_TOKENS},
-    {"length", OF_ROWS},
+    {"length", OF_LINES | OF_ROWS},
     {"lengths", OF_ROWS},
     {"stride", OF_ROWS},
-    {"held_out", OF_ROWS | OF_CSV | OF_NPY},
+    {"held_out", OF_LINES | OF_ROWS | OF_CSV | OF_NPY},
     {"separator", OF_ROWS},
     {"mlm_probability", OF_ROWS},
     {"mask_token", OF_ROWS},
-    {"tokenizer", OF_TEXT | OF_JSONL},
-    {"vocabulary", OF_TEXT | OF_JSONL},
-    {"tokens", OF_ROWS},
+    {"tokenizer", OF_TEXT | OF_JSONL | OF_LINES},
+    {"vocabulary", OF_TEXT | OF_JSONL | OF_LINES},
+    {"tokens", OF_LINES | OF_ROWS},
     {"classes", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV | OF_NPY},
-    {"validation", OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV | OF_NPY},
+    {"validation", OF_LINES | OF_IDX | OF_IMAGES | OF_JSONL | OF_CSV | OF_NPY},
     {"field", OF_JSONL},
     {"label", OF_JSONL | OF_CSV},
     {"target", OF_CSV},
@@ -86,16 +88,16 @@ static void name_kinds(unsigned among, char text[64])
                      data_kinds[i]);
 }
 
-static int check_kind(const struct data_settings *data, const struct recipe *recipe,
-                      struct failure *failure)
+static int check_kind(const struct data_settings *data, const char *section,
+                      const struct recipe *recipe, struct failure *failure)
 {
     char names[64];
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
-        const struct recipe_entry *entry = recipe_find(recipe, "data", owned[i].name);
+        const struct recipe_entry *entry = recipe_find(recipe, section, owned[i].name);
         if (!entry || owned[i].kinds >> data->kind & 1)
             continue;
         name_kinds(owned[i].kinds, names);
-        return recipe_refuse(recipe, entry, failure, "goes with data.kind = %s", names);
+        return recipe_refuse(recipe, entry, failure, "goes with %s.kind = %s", section, names);
     }
     return CODE_DONE;
 }
@@ -227,6 +229,13 @@ bool data_settings_mixes(const struct data_settings *data)
     return data->mixup > 0 || data->cutmix > 0;
 }
 
+bool data_settings_augments(const struct data_settings *data)
+{
+    const struct augmentation *a = &data->augment;
+    return a->random_crop || a->flip || a->random_resized_crop || a->degrees > 0 ||
+           a->brightness > 0 || a->contrast > 0 || a->saturation > 0 || a->hue > 0;
+}
+
 int data_settings_check(const struct data_settings *data, const struct recipe *recipe,
                         struct failure *failure)
 {
@@ -236,14 +245,58 @@ int data_settings_check(const struct data_settings *data, const struct recipe *r
         [DATA_TOKENS] = check_tokens, [DATA_JSONL] = check_jsonl,   [DATA_CSV] = check_csv,
         [DATA_NPY] = check_npy,
     };
-    TRY(check_kind(data, recipe, failure));
+    TRY(check_kind(data, "data", recipe, failure));
+    TRY(recipe_need(recipe, data->kind != DATA_LINES,
+                    "data.kind: lines are of pairs: "
+                    "contrastive.mode is missing",
+                    failure));
+    TRY(recipe_need(recipe, data->pairs == PAIRING_SECTION, "data.pairs: needs contrastive.mode",
+                    failure));
     return checks[data->kind](data, recipe, failure);
+}
+
+/* Texts of pairs are samples of their own. */
+static int check_side_texts(const struct data_settings *data, const char *section,
+                            const struct recipe *recipe, struct failure *failure)
+{
+    static const char *const keys[] = {"lengths",         "stride",     "separator",
+                                       "mlm_probability", "mask_token", "label"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct recipe_entry *entry = recipe_find(recipe, section, keys[i]);
+        if (entry)
+            return recipe_refuse(recipe, entry, failure, "is of no pairs");
+    }
+    TRY(recipe_need(recipe, data->path, "data.path: missing: the file of the texts", failure));
+    return recipe_need(recipe, data->length,
+                       "data.length: missing: the tokens of a sample, cut or padded", failure);
+}
+
+int data_settings_check_side(const struct data_settings *data, const char *section,
+                             const struct recipe *recipe, struct failure *failure)
+{
+    TRY(check_kind(data, section, recipe, failure));
+    TRY(recipe_need(recipe, !data_settings_mixes(data) && !data->mask,
+                    "data.mixup, data.cutmix, data.mask: are of no pairs", failure));
+    switch (data->kind) {
+    case DATA_IDX:
+        return check_idx(data, recipe, failure);
+    case DATA_IMAGES:
+        return check_images(data, recipe, failure);
+    case DATA_JSONL:
+    case DATA_LINES:
+        return check_side_texts(data, section, recipe, failure);
+    default:
+        return failure_set(failure, CODE_USAGE,
+                           "%s: %s.kind: pairs are of idx, images, jsonl or lines", recipe->name,
+                           section);
+    }
 }
 
 void data_settings_complete(struct data_settings *data)
 {
     const struct lengths *lengths = &data->lengths;
-    const bool text = data->kind == DATA_TEXT || data->kind == DATA_JSONL;
+    const bool text =
+        data->kind == DATA_TEXT || data->kind == DATA_JSONL || data->kind == DATA_LINES;
     const bool bytes = text && !data->tokenizer && !data->vocabulary;
     if (data->held_out < 0)
         data->held_out = data->test_path || data->test_features ? 0 : 0.05;

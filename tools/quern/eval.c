@@ -99,14 +99,17 @@ static int measure(struct session *s, const char *weights, const struct argument
     const qn_column *labels = qn_dataset_column(s->data.train, "labels");
     const bool named = labels && labels->classes == s->data.model.classes;
     const bool targets = s->data.model.targets > 0;
-    const bool by_class = !settings_learns_tokens(&s->settings) && !targets;
+    const bool by_class = !settings_learns_tokens(&s->settings) && !targets && !s->data.pairs;
     const char *report = a->value[OPTION_REPORT];
     struct result result = {.classes = s->data.model.classes,
                             .names = named ? labels->class_names : NULL,
                             .detail = {.wants_mistakes = report != NULL}};
     if (report && !by_class)
         return failure_set(s->failure, CODE_USAGE, "--report: the model %s tells %s, no classes",
-                           s->settings.model, targets ? "targets" : "tokens");
+                           s->settings.model,
+                           s->data.pairs ? "pairs"
+                           : targets     ? "targets"
+                                         : "tokens");
     int code = evaluate(s, &result.all, by_class ? &result.detail : NULL);
     if (code == CODE_DONE && report)
         code = write_report(s, &result, weights, report);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
 #include "evaluate_lengths.h"
+#include "retrieval.h"
 
 #include <math.h>
 #include <quern/metric.h>
@@ -10,9 +11,9 @@
 /* Between two figures. */
 #define GAP "  "
 
-/* What is measured, of which output of the model and for which data, and how people see it, the
- * split before it. */
-enum kind { ALL, MASKS, TOKENS, BYTES, NUMBERS, BINARY };
+/* What is measured (of PAIRS by retrieval.h), of which output of the model and for which data, and
+ * how people see it, the split before it. */
+enum kind { ALL, MASKS, TOKENS, BYTES, NUMBERS, BINARY, PAIRS };
 static const struct {
     qn_metric_kind metric;
     const char *output, *labels;
@@ -36,6 +37,12 @@ static const struct {
     [FIGURE_R2] = {QN_METRIC_R2, "predictions", "targets", NUMBERS, "test_r2", GAP "%.0sR2 %.4f",
                    1},
     [FIGURE_F1] = {QN_METRIC_F1, "logits", "targets", BINARY, "test_f1", GAP "%.0sF1 %.4f", 1},
+    [FIGURE_MRR] = {0, "queries", NULL, PAIRS, "test_mrr", GAP "%s MRR %.2f %%", 100},
+    [FIGURE_RECALL_1] = {0, "queries", NULL, PAIRS, "test_recall_1", GAP "%.0srecall@1 %.2f %%",
+                         100},
+    [FIGURE_RECALL_10] = {0, "queries", NULL, PAIRS, "test_recall_10", GAP "%.0s@10 %.2f %%", 100},
+    [FIGURE_RECALL_100] = {0, "queries", NULL, PAIRS, "test_recall_100", GAP "%.0s@100 %.2f %%",
+                           100},
 };
 
 struct tally {
@@ -67,8 +74,10 @@ static bool has(const struct session *s, enum kind data)
         return settings_learns_tokens(&s->settings);
     case BYTES:
         return s->data.bytes_per_token > 0;
+    case PAIRS:
+        return s->data.pairs;
     case ALL:
-        return true;
+        return !s->data.pairs;
     }
     return false;
 }
@@ -86,9 +95,10 @@ bool evaluation_has(const struct session *s, enum figure figure)
 
 enum figure evaluation_default(const struct session *s)
 {
-    return evaluation_has(s, FIGURE_PERPLEXITY) ? FIGURE_PERPLEXITY
-           : evaluation_has(s, FIGURE_ACCURACY) ? FIGURE_ACCURACY
-                                                : FIGURE_LOSS;
+    return evaluation_has(s, FIGURE_MRR)          ? FIGURE_MRR
+           : evaluation_has(s, FIGURE_PERPLEXITY) ? FIGURE_PERPLEXITY
+           : evaluation_has(s, FIGURE_ACCURACY)   ? FIGURE_ACCURACY
+                                                  : FIGURE_LOSS;
 }
 
 /* What a figure counts, and from which column: accuracy comes with the confusion matrix where it is
@@ -197,6 +207,8 @@ static void take_figures(const struct session *s, const struct tally *tally,
 int evaluate(struct session *s, struct evaluation *evaluation, struct detail *detail)
 {
     struct tally tally = {.detail = detail};
+    if (s->data.pairs)
+        return retrieval_evaluate(s, evaluation);
     int code = detail && detail->wants_mistakes ? mistakes_open(&detail->mistakes, s) : CODE_DONE;
     if (code == CODE_DONE)
         code = measure(s, &tally);

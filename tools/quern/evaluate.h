@@ -20,7 +20,7 @@ struct evaluation {
 /* "test_accuracy": its name in files of figures. */
 const char *evaluation_key(enum figure figure);
 /* Whether the session measures it; and the figure by which checkpoints are compared where none is
- * named: of text and tokens perplexity, else accuracy, else the loss. */
+ * named: of pairs MRR, of text and tokens perplexity, else accuracy, else the loss. */
 bool evaluation_has(const struct session *session, enum figure figure);
 enum figure evaluation_default(const struct session *session);
 /* A number that is larger the better the figure is: itself, of a loss its negative, of perplexity

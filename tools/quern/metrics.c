@@ -162,22 +162,27 @@ static void add_norms(cJSON *object, const struct norms *norms)
         cJSON_AddNumberToObject(object, "grad_norm_ratio", norms->ratio);
 }
 
+static void add_finite(cJSON *object, const char *name, double number)
+{
+    if (isfinite(number))
+        cJSON_AddNumberToObject(object, name, number);
+}
+
 int metrics_update(const struct metrics *metrics, const qn_metrics *update,
-                   const struct norms *norms, double seconds, double noise_scale,
-                   struct failure *failure)
+                   const struct figures *figures, struct failure *failure)
 {
     if (!metrics->count)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "step", (double)update->update);
     cJSON_AddNumberToObject(object, "loss", update->loss);
+    add_finite(object, "local_loss", figures->local_loss);
     cJSON_AddNumberToObject(object, "lr", update->lr);
     cJSON_AddNumberToObject(object, "grad_norm", update->grad_norm);
     cJSON_AddNumberToObject(object, "samples", (double)update->samples);
-    cJSON_AddNumberToObject(object, "seconds", seconds);
-    if (isfinite(noise_scale))
-        cJSON_AddNumberToObject(object, "noise_scale", noise_scale);
-    add_norms(object, norms);
+    cJSON_AddNumberToObject(object, "seconds", figures->seconds);
+    add_finite(object, "noise_scale", figures->noise_scale);
+    add_norms(object, figures->norms);
     if (update->skipped)
         cJSON_AddTrueToObject(object, "skipped");
     return write_object(metrics, object, failure);

@@ -37,10 +37,15 @@ int metrics_environment(const struct metrics *metrics, const struct session *ses
 /* {"profile": {...}}: seconds of the steps of an update by their kind. */
 int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profile,
                     struct failure *failure);
-/* `noise_scale`: by which its batch was chosen; not finite: it is left out. */
+/* What else is told of an update; numbers that are not finite are left out. */
+struct figures {
+    const struct norms *norms;
+    double seconds;
+    double noise_scale; /* by which its batch was chosen */
+    double local_loss;  /* of a bank: the loss of the micro-steps' own queries */
+};
 int metrics_update(const struct metrics *metrics, const qn_metrics *update,
-                   const struct norms *norms, double seconds, double noise_scale,
-                   struct failure *failure);
+                   const struct figures *figures, struct failure *failure);
 /* {"evaluation": {...}}: each one of a training. */
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
                        const struct evaluation *evaluation, struct failure *failure);

@@ -10,7 +10,9 @@ enum { MARK = 8, BEFORE = 10, MULTIPLE = 64, ROOM = 256 };
 static int write_text(char *to, size_t room, qn_dtype dtype, const qn_shape *shape)
 {
     int length = snprintf(to, room, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                          dtype == QN_U8 ? "|u1" : "<f4");
+                          dtype == QN_U8    ? "|u1"
+                          : dtype == QN_I32 ? "<i4"
+                                            : "<f4");
     for (int d = 0; d < shape->rank; d++)
         length += snprintf(to + length, room - (size_t)length, "%lld,", (long long)shape->dim[d]);
     return length + snprintf(to + length, room - (size_t)length, "), }");

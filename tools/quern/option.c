@@ -94,6 +94,7 @@ static const struct {
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
     [OPTION_PAGE] = {"--out", "FILE.html", NULL, "the page to write (report.html)"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
+    [OPTION_SPLIT] = {"--split", "NAME", NULL, "test or train (test, else what is evaluated)"},
     [OPTION_ADAPTERS] = {"--adapters", NULL, NULL, "low-rank adapters alone, as PEFT loads them"},
 };
 

@@ -73,6 +73,7 @@ enum option {
     OPTION_STOP,
     OPTION_WEIGHT_TYPE,
     OPTION_PAGE,
+    OPTION_SPLIT,
     OPTION_COUNT,
 };
 

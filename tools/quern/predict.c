@@ -198,6 +198,10 @@ static int run_all(struct predicting *p)
 static int predict(struct predicting *p)
 {
     TRY(read_recipe(p));
+    if (p->session.settings.contrastive.mode)
+        return failure_set(p->failure, CODE_USAGE,
+                           "%s: is of a dual encoder, which tells vectors: quern embed",
+                           p->arguments->operand);
     TRY(build(p));
     TRY(open_predictor(p));
     TRY(open_predictions(p));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "dual.h"
 #include "file.h"
 #include "named.h"
 #include "note.h"
@@ -46,6 +47,7 @@ static int complete_paths(struct session *s)
     const struct recipe_entry *kind = recipe_find(&s->recipe, "data", "kind");
     TRY(complete_keys(s, "model", of_model));
     TRY(complete_keys(s, "data", of_data));
+    TRY(complete_keys(s, "passages", of_data));
     if (kind && strcmp(kind->value, "npy") == 0)
         TRY(complete_keys(s, "data", of_npy));
     return complete_keys(s, "train", of_train);
@@ -103,7 +105,7 @@ int session_note(struct session *s, const qn_checkpoint_info *info,
 }
 
 /* What the graph says begins with "model.KEY: " where a key of the recipe is to blame. */
-static int refuse_model(struct session *s, const char *text)
+int session_refuse_model(struct session *s, const char *text)
 {
     char key[sizeof s->recipe.entries->key];
     int length = 0;
@@ -129,13 +131,15 @@ static int build_graph(struct session *s, const qn_model_data *data, qn_graph **
     if (status == QN_ERR_FORMAT)
         return failure_set(s->failure, CODE_FAILED, "%s", qn_graph_error(*graph));
     if (status != QN_OK)
-        return refuse_model(s, qn_graph_error(*graph));
+        return session_refuse_model(s, qn_graph_error(*graph));
     return named_apply(*graph, &s->settings, &s->recipe, s->failure);
 }
 
 int session_graph(struct session *s)
 {
     const struct lengths *lengths = &s->settings.data.lengths;
+    if (s->settings.contrastive.mode)
+        return dual_graph(s);
     TRY(pretrained_fits(&s->pretrained, &s->data.model, s->failure));
     TRY(build_graph(s, &s->data.model, &s->graph));
     while (s->n_shorter < lengths->count - 1) {
@@ -156,6 +160,10 @@ void session_run_name(const struct session *s, int bucket, bool evaluates,
 void session_runs(const struct session *s, struct session_runs *r)
 {
     const int count = s->n_shorter + 1;
+    if (s->contrastive) {
+        r->list = *qn_contrastive_program(s->contrastive);
+        return;
+    }
     r->list = (qn_run_list){.runs = r->runs, .n_runs = s->n_shorter ? 2 * count : 0};
     for (int i = 0; i < r->list.n_runs; i++) {
         const int bucket = i % count;
@@ -196,18 +204,25 @@ void session_warn_budget(struct session *s, int64_t budget, const qn_facts *fact
         facts->name, size_text(facts->global_bytes, there));
 }
 
+static qn_status make_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
+{
+    struct session_runs runs;
+    session_runs(s, &runs);
+    failure_clear(s->failure);
+    if (!runs.list.n_runs)
+        return qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget);
+    const qn_plan_params own = s->contrastive ? dual_plan(s, params) : *params;
+    return qn_plan_create_runs(&s->plan, &runs.list, facts, &own, &s->smallest_budget);
+}
+
 int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
 {
     struct waiting waiting;
-    struct session_runs runs;
-    session_runs(s, &runs);
     session_warn_budget(s, s->settings.memory.budget, facts);
-    failure_clear(s->failure);
     waiting_begin(&waiting, s->quiet ? NULL : "planning ...");
-    qn_status status =
-        runs.list.n_runs
-            ? qn_plan_create_runs(&s->plan, &runs.list, facts, params, &s->smallest_budget)
-            : qn_plan_create(&s->plan, s->graph, facts, params, &s->smallest_budget);
+    qn_status status = make_plan(s, facts, params);
+    if (status == QN_ERR_BUDGET && s->contrastive && dual_falls_back(s))
+        status = make_plan(s, facts, params);
     waiting_end(&waiting);
     return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
 }
@@ -239,6 +254,7 @@ void session_close(struct session *s)
     free(s->tuning);
     s->tuning = NULL;
     qn_device_close(&s->device);
+    qn_contrastive_destroy(&s->contrastive);
     qn_graph_destroy(&s->graph);
     while (s->n_shorter)
         qn_graph_destroy(&s->shorter[--s->n_shorter]);

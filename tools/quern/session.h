@@ -25,6 +25,7 @@ struct session {
     qn_graph *graph; /* of the longest samples */
     qn_graph *shorter[QN_MAX_LENGTHS - 1];
     int n_shorter;
+    qn_contrastive *contrastive; /* of dual encoders, whose `graph` is that of the towers; NULL */
     qn_device *device;
     struct budget_file budget_file;
     char *tuning; /* what is known of the device's kernels; NULL: not looked for */
@@ -53,6 +54,8 @@ void session_runs(const struct session *session, struct session_runs *runs);
 /* The name of a bucket's run in it. */
 void session_run_name(const struct session *session, int bucket, bool evaluates,
                       char name[SESSION_RUN_BYTES]);
+/* Refuses a model with what its graph said of it. */
+int session_refuse_model(struct session *session, const char *text);
 /* Whether the training split has a column for each input of the graphs. */
 int session_fits(struct session *session);
 int session_device(struct session *session, const struct arguments *arguments);

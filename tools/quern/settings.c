@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "settings.h"
+#include "contrastive_settings.h"
 #include "data_settings.h"
 #include "key.h"
 #include "value.h"
@@ -16,8 +17,13 @@ static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
 static const char *const tasks[] = {"regression", "multi_label", NULL};
-static const char *const figures[] = {"accuracy", "loss", "mean_iou", "perplexity", "bits_per_byte",
-                                      "mse",      "mae",  "r2",       "f1",         NULL};
+static const char *const figures[] = {
+    "accuracy", "loss", "mean_iou", "perplexity", "bits_per_byte", "mse",        "mae",
+    "r2",       "f1",   "mrr",      "recall_1",   "recall_10",     "recall_100", NULL};
+static const char *const pairings[] = {"passages", "halves", NULL};
+static const char *const modes[] = {"none",       "auto",      "whole", "gradcache",
+                                    "accumulate", "contaccum", NULL};
+static const char *const scores[] = {"cosine", "dot", NULL};
 /* What intervals are counted in, the usual unit first. */
 static const char *const save_units[] = {"updates", "seconds", "minutes", NULL};
 static const char *const eval_units[] = {"epochs", "updates", NULL};
@@ -28,7 +34,9 @@ static const struct key keys[] = {
     {"data", "kind", key_word, AT(data.kind), .words = data_kinds,
      .help =
          "idx; images: folders of PNG and JPEG files; text; tokens: a file of them; jsonl: JSON "
-         "lines; csv: comma-separated values; npy: arrays of NumPy's (idx)"},
+         "lines; csv: comma-separated values; npy: arrays of NumPy's; lines: a text a line, of "
+         "pairs "
+         "(idx)"},
     {"data", "name", key_text, AT(data.name), .help = "fashion-mnist, from its package"},
     {"data", "path", key_text, AT(data.path),
      .help = "folder of IDX files under the usual names, or of images; file of text, tokens, "
@@ -132,6 +140,35 @@ static const struct key keys[] = {
     {"data", "validation", key_real, AT(data.validation), 0, 1,
      .help = "idx, images, csv, npy, jsonl with a label: this fraction of the training samples, "
              "drawn by train.seed, is evaluated in training in the place of the test split (0)"},
+    {"data", "pairs", key_word, AT(data.pairs), .words = pairings,
+     .help = "dual encoders: passages: the section [passages]; halves: of images the left half is "
+             "the query, the right one its passage (passages)"},
+    {"contrastive", "mode", key_word, AT(contrastive.mode), .words = modes,
+     .help = "of a dual encoder: whole: the pairs of the whole batch; gradcache: the same in "
+             "micro-batches; auto: the first of them that fits; accumulate: the pairs of a "
+             "micro-batch; contaccum: those and a bank; none (none)"},
+    {"contrastive", "bank", key_count, AT(contrastive.bank), 0, 0x7fffffff,
+     .help = "contaccum: earlier samples that are negatives, too; 0: none (train.batch)"},
+    {"contrastive", "query_bank", key_switch, AT(contrastive.query_bank),
+     .help = "contaccum: the bank's queries look for their passages, too (yes)"},
+    {"contrastive", "local_mean", key_switch, AT(contrastive.local_mean),
+     .help = "contaccum: the loss is divided by the micro-batch's queries, not by all (no)"},
+    {"contrastive", "forget", key_switch, AT(contrastive.forget),
+     .help = "contaccum: the bank is emptied before each update (no)"},
+    {"contrastive", "temperature", key_positive, AT(contrastive.temperature), 0, 1e6,
+     .help = "scores are divided by it (0.05; of dot 1)"},
+    {"contrastive", "learned", key_switch, AT(contrastive.learned),
+     .help = "the temperature is trained (no)"},
+    {"contrastive", "score", key_word, AT(contrastive.score), .words = scores,
+     .help = "cosine, or dot product of the vectors as they are (cosine)"},
+    {"contrastive", "dim", key_count, AT(contrastive.dim), 1, 1 << 16,
+     .help = "numbers of a vector (128)"},
+    {"contrastive", "tied", key_switch, AT(contrastive.tied),
+     .help = "both towers have the same parameters (no)"},
+    {"contrastive", "symmetric", key_switch, AT(contrastive.symmetric),
+     .help = "half of the loss is that of passages which look for their queries (no)"},
+    {"contrastive", "duplicates", key_switch, AT(contrastive.duplicates),
+     .help = "the same sample, met again in the bank, is no negative (no)"},
     {"train", "batch", key_batch, AT(train.batches), 1, 1 << 24,
      .help = "effective batch, or adaptive: as the noise of the gradient says (64)"},
     {"train", "batch_min", key_count, AT(train.adaptive.batch.least), 2, 1 << 24,
@@ -270,14 +307,20 @@ static const struct key *find_key(const struct recipe *recipe, const char *secti
 
 /* --- reading --- */
 
-static int add_option(struct settings *s, const struct recipe *recipe,
-                      const struct recipe_entry *entry, struct failure *failure)
+static int add_option(qn_model_option options[MAX_MODEL_OPTIONS], int *count,
+                      const struct recipe *recipe, const struct recipe_entry *entry,
+                      struct failure *failure)
 {
-    if (s->n_options == MAX_MODEL_OPTIONS)
+    if (*count == MAX_MODEL_OPTIONS)
         return recipe_refuse(recipe, entry, failure, "a model has at most %d keys",
                              MAX_MODEL_OPTIONS);
-    s->options[s->n_options++] = (qn_model_option){entry->key, entry->value};
+    options[(*count)++] = (qn_model_option){entry->key, entry->value};
     return CODE_DONE;
+}
+
+static bool is_in(const struct recipe_entry *entry, const char *section)
+{
+    return strcmp(entry->section, section) == 0;
 }
 
 /* With what the key could have been: one of the section, or a section. */
@@ -285,12 +328,13 @@ static int refuse_key(const struct recipe *recipe, const struct recipe_entry *en
                       struct failure *failure)
 {
     qn_nearest key = {.text = entry->key}, section = {.text = entry->section};
+    const char *of = is_in(entry, "passages") ? "data" : entry->section;
     char hint[QN_NEAREST_BYTES];
     bool known = false;
     for (int i = 0; i < N_KEYS; i++) {
         if (i == 0 || strcmp(keys[i].section, keys[i - 1].section) != 0)
             qn_nearest_offer(&section, keys[i].section);
-        if (strcmp(keys[i].section, entry->section) != 0)
+        if (strcmp(keys[i].section, of) != 0)
             continue;
         known = true;
         qn_nearest_offer(&key, keys[i].name);
@@ -299,19 +343,62 @@ static int refuse_key(const struct recipe *recipe, const struct recipe_entry *en
                          qn_nearest_hint(known ? &key : &section, hint));
 }
 
+static int read_key(struct settings *s, const struct recipe *recipe,
+                    const struct recipe_entry *entry, const struct key *key, ptrdiff_t moved,
+                    struct failure *failure)
+{
+    char range[KEY_RANGE_BYTES];
+    const char *reason = key->read(key, entry->value, (char *)s + key->offset + moved);
+    return reason ? recipe_refuse(recipe, entry, failure, "'%s' %s%s", entry->value, reason,
+                                  key_range(key, range))
+                  : CODE_DONE;
+}
+
 static int read_entry(struct settings *s, const struct recipe *recipe,
                       const struct recipe_entry *entry, struct failure *failure)
 {
     const struct key *key = find_key(recipe, entry->section, entry->key);
-    if (!key && strcmp(entry->section, "model") == 0)
-        return add_option(s, recipe, entry, failure);
-    if (!key)
-        return refuse_key(recipe, entry, failure);
-    char range[KEY_RANGE_BYTES];
-    const char *reason = key->read(key, entry->value, (char *)s + key->offset);
-    return reason ? recipe_refuse(recipe, entry, failure, "'%s' %s%s", entry->value, reason,
-                                  key_range(key, range))
-                  : CODE_DONE;
+    if (!key && is_in(entry, "model"))
+        return add_option(s->options, &s->n_options, recipe, entry, failure);
+    return key ? read_key(s, recipe, entry, key, 0, failure) : refuse_key(recipe, entry, failure);
+}
+
+/* Sections of passages alone: [passages] has the keys of [data], [passage_model] those of [model].
+ */
+static bool is_of_passages(const struct recipe_entry *entry)
+{
+    return is_in(entry, "passages") || is_in(entry, "passage_model");
+}
+
+static int read_passage_entry(struct settings *s, const struct recipe *recipe,
+                              const struct recipe_entry *entry, struct failure *failure)
+{
+    const ptrdiff_t moved = offsetof(struct settings, passages) - offsetof(struct settings, data);
+    struct model_settings *model = &s->passage_model;
+    const struct key *key = find_key(recipe, "data", entry->key);
+    if (!s->contrastive.mode)
+        return recipe_refuse(recipe, entry, failure, "needs contrastive.mode");
+    if (is_in(entry, "passages"))
+        return key ? read_key(s, recipe, entry, key, moved, failure)
+                   : refuse_key(recipe, entry, failure);
+    if (strcmp(entry->key, "name") == 0)
+        model->name = entry->value;
+    else
+        return add_option(model->options, &model->n_options, recipe, entry, failure);
+    return CODE_DONE;
+}
+
+/* What [passages] does not say is as in [data]. */
+static int read_entries(struct settings *s, const struct recipe *recipe, struct failure *failure)
+{
+    for (int i = 0; i < recipe->count; i++)
+        if (!is_of_passages(&recipe->entries[i]))
+            TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    s->passages = s->data;
+    for (int i = 0; i < recipe->count; i++)
+        if (is_of_passages(&recipe->entries[i]))
+            TRY(read_passage_entry(s, recipe, &recipe->entries[i], failure));
+    return CODE_DONE;
 }
 
 static int check_rivals(const struct recipe *recipe, struct failure *failure)
@@ -350,7 +437,10 @@ static int check_whole(const struct settings *s, const struct recipe *recipe,
 {
     TRY(check_rivals(recipe, failure));
     TRY(recipe_need(recipe, s->model, "model.name: missing", failure));
-    TRY(data_settings_check(&s->data, recipe, failure));
+    if (s->contrastive.mode)
+        TRY(contrastive_check(s, recipe, failure));
+    else
+        TRY(data_settings_check(&s->data, recipe, failure));
     TRY(recipe_need(recipe, s->train.epochs || s->train.steps,
                     "train.epochs: missing, and train.steps too", failure));
     TRY(check_adaptive(s, recipe, failure));
@@ -374,15 +464,17 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .schedule = {.lr = 1e-3}},
         .data = {.separator = -1, .mask_token = -1, .held_out = -1, .field = "text"},
         .memory = {.storage = QN_F32},
+        .contrastive = {.bank = -1, .query_bank = true, .dim = 128},
     };
-    for (int i = 0; i < recipe->count; i++)
-        TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    TRY(read_entries(s, recipe, failure));
     if (recipe->graph && s->n_options < MAX_MODEL_OPTIONS)
         s->options[s->n_options++] = (qn_model_option){"text", recipe->graph};
     if (!s->memory.parameter_storage)
         s->memory.parameter_storage = qn_optimizer_storage(s->train.optimizer.name);
     TRY(check_whole(s, recipe, failure));
     data_settings_complete(&s->data);
+    if (s->contrastive.mode)
+        contrastive_complete(s);
     return CODE_DONE;
 }
 
@@ -432,6 +524,10 @@ void settings_help(FILE *out)
         fprintf(out, "  [model] with name = %s\n", qn_model_name(i));
         print_lines(out, qn_model_help(qn_model_name(i)));
     }
+    fputs("  [passages], [passage_model]\n"
+          "    of dual encoders: the keys of [data] and [model], where passages differ from "
+          "queries\n",
+          out);
     fputs("  [model] of all models with linear layers\n", out);
     print_lines(out, qn_model_help(NULL));
 }
@@ -441,7 +537,7 @@ void settings_help(FILE *out)
 bool settings_learns_tokens(const struct settings *s)
 {
     return s->data.kind == DATA_TEXT || s->data.kind == DATA_TOKENS ||
-           (s->data.kind == DATA_JSONL && !s->data.label);
+           (s->data.kind == DATA_JSONL && !s->data.label && !s->contrastive.mode);
 }
 
 const char *settings_option(const struct settings *settings, const char *key)

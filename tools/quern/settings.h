@@ -25,7 +25,21 @@ struct channel_values {
 };
 
 /* What the files are. */
-enum data_kind { DATA_IDX, DATA_IMAGES, DATA_TEXT, DATA_TOKENS, DATA_JSONL, DATA_CSV, DATA_NPY };
+enum data_kind {
+    DATA_IDX,
+    DATA_IMAGES,
+    DATA_TEXT,
+    DATA_TOKENS,
+    DATA_JSONL,
+    DATA_CSV,
+    DATA_NPY,
+    DATA_LINES, /* a text a line, for pairs */
+};
+/* Where the passages of pairs come from. */
+enum pairing {
+    PAIRING_SECTION, /* the section [passages] */
+    PAIRING_HALVES,  /* the right halves of the images, whose left halves are the queries */
+};
 /* What is told of a row of a CSV or npy file, where it is no class. */
 enum target_task { TARGET_REGRESSION, TARGET_MULTI_LABEL };
 enum image_channels { IMAGE_RGB, IMAGE_GREY };
@@ -72,6 +86,27 @@ struct data_settings {
     int64_t classes;    /* of samples or pixels; 0: as the data says */
     double validation;  /* of the training split; 0: none is kept for it */
     double mixup, cutmix; /* of images, as in qn_mix_params; both 0: they are not mixed */
+    enum pairing pairs;
+};
+
+/* How a dual encoder is trained, as in qn_contrastive_params; without a mode the recipe is of no
+ * dual encoder. */
+enum contrastive_mode {
+    CONTRASTIVE_NONE,
+    CONTRASTIVE_AUTO, /* whole where that fits the budget, else gradcache */
+    CONTRASTIVE_WHOLE,
+    CONTRASTIVE_GRADCACHE,
+    CONTRASTIVE_ACCUMULATE,
+    CONTRASTIVE_CONTACCUM,
+};
+enum contrastive_score { SCORE_COSINE, SCORE_DOT };
+struct contrastive_settings {
+    enum contrastive_mode mode;
+    enum contrastive_score score;
+    double temperature;
+    bool learned, symmetric, duplicates, tied, query_bank, local_mean, forget;
+    int64_t dim; /* numbers of a vector */
+    int64_t bank;
 };
 
 /* What evaluations measure, of what the data and the model have. Labels that are ignored do not
@@ -88,6 +123,10 @@ enum figure {
     FIGURE_ABSOLUTE,   /* mean absolute error */
     FIGURE_R2,         /* coefficient of determination, the mean over the targets */
     FIGURE_F1,         /* of targets that are 0 or 1 */
+    FIGURE_MRR,        /* of pairs: mean reciprocal rank of a query's own passage among all */
+    FIGURE_RECALL_1,   /* fraction of queries whose own passage is found first */
+    FIGURE_RECALL_10,  /* among the first 10 */
+    FIGURE_RECALL_100, /* among the first 100 */
     FIGURES,
 };
 
@@ -152,11 +191,20 @@ struct memory_settings {
 };
 
 /* Texts are borrowed from the recipe. */
+struct model_settings {
+    const char *name;
+    qn_model_option options[MAX_MODEL_OPTIONS];
+    int n_options;
+};
 struct settings {
     const char *model;
     qn_model_option options[MAX_MODEL_OPTIONS];
     int n_options;
     struct data_settings data;
+    /* Of dual encoders: `model` and `data` are those of queries, these of passages. */
+    struct contrastive_settings contrastive;
+    struct model_settings passage_model; /* without a name: as `model` */
+    struct data_settings passages;       /* what is not said is as in `data` */
     struct train_settings train;
     struct memory_settings memory;
     /* What the note of a checkpoint adds. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "training.h"
 #include "batches.h"
+#include "dual.h"
 #include "file.h"
 #include "history.h"
 #include "judge.h"
@@ -146,9 +147,13 @@ static int record(struct loop *l, const qn_metrics *metrics)
     l->overflows += metrics->skipped && !isfinite(metrics->grad_norm);
     progress_update(&l->progress, metrics, l->recorded, seconds);
     const struct norms norms = norms_of(l->session->trainer, l->recipe);
+    const int local = dual_local_loss(l->session);
+    const struct figures figures = {.norms = &norms,
+                                    .seconds = seconds,
+                                    .noise_scale = l->batches.scale[metrics->update % 2],
+                                    .local_loss = local < 0 ? NAN : metrics->losses[local]};
     TRY(tensorboard_update(&l->training->board, metrics, &norms, seconds, l->session->failure));
-    return metrics_update(&l->training->metrics, metrics, &norms, seconds,
-                          l->batches.scale[metrics->update % 2], l->session->failure);
+    return metrics_update(&l->training->metrics, metrics, &figures, l->session->failure);
 }
 
 /* Runs the update to the end, step by step, and writes their trace. */
@@ -186,6 +191,9 @@ static int step(struct loop *l)
                             .user = &batch,
                             .choose = qn_batch_choose,
                             .measure_noise = batches_adapt(&l->batches)};
+    if (l->session->contrastive)
+        TRY_LIBRARY(failure, NULL,
+                    qn_contrastive_begin(l->session->contrastive, l->session->trainer));
     if (trace_is_due(l))
         TRY(trace(l, &cycle, &previous));
     else
@@ -314,12 +322,13 @@ static int keep_folder(struct session *s)
 static int keep_tokenizer(struct session *s, const char *out)
 {
     char path[PATH_MAX + 32], tokens[24];
-    if (!s->data.text.made)
+    const struct text *text = data_text(&s->data);
+    if (!text->made)
         return CODE_DONE;
     if (!realpath(out, path))
         return failure_set(s->failure, CODE_FAILED, "%s: %s", out, strerror(errno));
     strcat(path, "/tokenizer.json");
-    TRY(text_save(&s->data.text, path, s->failure));
+    TRY(text_save(text, path, s->failure));
     snprintf(tokens, sizeof tokens, "%d", s->data.model.tokens);
     recipe_remove(&s->recipe, "data", "vocabulary");
     TRY(recipe_put(&s->recipe, "data", "tokens", tokens, "", s->failure));
@@ -337,6 +346,8 @@ static int keep_description(struct session *s)
     snprintf(classes, sizeof classes, "%d", model->classes);
     snprintf(targets, sizeof targets, "%d", model->targets);
     snprintf(tokens, sizeof tokens, "%d", model->tokens);
+    if (s->contrastive)
+        return CODE_DONE;
     if (kind == DATA_IDX || kind == DATA_IMAGES || (kind == DATA_NPY && !rows))
         TRY(recipe_put(&s->recipe, "data", "shape", shape, "", s->failure));
     if (kind == DATA_NPY && model->targets)
@@ -349,6 +360,14 @@ static int keep_description(struct session *s)
                           : CODE_DONE;
 }
 
+/* What was chosen by the budget stays when that changes. */
+static int keep_mode(struct session *s)
+{
+    return s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE
+               ? recipe_put(&s->recipe, "contrastive", "mode", "gradcache", "", s->failure)
+               : CODE_DONE;
+}
+
 /* Puts into the recipe what tells the data of this training from others. */
 static int keep_data(struct session *s, const char *out)
 {
@@ -356,6 +375,7 @@ static int keep_data(struct session *s, const char *out)
     data_digest(&s->data, digest);
     TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
     TRY(keep_description(s));
+    TRY(keep_mode(s));
     TRY(keep_tokenizer(s, out));
     return keep_folder(s);
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Networks that ship as the towers of a dual encoder.
+ */
+#include <quern/contrastive.h>
+
+#include <math.h>
+
+static const double LEAST = 1e-24; /* mean square of a vector that gets the length 1 */
+
+/* So that dot products are cosines. */
+static qn_tensor to_length_1(qn_graph *graph, qn_tensor x)
+{
+    const qn_rms_norm_params params = {.eps = LEAST};
+    const int64_t features = qn_shape_of(graph, x).dim[1];
+    x = qn_rms_norm(graph, x, (qn_tensor){0}, &params);
+    return qn_scale(graph, x, 1 / sqrt((double)features));
+}
+
+static qn_tensor put_tower(qn_graph *graph, const qn_tower *tower, const char *prefix,
+                           const qn_towers *towers)
+{
+    qn_graph_begin_scope(graph, prefix, towers->tied ? "" : NULL);
+    if (qn_graph_status(graph) == QN_OK)
+        qn_model_build(graph, tower->model, &tower->data, tower->options, tower->n_options);
+    const qn_tensor x = qn_graph_take_output(graph, "embedding");
+    qn_graph_end_scope(graph);
+    if (qn_graph_status(graph) != QN_OK)
+        return (qn_tensor){0};
+    return towers->dot ? x : to_length_1(graph, x);
+}
+
+qn_status qn_towers_build(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
+{
+    const qn_towers *towers = user;
+    if (!graph || !towers || !queries || !passages)
+        return QN_ERR_ARGUMENT;
+    if (towers->query.data.embedding < 1 ||
+        towers->query.data.embedding != towers->passage.data.embedding)
+        return qn_graph_refuse(graph, "towers: give vectors of one size, at least 1");
+    *queries = put_tower(graph, &towers->query, "query.", towers);
+    *passages = put_tower(graph, &towers->passage, "passage.", towers);
+    return qn_graph_status(graph);
+}

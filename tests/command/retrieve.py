@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""retrieve.py PROGRAM: dual encoders of pictures and of texts in every mode, what they find, their vectors, and what is
+wrong with pairs."""
+import json
+import random
+import struct
+import sys
+
+from bad_input import check
+from support import Bench, idx
+from text import digest
+
+RECIPE = """[contrastive]
+mode = contaccum
+bank = 24
+dim = 8
+[model]
+name = mlp
+hidden1 = 24
+hidden2 = 0
+[data]
+path = {data}
+pairs = halves
+[train]
+batch = 24
+steps = 80
+optimizer = adamw
+lr = 0.004
+eval_every = 0
+[memory]
+micro_batch = 4
+budget = 4MiB
+tune = off
+"""
+LINES = """[contrastive]
+mode = gradcache
+dim = 16
+tied = yes
+[model]
+name = bert
+layers = 1
+heads = 2
+width = 16
+dropout = 0
+pooling = mean
+[data]
+kind = lines
+path = one.txt
+origin = told where from
+vocabulary = 290
+length = 24
+held_out = 0.25
+[passages]
+path = two.txt
+[train]
+batch = 16
+steps = 12
+optimizer = adamw
+lr = 0.003
+[memory]
+micro_batch = 4
+budget = 8MiB
+tune = off
+"""
+TRAIN, TEST = 100, 40
+
+
+def write_pictures(bench):
+    """The right half is the left one upside down and inverted, with some noise."""
+    draw = random.Random(1)
+    folder = bench.folder / 'halves'
+    folder.mkdir()
+    for name, count in (('train', TRAIN), ('t10k', TEST)):
+        pixels = bytearray()
+        for _ in range(count):
+            left = [[draw.randrange(256) for _ in range(4)] for _ in range(8)]
+            for y in range(8):
+                pixels += bytes(left[y] + [255 - min(255, v + draw.randrange(9)) for v in left[7 - y]])
+        (folder / f'{name}-images-idx3-ubyte').write_bytes(idx(8, (count, 8, 8), pixels))
+        (folder / f'{name}-labels-idx1-ubyte').write_bytes(idx(8, (count,), [0] * count))
+    (bench.folder / 'r.ini').write_text(RECIPE.format(data=folder))
+
+
+def sets(*keys):
+    return [part for key in keys for part in ('--set', key)]
+
+
+def train(bench, *args, recipe='r.ini'):
+    """Rows of the updates, and the summary."""
+    bench.good('train', recipe, '--quiet', '--metrics', 'm.json', *args)
+    rows = [json.loads(line) for line in (bench.folder / 'm.json').read_text().splitlines()]
+    return [row for row in rows if 'step' in row], rows[-1]['summary']
+
+
+def array(bench, name):
+    """(shape, numbers) of an array of NumPy's."""
+    data = (bench.folder / name).read_bytes()
+    length = 10 + int.from_bytes(data[8:10], 'little')
+    head = eval(data[10:length])  # pylint: disable=eval-used
+    code = {'<f4': 'f', '<i4': 'i'}[head['descr']]
+    count = (len(data) - length) // 4
+    return head['shape'], struct.unpack(f'<{count}{code}', data[length:])
+
+
+def figures(bench, folder):
+    """MRR and recall at 10 by the arrays, in double."""
+    (count, dim), queries = array(bench, f'{folder}/queries.npy')
+    _, passages = array(bench, f'{folder}/passages.npy')
+    ranks = []
+    for i in range(count):
+        query = queries[i * dim:(i + 1) * dim]
+        scores = [sum(a * b for a, b in zip(query, passages[j * dim:(j + 1) * dim])) for j in range(count)]
+        ranks.append(1 + sum(not s < scores[i] for j, s in enumerate(scores) if j != i))
+    return sum(1 / r for r in ranks) / count, sum(r <= 10 for r in ranks) / count
+
+
+def check_modes(bench):
+    """Whole and gradcache are the same training; a bank of no use to others costs no bytes."""
+    rows, sums = {}, {}
+    for mode in ('whole', 'gradcache', 'accumulate', 'contaccum'):
+        rows[mode], sums[mode] = train(bench, *sets(f'contrastive.mode={mode}'), '--out', mode)
+        print(f"{mode}: loss {rows[mode][0]['loss']:.3f} -> {rows[mode][-1]['loss']:.3f}, MRR "
+              f"{sums[mode]['test_mrr']:.3f}, {sums[mode]['peak_bytes_planned']} bytes")
+    worst = max(abs(a['loss'] - b['loss']) for a, b in zip(rows['whole'], rows['gradcache']))
+    bench.expect(worst < 1e-4, f'whole and gradcache: losses differ by {worst}')
+    bench.expect(sums['whole']['micro_steps'] == 1 and sums['gradcache']['micro_batch'] == 4, 'micro-batches')
+    bench.expect(all(s['test_mrr'] > 0.3 and s['test_samples'] == TEST for s in sums.values()), f'{sums}')
+    bench.expect(all('test_recall_100' not in s and s['test_recall_10'] > s['test_recall_1']
+                     for s in sums.values()), f'{sums}')
+    bench.expect(all(abs(row['grad_norm_ratio'] - row['grad_norms']['passage.*'] / row['grad_norms']['query.*'])
+                     < 1e-6 for row in rows['contaccum']), 'the ratio of norms')
+    bench.expect(['local_loss' in rows[mode][5] for mode in rows] == [False, False, False, True], 'local losses')
+    banks = sums['contaccum']['peak_bytes_planned'] - sums['accumulate']['peak_bytes_planned']
+    bench.expect(0 < banks < 65536, f'banks of {banks} bytes')
+
+
+def check_plans(bench):
+    """Auto is whole where that fits, else gradcache, which a checkpoint then goes on with."""
+    large = ('train.batch=96', 'model.hidden1=400')
+    args = sets('contrastive.mode=auto', *large)
+    plan = json.loads(bench.good('plan', 'r.ini', '--json', *args))
+    least = json.loads(bench.good('plan', 'r.ini', '--json', *sets('contrastive.mode=gradcache', *large)))
+    bench.expect(plan['micro_batch'] == 96 and least['micro_batch'] == 4, f'{plan} {least}')
+    small = (plan['smallest_budget_bytes'] + least['smallest_budget_bytes']) // 2
+    bench.expect(least['smallest_budget_bytes'] < plan['smallest_budget_bytes'], f'{small}')
+    _, one = train(bench, *args, '--budget', small, '--steps', 4, '--out', 'auto')
+    bench.expect(one['micro_batch'] == 4 and one['peak_bytes_allocated'] <= small, f'{one}')
+    bench.good('resume', 'auto', '--quiet', '--steps', 6, '--budget', '4MiB')
+    rows = [json.loads(line) for line in (bench.folder / 'auto/metrics.jsonl').read_text().splitlines()]
+    bench.expect(rows[-1]['summary']['micro_batch'] == 4, f'{rows[-1]}')
+    few = least['smallest_budget_bytes'] - 4096
+    code, out, error = bench.run('train', 'r.ini', *args, '--budget', few)
+    bench.expect(code == 3 and 'at micro-batch 4' in error and error.count('\n') == 1, f'{code} {out} {error}')
+
+
+def check_resumed(bench):
+    """Half a training and the other half are the whole one: banks and their positions are saved."""
+    bench.good('train', 'r.ini', '--quiet', '--steps', 37, '--out', 'half')
+    bench.good('resume', 'half', '--quiet', '--steps', 80)
+    bench.expect(digest(bench, 'half') == digest(bench, 'contaccum'), 'resumed')
+    _, other = train(bench, *sets('contrastive.forget=yes'), '--out', 'forget')
+    bench.expect(digest(bench, 'forget') != digest(bench, 'contaccum') and other['test_mrr'] > 0.1, f'{other}')
+
+
+def check_found(bench):
+    """What eval tells, from the vectors that embed writes."""
+    seen = json.loads(bench.good('eval', 'contaccum', '--json'))
+    out = bench.good('embed', 'contaccum', '--out', 'vectors')
+    bench.expect(out == f'{TEST} pairs, vectors of 8 numbers: vectors\n', out)
+    mrr, recall = figures(bench, 'vectors')
+    bench.expect(abs(mrr - seen['test_mrr']) < 1e-3 and recall == seen['test_recall_10'], f'{mrr} {recall} {seen}')
+    shape, queries = array(bench, 'vectors/queries.npy')
+    bench.expect(shape == (TEST, 8) and abs(sum(q * q for q in queries[:8]) - 1) < 1e-5, 'a length of 1')
+    bench.expect(array(bench, 'vectors/ids.npy') == ((TEST,), tuple(range(TEST))), 'ids')
+    text = bench.good('eval', 'contaccum')
+    bench.expect(text.startswith(f"test MRR {100 * seen['test_mrr']:.2f} %  recall@1 "), text)
+    bench.good('embed', 'r.ini', '--weights', 'contaccum', '--split', 'train', '--out', 'more', '--quiet')
+    bench.expect(array(bench, 'more/passages.npy')[0] == (TRAIN, 8), 'the training split')
+    bench.good('train', 'r.ini', '--quiet', *sets('contrastive.tied=yes'), '--steps', 1, '--out', 'tied')
+    bench.good('embed', 'tied', '--out', 'tied/vectors', '--quiet')
+    bench.expect(array(bench, 'tied/vectors/queries.npy') != array(bench, 'tied/vectors/passages.npy'),
+                 'both sides are one half')
+    _, kept = train(bench, *sets('data.validation=0.3', 'train.best=recall_10', 'train.eval_every=10 updates'),
+                    '--out', 'kept')
+    bench.expect(kept['validation'] and kept['test_samples'] == 30, f'{kept}')
+    _, again = train(bench, *sets('train.weights=contaccum/last/weights.safetensors', 'train.lr=1e-6'),
+                     '--steps', 1)
+    bench.expect(abs(again['test_mrr'] - seen['test_mrr']) < 0.02, f'{again} after {seen}')
+
+
+def write_lines(bench):
+    draw = random.Random(2)
+    pairs = [('red', 'crimson'), ('small', 'little'), ('house', 'dwelling'), ('road', 'way'), ('boy', 'lad'),
+             ('glad', 'merry'), ('sea', 'ocean'), ('stone', 'rock'), ('wood', 'forest'), ('fast', 'swift')]
+    chosen = [draw.sample(pairs, 4) for _ in range(80)]
+    for name, side in (('one', 0), ('two', 1)):
+        (bench.folder / f'{name}.txt').write_text(''.join(' '.join(p[side] for p in c) + '\n' for c in chosen))
+    (bench.folder / 'pairs.jsonl').write_text(''.join(
+        json.dumps({side: ' '.join(p[i] for p in c) for i, side in enumerate(('asked', 'told'))}) + '\n'
+        for c in chosen))
+    (bench.folder / 'l.ini').write_text(LINES)
+
+
+def check_lines(bench):
+    """Texts a line, two fields of JSON lines, and pictures that look for texts."""
+    _, lines = train(bench, '--out', 'lines', recipe='l.ini')
+    bench.expect(lines['test_samples'] == 20 and lines['test_mrr'] > 0.1, f'{lines}')
+    bench.expect((bench.folder / 'lines/tokenizer.json').exists(), 'the vocabulary stays')
+    text = LINES.replace('kind = lines', 'kind = jsonl').replace('path = one.txt', 'path = pairs.jsonl\nfield = asked')
+    (bench.folder / 'j.ini').write_text(text.replace('path = two.txt', 'field = told'))
+    _, objects = train(bench, '--out', 'objects', recipe='j.ini')
+    bench.expect(objects['test_samples'] == 20, f'{objects}')
+    bench.good('train', 'l.ini', '--quiet', '--steps', 6, '--out', 'part')
+    bench.good('resume', 'part', '--quiet', '--steps', 12)
+    bench.expect(digest(bench, 'part') == digest(bench, 'lines'), 'resumed')
+    text = bench.good('model', 'l.ini')
+    bench.expect(text.count('parameter bert.embeddings.word_embeddings.weight') == 1 and 'query.tokens' in text and
+                 'passage.lengths' in text, 'tied towers')
+    mixed = RECIPE.replace('pairs = halves\n', '').replace('[train]', '[passages]\nkind = lines\npath = hundred.txt\n'
+                                                           'length = 12\n[passage_model]\nname = bert\nlayers = 1\n'
+                                                           'heads = 1\nwidth = 8\ndropout = 0\n[train]')
+    (bench.folder / 'hundred.txt').write_text(''.join(f'{i} is a number\n' for i in range(TRAIN)))
+    (bench.folder / 'm.ini').write_text(mixed.format(data=bench.folder / 'halves'))
+    _, both = train(bench, '--steps', 3, *sets('data.validation=0.2'), recipe='m.ini')
+    bench.expect(both['test_samples'] == 19 and both['validation'], f'{both}')
+
+
+BAD = [
+    ('train r.ini --set contrastive.temperature=0', 2, r'contrastive\.temperature: .0. is too small; above 0'),
+    ('train r.ini --set contrastive.bank=3', 2, r'contrastive\.bank: is smaller than memory\.micro_batch'),
+    ('train r.ini --set contrastive.mode=most', 2, r'contrastive\.mode: .most. is not one of them: none, auto, '),
+    ('train r.ini --micro-batch auto', 2, r'memory\.micro_batch: missing: of accumulate and contaccum'),
+    ('train r.ini --set data.pairs=passages', 2, r'passages: the section is missing'),
+    ('train r.ini --set contrastive.dims=3', 2, r'contrastive\.dims: unknown key; did you mean dim\?'),
+    ('train r.ini --set passages.kind=lines', 2, r'data\.pairs: halves go without \[passages\]'),
+    ('train r.ini --set model.name=unet', 2, r'model unet: gives no vector for each sample'),
+    ('train r.ini --set train.best=accuracy', 2, r'train\.best: is not measured of this data and model'),
+    ('train r.ini --set train.batch=adaptive --set train.batch_min=8 --set train.batch_max=16', 2,
+     r'train\.batch: adaptive is of losses that are means over samples'),
+    ('train l.ini --set passages.path=three.txt', 2, r'l\.ini: dataset: 80 queries, but 79 passages'),
+    ('train l.ini --set data.path=gone.txt', 1, r'gone\.txt: missing: told where from'),
+    ('train l.ini --set passages.vocabulary=290', 2, r'passages\.vocabulary: one is made, of the queries. text'),
+    ('train l.ini --set passages.stride=3', 2, r'passages\.stride: goes with passages\.kind = text, tokens or jsonl'),
+    ('train l.ini --set passages.lenght=3', 2, r'passages\.lenght: unknown key; did you mean length'),
+    ('train l.ini --set passage_model.name=mlp', 2, r'passage_model\.name: goes without contrastive\.tied'),
+    ('train l.ini --set data.kind=text', 2, r'data\.kind: pairs are of idx, images, jsonl or lines'),
+    ('train l.ini --set contrastive.mode=none', 2, r'needs contrastive\.mode'),
+    ('predict contaccum r.ini', 2, r'contaccum: is of a dual encoder, which tells vectors: quern embed'),
+    ('eval contaccum --report r.html', 2, r'--report: the model mlp tells pairs, no classes'),
+    ('embed contaccum', 2, r'embed: --out: needs the name of a folder'),
+    ('embed contaccum --out x --split all', 2, r'--split: .all. is neither test nor train'),
+    ('embed plain --out x', 2, r'is of no dual encoder'),
+]
+
+
+def check_bad(bench):
+    (bench.folder / 'three.txt').write_text('\n'.join((bench.folder / 'two.txt').read_text().splitlines()[:79]) + '\n')
+    (bench.folder / 'p.ini').write_text(RECIPE[RECIPE.index('[model]'):].format(data=bench.folder / 'halves')
+                                        .replace('pairs = halves\n', ''))
+    bench.good('train', 'p.ini', '--quiet', '--steps', 1, '--out', 'plain')
+    for line, code, pattern in BAD:
+        check(bench, line, code, pattern)
+
+
+def main():
+    with Bench(sys.argv[1]) as bench:
+        write_pictures(bench)
+        write_lines(bench)
+        check_modes(bench)
+        check_plans(bench)
+        check_resumed(bench)
+        check_found(bench)
+        check_lines(bench)
+        check_bad(bench)
+        bench.end()
+
+
+main()

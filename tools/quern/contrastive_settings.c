@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "contrastive_settings.h"
+#include "data_settings.h"
+
+#include <string.h>
+
+/* Keys of banks may stand there in other modes, which do not look at them. */
+static int check_mode(const struct settings *s, const struct recipe *recipe,
+                      struct failure *failure)
+{
+    const struct contrastive_settings *c = &s->contrastive;
+    const bool contaccum = c->mode == CONTRASTIVE_CONTACCUM;
+    TRY(recipe_need(recipe,
+                    s->memory.micro_batch || (c->mode != CONTRASTIVE_ACCUMULATE && !contaccum),
+                    "memory.micro_batch: missing: of accumulate and contaccum it is a part of the "
+                    "method, since pairs of a micro-batch are one another's negatives",
+                    failure));
+    return recipe_need(recipe, !contaccum || c->bank <= 0 || c->bank >= s->memory.micro_batch,
+                       "contrastive.bank: is smaller than memory.micro_batch; 0: there is none",
+                       failure);
+}
+
+static int check_batch(const struct settings *s, const struct recipe *recipe,
+                       struct failure *failure)
+{
+    return recipe_need(recipe, s->train.batches.count,
+                       "train.batch: adaptive is of losses that are means over samples, which "
+                       "those of pairs are not",
+                       failure);
+}
+
+static int check_sides(const struct settings *s, const struct recipe *recipe,
+                       struct failure *failure)
+{
+    bool there = false;
+    for (int i = 0; i < recipe->count; i++)
+        there |= strcmp(recipe->entries[i].section, "passages") == 0;
+    if (s->data.pairs == PAIRING_HALVES) {
+        TRY(recipe_need(recipe, s->data.kind == DATA_IDX || s->data.kind == DATA_IMAGES,
+                        "data.pairs: halves are of images", failure));
+        TRY(recipe_need(recipe, !there, "data.pairs: halves go without [passages]", failure));
+        return data_settings_check_side(&s->data, "data", recipe, failure);
+    }
+    TRY(recipe_need(recipe, there,
+                    "passages: the section is missing: what is found; data.pairs = halves pairs "
+                    "halves of images",
+                    failure));
+    TRY(data_settings_check_side(&s->data, "data", recipe, failure));
+    TRY(data_settings_check_side(&s->passages, "passages", recipe, failure));
+    return recipe_need(recipe, !s->data.test_path == !s->passages.test_path,
+                       "data.test_path: goes with passages.test_path", failure);
+}
+
+int contrastive_check(const struct settings *s, const struct recipe *recipe,
+                      struct failure *failure)
+{
+    const struct recipe_entry *vocabulary = recipe_find(recipe, "passages", "vocabulary");
+    TRY(check_mode(s, recipe, failure));
+    TRY(check_batch(s, recipe, failure));
+    TRY(check_sides(s, recipe, failure));
+    if (vocabulary)
+        return recipe_refuse(recipe, vocabulary, failure,
+                             "one is made, of the queries' text; other tokens need "
+                             "passages.tokenizer");
+    TRY(recipe_need(recipe,
+                    s->data.validation == 0 || (!data_settings_augments(&s->data) &&
+                                                !data_settings_augments(&s->passages)),
+                    "data.validation: of pairs goes without random images", failure));
+    return recipe_need(recipe, !s->contrastive.tied || !s->passage_model.name,
+                       "passage_model.name: goes without contrastive.tied", failure);
+}
+
+void contrastive_complete(struct settings *s)
+{
+    struct contrastive_settings *c = &s->contrastive;
+    if (c->temperature == 0)
+        c->temperature = c->score == SCORE_DOT ? 1 : 0.05;
+    if (c->mode != CONTRASTIVE_CONTACCUM)
+        c->bank = 0;
+    else if (c->bank < 0)
+        c->bank = s->train.batches.step[0].batch;
+    if (!c->tied && !s->train.norm_groups)
+        s->train.norm_groups = "query.*,passage.*";
+    data_settings_complete(&s->passages);
+}
