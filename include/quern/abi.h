@@ -155,7 +155,7 @@ typedef struct qn_struct_info {
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \
     X(qn_upsample2d_params, 0x231de6ad)                                                            \
-    X(qn_weights_params, 0xe7fdaeba)                                                               \
+    X(qn_weights_params, 0x38795e52)                                                               \
     X(qn_weights_record, 0x970a2de6)
 
 /* The size that the library has for a struct; 0: it has none of that name. Thread-safety: Safe. */

@@ -313,6 +313,8 @@ typedef struct qn_weights_params {
     void *user;
     const qn_layout *layout; /* how the file's tensors stand in it (qn_model_layout); NULL: as the
                                 trainer has them. Borrowed for the call */
+    const char *scope; /* loading: of the trainer's tensors those alone whose names begin so, such
+                          as "query." (qn_graph_begin_scope), without it from then on; NULL: all */
 } qn_weights_params;
 
 /* Parameters and state from a safetensors file, by name; counters and optimizer stay as they are.

@@ -112,6 +112,21 @@ qn_status qn_restore_tensors(struct qn_trainer *trainer, const struct qn_tensor_
     return QN_OK;
 }
 
+/* Leaves those that are in the scope, by their names there. */
+static void enter_scope(struct qn_tensor_list *list, const char *scope)
+{
+    const size_t length = scope ? strlen(scope) : 0;
+    int kept = 0;
+    for (int i = 0; i < list->count; i++) {
+        if (length && strncmp(list->items[i].name, scope, length) != 0)
+            continue;
+        list->items[kept] = list->items[i];
+        list->items[kept].name += length;
+        list->offsets[kept++] = list->offsets[i];
+    }
+    list->count = kept;
+}
+
 /* Nothing is written before everything could be read once. */
 static qn_status load(struct qn_trainer *trainer, const char *path,
                       const struct qn_weights_params *params, struct qn_arena *arena)
@@ -120,6 +135,7 @@ static qn_status load(struct qn_trainer *trainer, const char *path,
     qn_tensors *file;
     const void *bytes;
     QN_TRY(qn_list_weights(trainer, arena, &list));
+    enter_scope(&list, params->scope);
     const int all = list.count;
     QN_TRY(qn_checksum_check_listed(&trainer->log, path));
     QN_TRY(qn_open_tensors(&list, path, params, arena, &trainer->log, &file));

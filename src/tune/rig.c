@@ -254,6 +254,8 @@ static qn_status read_results(struct qn_rig *rig, int index, float *results)
     return status;
 }
 
+/* Of operands that are made up a result may overflow in both variants, and in either to an infinity
+ * or a NaN. */
 static void compare_operand(struct qn_rig *rig, int index, const float *got, const float *want,
                             struct qn_verdict *verdict)
 {
@@ -262,8 +264,8 @@ static void compare_operand(struct qn_rig *rig, int index, const float *got, con
     double largest = 0, worst = 0;
     for (int64_t i = 0; i < count; i++) {
         const double far = fabs((double)got[i] - (double)want[i]);
-        const bool neither = isnan(got[i]) && isnan(want[i]);
-        largest = fmax(largest, fabs((double)want[i]));
+        const bool neither = !isfinite(got[i]) && !isfinite(want[i]);
+        largest = isfinite(want[i]) ? fmax(largest, fabs((double)want[i])) : largest;
         worst = !neither && !(far <= worst) ? far : worst;
     }
     const double tolerance = qn_number_is_float(dtype) ? tolerance_of[dtype] * largest : 0;

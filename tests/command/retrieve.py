@@ -10,6 +10,7 @@ import sys
 from bad_input import check
 from support import Bench, idx
 from text import digest
+from weights import read_tensors
 
 RECIPE = """[contrastive]
 mode = contaccum
@@ -226,6 +227,28 @@ def check_lines(bench):
     bench.expect(both['test_samples'] == 19 and both['validation'], f'{both}')
 
 
+def check_pretrained(bench):
+    """Both towers begin with an encoder in Hugging Face's layout."""
+    masked = LINES[LINES.index('[model]'):].replace('kind = lines', 'kind = text').replace('pooling = mean\n', '')
+    masked = masked.replace('[passages]\npath = two.txt\n', '').replace('length = 24', 'length = 24\nmlm_probability = 0.2')
+    (bench.folder / 'b.ini').write_text(masked)
+    bench.good('train', 'b.ini', '--quiet', '--steps', 2, '--out', 'masked')
+    bench.good('export', 'masked', '--out', 'face')
+    warm = LINES.replace('vocabulary = 290', 'tokenizer = masked/tokenizer.json\ntokens = 291')
+    (bench.folder / 'w.ini').write_text(warm.replace('lr = 0.003', 'lr = 1e-9\nweights = face'))
+    known = read_tensors(bench.folder / 'face/model.safetensors')
+    for tied, scopes in (('no', ('query.', 'passage.')), ('yes', ('',))):
+        out = bench.good('train', 'w.ini', '--steps', 1, '--out', f'tied-{tied}', *sets(f'contrastive.tied={tied}'))
+        bench.expect(out.count('weights: ') >= len(scopes), out)
+        have = read_tensors(bench.folder / f'tied-{tied}/last/weights.safetensors')
+        for scope in scopes:
+            for name in ('bert.encoder.layer.0.attention.self.query.weight', 'bert.embeddings.word_embeddings.weight'):
+                one, two = (list(struct.iter_unpack('<f', data)) for data in (known[name][2], have[scope + name][2]))
+                bench.expect(len(one) == len(two) and max(abs(a[0] - b[0]) for a, b in zip(one, two)) < 1e-7,
+                             f'{scope}{name}')
+    check(bench, 'train w.ini --set model.width=32', 1, r'config\.json|width')
+
+
 BAD = [
     ('train r.ini --set contrastive.temperature=0', 2, r'contrastive\.temperature: .0. is too small; above 0'),
     ('train r.ini --set contrastive.bank=3', 2, r'contrastive\.bank: is smaller than memory\.micro_batch'),
@@ -272,6 +295,7 @@ def main():
         check_resumed(bench)
         check_found(bench)
         check_lines(bench)
+        check_pretrained(bench)
         check_bad(bench)
         bench.end()
 

@@ -169,7 +169,8 @@ static void text(void **state)
     refuse(HEAD "steps = 1\n[data]\nlength = 8\n",
            "r.ini:8: data.length: goes with data.kind = text, tokens, jsonl or lines");
     refuse(HEAD "steps = 1\n[data]\ntest_path = a\n",
-           "r.ini:8: data.test_path: goes with data.kind = images, text, tokens, jsonl, csv or lines");
+           "r.ini:8: data.test_path: goes with data.kind = images, text, tokens, jsonl, csv or "
+           "lines");
     refuse("[model]\nname = gpt\n[data]\nkind = text\npath = a\n[train]\nsteps = 1\n",
            "r.ini: data.length: missing: the tokens of a sample");
     refuse("[model]\nname = gpt\n[data]\nkind = text\ntest_path = a\nheld_out = 0.1\n",

@@ -81,6 +81,7 @@ static qn_status make_program(struct session *s)
 
 int dual_graph(struct session *s)
 {
+    TRY(pretrained_fits(&s->pretrained, &s->data.model, s->failure));
     TRY(put_graph(s));
     TRY_LIBRARY(s->failure, s->recipe.name, make_program(s));
     return CODE_DONE;
@@ -102,6 +103,16 @@ qn_plan_params dual_plan(const struct session *s, const qn_plan_params *params)
     if (mode == CONTRASTIVE_AUTO || mode == CONTRASTIVE_WHOLE)
         own.micro_batch = 0;
     return own;
+}
+
+const char *const *dual_scopes(const struct session *s)
+{
+    static const char *const both[] = {"query.", "passage.", NULL}, *const first[] = {"query.",
+                                                                                      NULL};
+    const struct settings *settings = &s->settings;
+    if (!settings->contrastive.mode || settings->contrastive.tied)
+        return NULL;
+    return settings->passage_model.name ? first : both;
 }
 
 int dual_local_loss(const struct session *s)

@@ -14,6 +14,8 @@ int dual_graph(struct session *session);
 bool dual_falls_back(struct session *session);
 /* The parameters of the plan as the program needs them. */
 qn_plan_params dual_plan(const struct session *session, const qn_plan_params *params);
+/* The scopes of the towers that are of settings.model, ended by NULL; NULL: there are none. */
+const char *const *dual_scopes(const struct session *session);
 /* The number of the loss of a micro-step's own queries among those of its metrics; below 0: it is
  * the loss itself. */
 int dual_local_loss(const struct session *session);

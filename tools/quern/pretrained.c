@@ -78,8 +78,9 @@ int pretrained_fits(const struct pretrained *p, const qn_model_data *data, struc
 /* --- loading --- */
 
 /* What a file of the same network may lack: adapters and, unless config.json promises classes, the
- * head, which may also be of other classes, and what a head of BERT's stands on. */
-enum { ADAPTERS, HEAD, POOLER, PARTS, PARTS_BYTES = 128 };
+ * head, which may also be of other classes, what a head of BERT's stands on, and the last layer of
+ * a tower. */
+enum { ADAPTERS, HEAD, POOLER, PROJECTION, PARTS, PARTS_BYTES = 128 };
 
 /* What becomes of the tensors. */
 struct told {
@@ -174,8 +175,10 @@ static int find_lacking(const struct pretrained *p, qn_trainer *trainer, const c
                         struct told *told, struct failure *failure)
 {
     const qn_log log = failure_log(failure);
-    const char *const parts[PARTS] = {
-        [ADAPTERS] = QN_ADAPTERS, [HEAD] = qn_model_head(model), [POOLER] = "*pooler.dense.*"};
+    const char *const parts[PARTS] = {[ADAPTERS] = QN_ADAPTERS,
+                                      [HEAD] = qn_model_head(model),
+                                      [POOLER] = "*pooler.dense.*",
+                                      [PROJECTION] = "*projection.*"};
     const int count = p->config.labels > 0 ? HEAD : PARTS;
     qn_tensors *file;
     TRY_LIBRARY(failure, NULL, qn_tensors_open(&file, p->weights, &log));
@@ -193,19 +196,30 @@ static int find_lacking(const struct pretrained *p, qn_trainer *trainer, const c
     return CODE_DONE;
 }
 
-int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char *model, bool quiet,
-                    struct failure *failure)
+static int load(const struct pretrained *p, qn_trainer *trainer, const char *model,
+                const char *scope, bool quiet, struct failure *failure)
 {
     struct told told = {0};
     const qn_weights_params params = {.layout = *p->description ? qn_model_layout(model) : NULL,
                                       .exclude = told.exclude,
+                                      .scope = scope,
                                       .fn = hear,
                                       .user = &told};
-    if (!*p->weights)
-        return CODE_DONE;
     TRY(find_lacking(p, trainer, model, &told, failure));
     TRY_LIBRARY(failure, NULL, qn_trainer_load_weights(trainer, p->weights, &params));
     if (!quiet)
         say_all(p, &told);
+    return CODE_DONE;
+}
+
+int pretrained_load(const struct pretrained *p, qn_trainer *trainer, const char *model,
+                    const char *const *scopes, bool quiet, struct failure *failure)
+{
+    if (!*p->weights)
+        return CODE_DONE;
+    if (!scopes || !*p->description)
+        return load(p, trainer, model, NULL, quiet, failure);
+    for (; *scopes; scopes++)
+        TRY(load(p, trainer, model, *scopes, quiet, failure));
     return CODE_DONE;
 }

@@ -24,8 +24,10 @@ int pretrained_check(const struct pretrained *pretrained, struct failure *failur
 /* Whether the network fits the data. */
 int pretrained_fits(const struct pretrained *pretrained, const qn_model_data *data,
                     struct failure *failure);
-/* Loads them and, unless `quiet`, says what of the file was not taken as it is. */
+/* Loads them and, unless `quiet`, says what of the file was not taken as it is. `scopes`, ended by
+ * NULL: Hugging Face's weights go into each of them (qn_weights_params.scope); NULL: there are
+ * none. */
 int pretrained_load(const struct pretrained *pretrained, qn_trainer *trainer, const char *model,
-                    bool quiet, struct failure *failure);
+                    const char *const *scopes, bool quiet, struct failure *failure);
 
 #endif

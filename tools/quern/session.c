@@ -238,7 +238,8 @@ int session_trainer(struct session *s)
 
 int session_weights(struct session *s)
 {
-    TRY(pretrained_load(&s->pretrained, s->trainer, s->settings.model, s->quiet, s->failure));
+    TRY(pretrained_load(&s->pretrained, s->trainer, s->settings.model, dual_scopes(s), s->quiet,
+                        s->failure));
     return adapters_load(&s->adapters, s->trainer, &s->settings, s->quiet, s->failure);
 }
 

@@ -98,7 +98,7 @@ int source_open(struct source *source, const char *path, struct failure *failure
 int source_load(const struct source *source, qn_trainer *trainer, struct failure *failure)
 {
     if (!source->checkpoint)
-        return pretrained_load(&source->pretrained, trainer, source->model, true, failure);
+        return pretrained_load(&source->pretrained, trainer, source->model, NULL, true, failure);
     TRY_LIBRARY(failure, NULL,
                 qn_weights_load(trainer, qn_checkpoint_describe(source->checkpoint)->weights));
     return CODE_DONE;
