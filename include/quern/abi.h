@@ -140,6 +140,7 @@ typedef struct qn_struct_info {
     X(qn_run_list, 0x074e1c8a)                                                                     \
     X(qn_sampling, 0x5c25b4ef)                                                                     \
     X(qn_save_params, 0x12b0ec5d)                                                                  \
+    X(qn_scope, 0xefd95a0f)                                                                        \
     X(qn_shape, 0x37dab209)                                                                        \
     X(qn_struct_info, 0x72f3495c)                                                                  \
     X(qn_tensor, 0x701beb85)                                                                       \
@@ -150,7 +151,7 @@ typedef struct qn_struct_info {
     X(qn_token_params, 0x6b9f30b9)                                                                 \
     X(qn_tokenizer_train_params, 0xb9eadf97)                                                       \
     X(qn_tower, 0xf8431798)                                                                        \
-    X(qn_towers, 0x1249dcc3)                                                                       \
+    X(qn_towers, 0x4d217109)                                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \

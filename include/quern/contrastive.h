@@ -66,9 +66,11 @@ typedef struct qn_tower {
 
 typedef struct qn_towers {
     qn_tower query, passage; /* of one data.embedding */
-    bool tied;               /* parameters of one name and shape are the same in both */
-    bool dot;                /* scores are dot products as they are; false: vectors have length 1,
-                                so that scores are cosines */
+    int negatives; /* hard ones of each pair, as of qn_dataset_pair: inputs of passages are
+                      (batch, 1 + negatives, ...), a pair's own passage first */
+    bool tied;     /* parameters of one name and shape are the same in both */
+    bool dot;      /* scores are dot products as they are; false: vectors have length 1,
+                      so that scores are cosines */
 } qn_towers;
 
 /* A qn_towers_fn, whose `user` is a const qn_towers: the inputs are "query.images",

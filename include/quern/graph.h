@@ -58,12 +58,19 @@ QN_API const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *t
 QN_API qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
                                const int64_t *dim);
 
-/* A network inside a larger one, such as a tower of a dual encoder: until the scope ends, names of
- * inputs, outputs and nodes begin with `prefix` ("query." makes "images" "query.images"), and so do
- * those of parameters. Where `parameters` is not NULL they begin with that instead (""), and one
- * that is there with the same shape is taken again: two networks have the same parameters. Scopes
- * do not nest. */
-QN_API void qn_graph_begin_scope(qn_graph *graph, const char *prefix, const char *parameters);
+/* A network inside a larger one, such as a tower of a dual encoder. */
+typedef struct qn_scope {
+    const char *prefix; /* names of inputs, outputs and nodes begin with it: "query." makes "images"
+                           "query.images"; from 1 to 100 bytes */
+    const char *parameters; /* of parameters instead, and one that is there with the same shape is
+                               taken again, so that two networks have the same; "": they have their
+                               own names. NULL: as `prefix`, and each is new */
+    int64_t each; /* above 1: an input has so many rows for each sample, (batch, each, ...), and the
+                     network sees each * batch samples; 0: 1 */
+} qn_scope;
+
+/* From now on until the scope ends; scopes do not nest. */
+QN_API void qn_graph_begin_scope(qn_graph *graph, const qn_scope *scope);
 QN_API void qn_graph_end_scope(qn_graph *graph);
 
 /* How a parameter starts. All are drawn from (seed, name, element). The numbers are finite. */

@@ -6,6 +6,8 @@
 #include "graph/error.h"
 #include "op/loss.h"
 
+#include <quern/ops.h>
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -220,6 +222,22 @@ static bool all_positive(int rank, const int64_t *dim)
     return true;
 }
 
+/* An input of a scope in which a sample has several rows. */
+static qn_tensor add_input(qn_graph *graph, struct qn_node *node, const char *name, int rank,
+                           const int64_t *dim)
+{
+    const int64_t each = graph ? graph->scope.each : 0;
+    int64_t wide[QN_MAX_DIMS + 1], flat[QN_MAX_DIMS];
+    if (each <= 1 || rank == QN_MAX_DIMS)
+        return add_leaf(graph, node, name, rank, dim);
+    memcpy(flat, dim, (size_t)rank * sizeof *dim);
+    memcpy(wide + 1, dim, (size_t)rank * sizeof *dim);
+    wide[0] = dim[0];
+    wide[1] = each;
+    flat[0] = dim[0] * each;
+    return qn_reshape(graph, add_leaf(graph, node, name, rank + 1, wide), rank, flat);
+}
+
 qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, const int64_t *dim)
 {
     if (graph && (rank < 1 || rank > QN_MAX_DIMS || !dim || dim[0] >= 0 || dim[0] == INT64_MIN ||
@@ -236,7 +254,7 @@ qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank, 
     if (!short_name(graph, name))
         return (qn_tensor){0};
     struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}};
-    return add_leaf(graph, &node, name, rank, dim);
+    return add_input(graph, &node, name, rank, dim);
 }
 
 qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,

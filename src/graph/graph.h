@@ -60,11 +60,12 @@ struct qn_source {
     int64_t numbers;  /* of constants that may follow */
 };
 
-/* What names begin with now (qn_graph_begin_scope); an empty prefix: there is no scope. */
-struct qn_scope {
+/* The scope of now; an empty prefix: there is none. */
+struct qn_graph_scope {
     char prefix[QN_GRAPH_MAX_NAME + 1];
-    char parameters[QN_GRAPH_MAX_NAME + 1]; /* of those that are shared */
-    bool shared;
+    char parameters[QN_GRAPH_MAX_NAME + 1];
+    bool shared; /* parameters may be taken again */
+    int64_t each;
 };
 
 struct qn_graph {
@@ -90,7 +91,7 @@ struct qn_graph {
     bool warned;   /* qn_op_warn was */
     struct qn_node_names names;
     struct qn_source source;
-    struct qn_scope scope;
+    struct qn_graph_scope scope;
     qn_status status;
     char error[512];
 };

@@ -13,29 +13,31 @@ static bool is_short(const char *text, size_t least)
     return length >= least && length <= QN_GRAPH_MAX_NAME;
 }
 
-void qn_graph_begin_scope(qn_graph *graph, const char *prefix, const char *parameters)
+void qn_graph_begin_scope(qn_graph *graph, const qn_scope *scope)
 {
     if (!graph || graph->status != QN_OK)
         return;
-    if (!is_short(prefix, 1) || !is_short(parameters, 0)) {
+    if (!scope || !is_short(scope->prefix, 1) || !is_short(scope->parameters, 0) ||
+        scope->each < 0) {
         qn_graph_fail(graph, QN_ERR_ARGUMENT,
                       "qn_graph_begin_scope: a prefix has from 1 to %d bytes", QN_GRAPH_MAX_NAME);
         return;
     }
     if (*graph->scope.prefix) {
-        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_graph_begin_scope: %s: %s has not ended", prefix,
-                      graph->scope.prefix);
+        qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_graph_begin_scope: %s: %s has not ended",
+                      scope->prefix, graph->scope.prefix);
         return;
     }
-    graph->scope.shared = parameters != NULL;
-    strcpy(graph->scope.prefix, prefix);
-    strcpy(graph->scope.parameters, parameters ? parameters : "");
+    graph->scope.each = scope->each;
+    graph->scope.shared = scope->parameters != NULL;
+    strcpy(graph->scope.prefix, scope->prefix);
+    strcpy(graph->scope.parameters, scope->parameters ? scope->parameters : "");
 }
 
 void qn_graph_end_scope(qn_graph *graph)
 {
     if (graph)
-        graph->scope = (struct qn_scope){.shared = false};
+        graph->scope = (struct qn_graph_scope){.shared = false};
 }
 
 static const char *join(const char *prefix, const char *name, char text[QN_SCOPED_BYTES])
@@ -54,7 +56,7 @@ const char *qn_graph_scoped(const qn_graph *graph, const char *name, char text[Q
 const char *qn_graph_scoped_parameter(const qn_graph *graph, const char *name,
                                       char text[QN_SCOPED_BYTES])
 {
-    const struct qn_scope *scope = graph ? &graph->scope : NULL;
+    const struct qn_graph_scope *scope = graph ? &graph->scope : NULL;
     return scope ? join(scope->shared ? scope->parameters : scope->prefix, name, text) : name;
 }
 

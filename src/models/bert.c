@@ -108,7 +108,7 @@ static qn_tensor think(struct block *block, qn_tensor stream)
 static qn_tensor add_types(qn_graph *graph, qn_tensor x, bool given)
 {
     const qn_shape shape = qn_shape_of(graph, x);
-    const int64_t length = shape.dim[1], width = shape.dim[2];
+    const int64_t rows = shape.dim[0], length = shape.dim[1], width = shape.dim[2];
     qn_tensor table = qn_layer_table(graph, "bert.embeddings.token_type_embeddings.weight", TYPES,
                                      width, DEVIATION);
     if (given) {
@@ -117,9 +117,9 @@ static qn_tensor add_types(qn_graph *graph, qn_tensor x, bool given)
     }
     qn_tensor first = qn_reshape(graph, table, 2, (int64_t[]){1, TYPES * width});
     first = qn_reshape(graph, qn_slice(graph, first, 1, 0, width), 1, &width);
-    x = qn_reshape(graph, x, 2, (int64_t[]){length * QN_BATCH, width});
+    x = qn_reshape(graph, x, 2, (int64_t[]){length * rows, width});
     x = qn_bias(graph, x, first);
-    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
+    return qn_reshape(graph, x, 3, (int64_t[]){rows, length, width});
 }
 
 static qn_tensor embed(qn_graph *graph, const struct settings *s, const qn_model_data *data,
@@ -156,8 +156,8 @@ static void learn_tokens(qn_graph *graph, qn_tensor x, qn_tensor words, const st
 /* The state of the first token, (b, width). */
 static qn_tensor first_token(qn_graph *graph, qn_tensor x, int64_t width)
 {
-    x = qn_slice(graph, x, 1, 0, 1);
-    return qn_reshape(graph, x, 2, (int64_t[]){QN_BATCH, width});
+    const int64_t rows = qn_shape_of(graph, x).dim[0];
+    return qn_reshape(graph, qn_slice(graph, x, 1, 0, 1), 2, (int64_t[]){rows, width});
 }
 
 /* Asks for the class of a sequence: labels (b). */

@@ -152,7 +152,8 @@ qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, 
                              qn_tensor table)
 {
     const qn_shape shape = qn_shape_of(graph, table);
-    const int64_t rows = shape.dim[0], width = shape.dim[1], length = qn_shape_of(graph, x).dim[1];
+    const qn_shape of_x = qn_shape_of(graph, x);
+    const int64_t rows = shape.dim[0], width = shape.dim[1], length = of_x.dim[1];
     if (text && text->cache)
         return qn_add(graph, x, qn_embedding(graph, text->positions, table));
     if (length < rows) {
@@ -161,7 +162,7 @@ qn_tensor qn_layer_positions(qn_graph *graph, const struct qn_layer_text *text, 
     }
     x = qn_flatten(graph, x);
     x = qn_bias(graph, x, qn_reshape(graph, table, 1, (int64_t[]){length * width}));
-    return qn_reshape(graph, x, 3, (int64_t[]){QN_BATCH, length, width});
+    return qn_reshape(graph, x, 3, (int64_t[]){of_x.dim[0], length, width});
 }
 
 static qn_tensor product(qn_graph *graph, qn_tensor x, qn_tensor weight, qn_tensor bias,

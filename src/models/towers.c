@@ -17,10 +17,11 @@ static qn_tensor to_length_1(qn_graph *graph, qn_tensor x)
     return qn_scale(graph, x, 1 / sqrt((double)features));
 }
 
-static qn_tensor put_tower(qn_graph *graph, const qn_tower *tower, const char *prefix,
+static qn_tensor put_tower(qn_graph *graph, const qn_tower *tower, const char *prefix, int64_t each,
                            const qn_towers *towers)
 {
-    qn_graph_begin_scope(graph, prefix, towers->tied ? "" : NULL);
+    const qn_scope scope = {prefix, towers->tied ? "" : NULL, each};
+    qn_graph_begin_scope(graph, &scope);
     if (qn_graph_status(graph) == QN_OK)
         qn_model_build(graph, tower->model, &tower->data, tower->options, tower->n_options);
     const qn_tensor x = qn_graph_take_output(graph, "embedding");
@@ -38,7 +39,9 @@ qn_status qn_towers_build(void *user, qn_graph *graph, qn_tensor *queries, qn_te
     if (towers->query.data.embedding < 1 ||
         towers->query.data.embedding != towers->passage.data.embedding)
         return qn_graph_refuse(graph, "towers: give vectors of one size, at least 1");
-    *queries = put_tower(graph, &towers->query, "query.", towers);
-    *passages = put_tower(graph, &towers->passage, "passage.", towers);
+    if (towers->negatives < 0)
+        return qn_graph_refuse(graph, "towers: %d negatives", towers->negatives);
+    *queries = put_tower(graph, &towers->query, "query.", 1, towers);
+    *passages = put_tower(graph, &towers->passage, "passage.", 1 + towers->negatives, towers);
     return qn_graph_status(graph);
 }

@@ -227,6 +227,31 @@ def check_lines(bench):
     bench.expect(both['test_samples'] == 19 and both['validation'], f'{both}')
 
 
+def check_negatives(bench):
+    """Hard negatives, two of each pair: passages of other pairs that share a word."""
+    told = (bench.folder / 'two.txt').read_text().splitlines()
+    hard = [told[(i + shift) % len(told)] for i in range(len(told)) for shift in (1, 2)]
+    (bench.folder / 'hard.txt').write_text('\n'.join(hard) + '\n')
+    (bench.folder / 'n.ini').write_text(LINES + '[negatives]\npath = hard.txt\n')
+    rows, first = {}, {}
+    for mode in ('whole', 'gradcache', 'accumulate', 'contaccum'):
+        rows[mode], end = train(bench, *sets(f'contrastive.mode={mode}', 'contrastive.bank=8'), '--out', f'hard-{mode}',
+                                recipe='n.ini')
+        first[mode] = rows[mode][0]['loss']
+        bench.expect(end['test_samples'] == 20 and end['test_mrr'] > 0.1, f'{mode}: {end}')
+    easy, _ = train(bench, recipe='l.ini')
+    print('hard negatives: first losses ' + ', '.join(f'{mode} {loss:.3f}' for mode, loss in first.items()) +
+          f"; without {easy[0]['loss']:.3f}")
+    worst = max(abs(a['loss'] - b['loss']) for a, b in zip(rows['whole'], rows['gradcache']))
+    bench.expect(worst < 1e-4, f'hard negatives: whole and gradcache differ by {worst}')
+    # Random towers know nothing: of 16 passages, 48 with the negatives, 12 in a micro-batch.
+    bench.expect(easy[0]['loss'] + 0.6 < first['whole'] and first['accumulate'] < first['whole'] - 0.6, f'{first}')
+    bench.good('embed', 'hard-whole', '--out', 'hard-vectors', '--quiet')
+    bench.expect(array(bench, 'hard-vectors/passages.npy')[0] == (20, 16), 'own passages alone')
+    seen = json.loads(bench.good('eval', 'hard-whole', '--json'))
+    bench.expect(abs(figures(bench, 'hard-vectors')[0] - seen['test_mrr']) < 1e-3, f'{seen}')
+
+
 def check_pretrained(bench):
     """Both towers begin with an encoder in Hugging Face's layout."""
     masked = LINES[LINES.index('[model]'):].replace('kind = lines', 'kind = text').replace('pooling = mean\n', '')
@@ -264,6 +289,8 @@ BAD = [
     ('train l.ini --set passages.path=three.txt', 2, r'l\.ini: dataset: 80 queries, but 79 passages'),
     ('train l.ini --set data.path=gone.txt', 1, r'gone\.txt: missing: told where from'),
     ('train l.ini --set passages.vocabulary=290', 2, r'passages\.vocabulary: one is made, of the queries. text'),
+    ('train n.ini --set negatives.path=three.txt', 1, r'n\.ini: negatives: 79 samples, but there are 80 pairs'),
+    ('train r.ini --set negatives.kind=lines', 2, r'data\.length: missing|halves go without'),
     ('train l.ini --set passages.stride=3', 2, r'passages\.stride: goes with passages\.kind = text, tokens or jsonl'),
     ('train l.ini --set passages.lenght=3', 2, r'passages\.lenght: unknown key; did you mean length'),
     ('train l.ini --set passage_model.name=mlp', 2, r'passage_model\.name: goes without contrastive\.tied'),
@@ -295,6 +322,7 @@ def main():
         check_resumed(bench)
         check_found(bench)
         check_lines(bench)
+        check_negatives(bench)
         check_pretrained(bench)
         check_bad(bench)
         bench.end()

@@ -24,7 +24,7 @@ static qn_graph *new_graph(void)
 
 static qn_tensor put(qn_graph *graph, const char *prefix, const char *parameters)
 {
-    qn_graph_begin_scope(graph, prefix, parameters);
+    qn_graph_begin_scope(graph, &(qn_scope){prefix, parameters, 0});
     qn_tensor x = qn_input(graph, "x", QN_F32, 2, row);
     x = qn_linear(graph, x, qn_parameter(graph, "w", 2, square, NULL), (qn_tensor){0});
     qn_name(graph, x, "layer");
@@ -70,9 +70,28 @@ static void test_shared(void **state)
     assert_int_equal(count_parameters(graph), 2);
     assert_string_equal(qn_graph_parameter(graph, 0, NULL), "both.w");
     assert_string_equal(qn_graph_parameter(graph, 1, NULL), "w");
-    qn_graph_begin_scope(graph, "e.", "");
+    qn_graph_begin_scope(graph, &(qn_scope){"e.", "", 0});
     qn_parameter(graph, "w", 1, square, NULL); /* of another shape */
     assert_string_equal(qn_graph_error(graph), "w: the name is already taken");
+    qn_graph_destroy(&graph);
+}
+
+/* Three rows a sample. */
+static void test_each(void **state)
+{
+    (void)state;
+    qn_tensor x;
+    qn_graph *graph = new_graph();
+    qn_graph_begin_scope(graph, &(qn_scope){"a.", NULL, 3});
+    qn_tensor y = qn_input(graph, "x", QN_I32, 2, row);
+    qn_tensor lengths = qn_input(graph, "lengths", QN_I32, 1, row);
+    qn_graph_end_scope(graph);
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    assert_string_equal(qn_graph_input(graph, 0, &x), "a.x");
+    const qn_shape given = qn_shape_of(graph, x), seen = qn_shape_of(graph, y);
+    assert_true(given.rank == 3 && given.dim[0] == QN_BATCH && given.dim[1] == 3);
+    assert_true(seen.rank == 2 && seen.dim[0] == 3 * QN_BATCH && seen.dim[1] == 4);
+    assert_true(qn_shape_of(graph, lengths).dim[0] == 3 * QN_BATCH);
     qn_graph_destroy(&graph);
 }
 
@@ -82,19 +101,19 @@ static void test_refused(void **state)
     (void)state;
     char text[64];
     qn_graph *graph = new_graph();
-    qn_graph_begin_scope(graph, "a.", NULL);
-    qn_graph_begin_scope(graph, "b.", NULL);
+    qn_graph_begin_scope(graph, &(qn_scope){"a.", NULL, 0});
+    qn_graph_begin_scope(graph, &(qn_scope){"b.", NULL, 0});
     assert_string_equal(qn_graph_error(graph), "qn_graph_begin_scope: b.: a. has not ended");
     qn_graph_destroy(&graph);
     graph = new_graph();
-    qn_graph_begin_scope(graph, "", NULL);
+    qn_graph_begin_scope(graph, &(qn_scope){"", NULL, 0});
     assert_string_equal(qn_graph_error(graph),
                         "qn_graph_begin_scope: a prefix has from 1 to 100 bytes");
     qn_graph_destroy(&graph);
     graph = new_graph();
     memset(text, 'a', 60);
     text[60] = 0;
-    qn_graph_begin_scope(graph, text, NULL);
+    qn_graph_begin_scope(graph, &(qn_scope){text, NULL, 0});
     qn_input(graph, text, QN_F32, 2, row);
     assert_non_null(strstr(qn_graph_error(graph), "the name is longer than 100 bytes"));
     qn_graph_destroy(&graph);
@@ -145,10 +164,8 @@ static void test_towers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_towers),
+        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_shared), cmocka_unit_test(test_each),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_towers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

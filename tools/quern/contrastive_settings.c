@@ -35,10 +35,13 @@ static int check_sides(const struct settings *s, const struct recipe *recipe,
     bool there = false;
     for (int i = 0; i < recipe->count; i++)
         there |= strcmp(recipe->entries[i].section, "passages") == 0;
+    if (s->has_negatives)
+        TRY(data_settings_check_side(&s->negatives, "negatives", recipe, failure));
     if (s->data.pairs == PAIRING_HALVES) {
         TRY(recipe_need(recipe, s->data.kind == DATA_IDX || s->data.kind == DATA_IMAGES,
                         "data.pairs: halves are of images", failure));
-        TRY(recipe_need(recipe, !there, "data.pairs: halves go without [passages]", failure));
+        TRY(recipe_need(recipe, !there && !s->has_negatives,
+                        "data.pairs: halves go without [passages] and [negatives]", failure));
         return data_settings_check_side(&s->data, "data", recipe, failure);
     }
     TRY(recipe_need(recipe, there,
@@ -47,14 +50,19 @@ static int check_sides(const struct settings *s, const struct recipe *recipe,
                     failure));
     TRY(data_settings_check_side(&s->data, "data", recipe, failure));
     TRY(data_settings_check_side(&s->passages, "passages", recipe, failure));
-    return recipe_need(recipe, !s->data.test_path == !s->passages.test_path,
-                       "data.test_path: goes with passages.test_path", failure);
+    return recipe_need(recipe,
+                       !s->data.test_path == !s->passages.test_path &&
+                           !s->data.test_path == !s->negatives.test_path,
+                       "data.test_path: goes with passages.test_path and negatives.test_path",
+                       failure);
 }
 
 int contrastive_check(const struct settings *s, const struct recipe *recipe,
                       struct failure *failure)
 {
-    const struct recipe_entry *vocabulary = recipe_find(recipe, "passages", "vocabulary");
+    const struct recipe_entry *passages = recipe_find(recipe, "passages", "vocabulary");
+    const struct recipe_entry *vocabulary =
+        passages ? passages : recipe_find(recipe, "negatives", "vocabulary");
     TRY(check_mode(s, recipe, failure));
     TRY(check_batch(s, recipe, failure));
     TRY(check_sides(s, recipe, failure));
@@ -82,4 +90,5 @@ void contrastive_complete(struct settings *s)
     if (!c->tied && !s->train.norm_groups)
         s->train.norm_groups = "query.*,passage.*";
     data_settings_complete(&s->passages);
+    data_settings_complete(&s->negatives);
 }

@@ -19,6 +19,7 @@ static qn_status put_towers(void *user, qn_graph *graph, qn_tensor *queries, qn_
     struct session *s = user;
     qn_towers towers = {.query = tower_of(s, SIDE_QUERIES),
                         .passage = tower_of(s, SIDE_PASSAGES),
+                        .negatives = s->data.pairs->negatives,
                         .tied = s->settings.contrastive.tied,
                         .dot = s->settings.contrastive.score == SCORE_DOT};
     const qn_status status = qn_towers_build(&towers, graph, queries, passages);

@@ -6,6 +6,7 @@
 
 /* Of the pairs of one file a part is for tests, the same in every training. */
 static const uint64_t TEST_SEED = 0;
+enum { MOST_NEGATIVES = 1 << 10 };
 
 /* --- sides --- */
 
@@ -14,8 +15,8 @@ static void set_up(struct pairs *pairs, const struct settings *s, enum side side
 {
     struct settings *own = &pairs->settings[side];
     *own = *s;
-    if (side == SIDE_PASSAGES && s->data.pairs != PAIRING_HALVES)
-        own->data = s->passages;
+    if (side != SIDE_QUERIES)
+        own->data = side == SIDE_PASSAGES ? s->passages : s->negatives;
     own->data.held_out = 0;
     own->data.classes = 0;
 }
@@ -25,7 +26,7 @@ static int open_halves(struct pairs *pairs, const struct recipe *recipe, struct 
 {
     struct data *images = &pairs->side[SIDE_QUERIES];
     qn_dataset *const whole[] = {images->train, images->test};
-    for (int i = 0; i < 2 * SIDES; i++) {
+    for (int i = 0; i < 4; i++) {
         const qn_half_params params = {
             .log = failure_log(failure), .whole = whole[i % 2], .right = i / 2 == SIDE_PASSAGES};
         if (params.whole)
@@ -45,12 +46,28 @@ static int open_side(struct pairs *pairs, const struct settings *s, enum side si
     struct data_settings *own = &pairs->settings[side].data;
     const struct text *text = &pairs->side[SIDE_QUERIES].text;
     set_up(pairs, s, side);
-    if (side == SIDE_PASSAGES && text->made && own->vocabulary) {
+    if (side != SIDE_QUERIES && text->made && own->vocabulary) {
         own->tokenizer = text->tokenizer_path;
         own->vocabulary = 0;
     }
     data->text.quiet = text->quiet;
     return data_open_side(data, &pairs->settings[side], recipe, failure);
+}
+
+/* Hard negatives are as long as passages, and as many for each pair. */
+static int check_negatives(struct pairs *pairs, const struct recipe *recipe,
+                           struct failure *failure)
+{
+    const struct data *own = &pairs->side[SIDE_PASSAGES], *hard = &pairs->side[SIDE_NEGATIVES];
+    const int64_t count = qn_dataset_describe(own->train)->count;
+    const int64_t more = qn_dataset_describe(hard->train)->count;
+    if (more % count != 0 || more / count > MOST_NEGATIVES)
+        return failure_set(failure, CODE_FAILED,
+                           "%s: negatives: %lld samples, but there are %lld pairs: of each there "
+                           "must be as many, at most %d",
+                           recipe->name, (long long)more, (long long)count, MOST_NEGATIVES);
+    pairs->negatives = (int)(more / count);
+    return CODE_DONE;
 }
 
 static int open_sides(struct pairs *pairs, const struct settings *s, const struct recipe *recipe,
@@ -59,7 +76,11 @@ static int open_sides(struct pairs *pairs, const struct settings *s, const struc
     TRY(open_side(pairs, s, SIDE_QUERIES, recipe, failure));
     if (s->data.pairs == PAIRING_HALVES)
         return open_halves(pairs, recipe, failure);
-    return open_side(pairs, s, SIDE_PASSAGES, recipe, failure);
+    TRY(open_side(pairs, s, SIDE_PASSAGES, recipe, failure));
+    if (!s->has_negatives)
+        return CODE_DONE;
+    TRY(open_side(pairs, s, SIDE_NEGATIVES, recipe, failure));
+    return check_negatives(pairs, recipe, failure);
 }
 
 /* --- pairs --- */
@@ -81,6 +102,7 @@ static int pair(const struct pairs *pairs, int split, qn_dataset **dataset,
     qn_pair_params params = {.log = failure_log(failure),
                              .queries = side_of(pairs, SIDE_QUERIES, split),
                              .passages = side_of(pairs, SIDE_PASSAGES, split),
+                             .negatives = side_of(pairs, SIDE_NEGATIVES, split),
                              .columns = wanted};
     for (int i = 0; i < 7; i++) {
         const char *dot = strchr(columns[i], '.');
@@ -109,7 +131,8 @@ static int open_test(struct data *data, const struct settings *s, const struct r
                      struct failure *failure)
 {
     struct pairs *pairs = data->pairs;
-    if (side_of(pairs, SIDE_QUERIES, 1) && side_of(pairs, SIDE_PASSAGES, 1))
+    const bool hard = !pairs->negatives || side_of(pairs, SIDE_NEGATIVES, 1);
+    if (side_of(pairs, SIDE_QUERIES, 1) && side_of(pairs, SIDE_PASSAGES, 1) && hard)
         return pair(pairs, 1, &data->test, recipe, failure);
     return s->data.held_out > 0 ? divide(&pairs->rest, &data->test, pairs->all, s->data.held_out,
                                          TEST_SEED, recipe, failure)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "retrieval.h"
+#include "pairs.h"
 
 #include <math.h>
 #include <quern/retrieval.h>
@@ -10,7 +11,8 @@ struct encoding {
     struct vectors *vectors;
     qn_loader *loader;
     qn_dtype dtype;
-    double *row; /* (dim) */
+    int64_t each; /* passages of a sample, its own first */
+    double *row;  /* (dim) */
 };
 
 static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
@@ -23,8 +25,9 @@ static qn_status receive(void *user, const char *name, int64_t first, int64_t co
 {
     const struct encoding *encoding = user;
     struct vectors *v = encoding->vectors;
-    float *to = v->rows[strcmp(name, "passages") == 0] + first * v->dim;
-    const int64_t bytes = v->dim * qn_dtype_size(encoding->dtype);
+    const bool passages = strcmp(name, "passages") == 0;
+    float *to = v->rows[passages] + first * v->dim;
+    const int64_t bytes = (passages ? encoding->each : 1) * v->dim * qn_dtype_size(encoding->dtype);
     for (int64_t i = 0; i < count; i++) {
         qn_number_decode(encoding->dtype, (const char *)rows + i * bytes, v->dim, encoding->row);
         for (int64_t d = 0; d < v->dim; d++)
@@ -74,8 +77,10 @@ int vectors_make(struct vectors *v, struct session *s, const qn_dataset *pairs)
 {
     const size_t samples = (size_t)qn_dataset_describe(pairs)->count;
     const size_t dim = (size_t)s->settings.contrastive.dim;
-    struct encoding encoding = {
-        .vectors = v, .dtype = type_of_vectors(s), .row = calloc(dim, sizeof *encoding.row)};
+    struct encoding encoding = {.vectors = v,
+                                .dtype = type_of_vectors(s),
+                                .each = 1 + s->data.pairs->negatives,
+                                .row = calloc(dim, sizeof *encoding.row)};
     *v = (struct vectors){.samples = (int64_t)samples, .dim = (int64_t)dim};
     for (int side = 0; side < 2; side++)
         v->rows[side] = calloc(samples, dim * sizeof **v->rows);

@@ -48,6 +48,7 @@ static int complete_paths(struct session *s)
     TRY(complete_keys(s, "model", of_model));
     TRY(complete_keys(s, "data", of_data));
     TRY(complete_keys(s, "passages", of_data));
+    TRY(complete_keys(s, "negatives", of_data));
     if (kind && strcmp(kind->value, "npy") == 0)
         TRY(complete_keys(s, "data", of_npy));
     return complete_keys(s, "train", of_train);

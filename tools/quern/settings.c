@@ -328,7 +328,8 @@ static int refuse_key(const struct recipe *recipe, const struct recipe_entry *en
                       struct failure *failure)
 {
     qn_nearest key = {.text = entry->key}, section = {.text = entry->section};
-    const char *of = is_in(entry, "passages") ? "data" : entry->section;
+    const bool data = is_in(entry, "passages") || is_in(entry, "negatives");
+    const char *of = data ? "data" : entry->section;
     char hint[QN_NEAREST_BYTES];
     bool known = false;
     for (int i = 0; i < N_KEYS; i++) {
@@ -363,42 +364,59 @@ static int read_entry(struct settings *s, const struct recipe *recipe,
     return key ? read_key(s, recipe, entry, key, 0, failure) : refuse_key(recipe, entry, failure);
 }
 
-/* Sections of passages alone: [passages] has the keys of [data], [passage_model] those of [model].
- */
+/* Sections of passages alone: [passages] and [negatives] have the keys of [data], [passage_model]
+ * those of [model]. */
 static bool is_of_passages(const struct recipe_entry *entry)
 {
-    return is_in(entry, "passages") || is_in(entry, "passage_model");
+    return is_in(entry, "passages") || is_in(entry, "negatives") || is_in(entry, "passage_model");
 }
 
-static int read_passage_entry(struct settings *s, const struct recipe *recipe,
+static int read_passage_model(struct settings *s, const struct recipe *recipe,
                               const struct recipe_entry *entry, struct failure *failure)
 {
-    const ptrdiff_t moved = offsetof(struct settings, passages) - offsetof(struct settings, data);
     struct model_settings *model = &s->passage_model;
-    const struct key *key = find_key(recipe, "data", entry->key);
-    if (!s->contrastive.mode)
-        return recipe_refuse(recipe, entry, failure, "needs contrastive.mode");
-    if (is_in(entry, "passages"))
-        return key ? read_key(s, recipe, entry, key, moved, failure)
-                   : refuse_key(recipe, entry, failure);
-    if (strcmp(entry->key, "name") == 0)
-        model->name = entry->value;
-    else
+    if (strcmp(entry->key, "name") != 0)
         return add_option(model->options, &model->n_options, recipe, entry, failure);
+    model->name = entry->value;
     return CODE_DONE;
 }
 
-/* What [passages] does not say is as in [data]. */
+/* The entries of one of those sections; data that is `moved` from that of [data]. */
+static int read_section(struct settings *s, const struct recipe *recipe, const char *section,
+                        ptrdiff_t moved, bool *there, struct failure *failure)
+{
+    for (int i = 0; i < recipe->count; i++) {
+        const struct recipe_entry *entry = &recipe->entries[i];
+        const struct key *key = find_key(recipe, "data", entry->key);
+        if (!is_in(entry, section))
+            continue;
+        *there = true;
+        if (!s->contrastive.mode)
+            return recipe_refuse(recipe, entry, failure, "needs contrastive.mode");
+        if (!moved)
+            TRY(read_passage_model(s, recipe, entry, failure));
+        else
+            TRY(key ? read_key(s, recipe, entry, key, moved, failure)
+                    : refuse_key(recipe, entry, failure));
+    }
+    return CODE_DONE;
+}
+
+/* What [passages] does not say is as in [data], what [negatives] does not say as in [passages]. */
 static int read_entries(struct settings *s, const struct recipe *recipe, struct failure *failure)
 {
+    const ptrdiff_t data = offsetof(struct settings, data);
+    bool there;
     for (int i = 0; i < recipe->count; i++)
         if (!is_of_passages(&recipe->entries[i]))
             TRY(read_entry(s, recipe, &recipe->entries[i], failure));
     s->passages = s->data;
-    for (int i = 0; i < recipe->count; i++)
-        if (is_of_passages(&recipe->entries[i]))
-            TRY(read_passage_entry(s, recipe, &recipe->entries[i], failure));
-    return CODE_DONE;
+    TRY(read_section(s, recipe, "passages", offsetof(struct settings, passages) - data, &there,
+                     failure));
+    s->negatives = s->passages;
+    TRY(read_section(s, recipe, "negatives", offsetof(struct settings, negatives) - data,
+                     &s->has_negatives, failure));
+    return read_section(s, recipe, "passage_model", 0, &there, failure);
 }
 
 static int check_rivals(const struct recipe *recipe, struct failure *failure)
@@ -524,9 +542,10 @@ void settings_help(FILE *out)
         fprintf(out, "  [model] with name = %s\n", qn_model_name(i));
         print_lines(out, qn_model_help(qn_model_name(i)));
     }
-    fputs("  [passages], [passage_model]\n"
-          "    of dual encoders: the keys of [data] and [model], where passages differ from "
-          "queries\n",
+    fputs("  [passages], [passage_model], [negatives]\n"
+          "    of dual encoders: keys of [data] and [model] where passages differ from queries, "
+          "and of\n"
+          "    [data] where hard negatives, one or more for each pair, differ from passages\n",
           out);
     fputs("  [model] of all models with linear layers\n", out);
     print_lines(out, qn_model_help(NULL));

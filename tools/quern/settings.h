@@ -205,6 +205,8 @@ struct settings {
     struct contrastive_settings contrastive;
     struct model_settings passage_model; /* without a name: as `model` */
     struct data_settings passages;       /* what is not said is as in `data` */
+    struct data_settings negatives;      /* hard ones: as in `passages` */
+    bool has_negatives;
     struct train_settings train;
     struct memory_settings memory;
     /* What the note of a checkpoint adds. */
