@@ -150,6 +150,10 @@ def check_plans(bench):
     bench.good('resume', 'auto', '--quiet', '--steps', 6, '--budget', '4MiB')
     rows = [json.loads(line) for line in (bench.folder / 'auto/metrics.jsonl').read_text().splitlines()]
     bench.expect(rows[-1]['summary']['micro_batch'] == 4, f'{rows[-1]}')
+    (bench.folder / 'b.ini').write_text((bench.folder / 'r.ini').read_text().replace(
+        'mlp\nhidden1 = 24\nhidden2 = 0', 'cnn\nwidth = 8').replace('contaccum', 'auto'))
+    code, out, error = bench.run('train', 'b.ini', '--budget', '64KiB')
+    bench.expect(code == 3 and 'at micro-batch 24' in error and not out, f'batch norm: {code} {out} {error}')
     few = least['smallest_budget_bytes'] - 4096
     code, out, error = bench.run('train', 'r.ini', *args, '--budget', few)
     bench.expect(code == 3 and 'at micro-batch 4' in error and error.count('\n') == 1, f'{code} {out} {error}')

@@ -216,14 +216,30 @@ static qn_status make_plan(struct session *s, const qn_facts *facts, const qn_pl
     return qn_plan_create_runs(&s->plan, &runs.list, facts, &own, &s->smallest_budget);
 }
 
+/* A plan of another program, where the recipe leaves the choice and this one fits no budget. That
+ * the other one cannot be, as with batch norm, is no news then. */
+static qn_status make_other_plan(struct session *s, const qn_facts *facts,
+                                 const qn_plan_params *params)
+{
+    char first[FAILURE_BYTES];
+    memcpy(first, s->failure->logged, sizeof first);
+    if (!s->contrastive || !dual_falls_back(s))
+        return QN_ERR_BUDGET;
+    const qn_status status = make_plan(s, facts, params);
+    if (status == QN_OK || status == QN_ERR_BUDGET || status == QN_ERR_MEMORY)
+        return status;
+    memcpy(s->failure->logged, first, sizeof first);
+    return QN_ERR_BUDGET;
+}
+
 int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
 {
     struct waiting waiting;
     session_warn_budget(s, s->settings.memory.budget, facts);
     waiting_begin(&waiting, s->quiet ? NULL : "planning ...");
     qn_status status = make_plan(s, facts, params);
-    if (status == QN_ERR_BUDGET && s->contrastive && dual_falls_back(s))
-        status = make_plan(s, facts, params);
+    if (status == QN_ERR_BUDGET)
+        status = make_other_plan(s, facts, params);
     waiting_end(&waiting);
     return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
 }
