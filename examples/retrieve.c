@@ -169,6 +169,22 @@ static qn_status train(struct program *p)
     return status;
 }
 
+/* --- drift --- */
+
+/* How far the bank's oldest entries are from what their pictures are now. */
+static qn_status look_at_bank(struct program *p)
+{
+    const qn_drift_params params = {.samples = qn_dataset_gather, .user = p->pairs[0]};
+    qn_drift drift;
+    if (p->choice.bank == 0)
+        return QN_OK;
+    const qn_status status = qn_drift_measure(p->trainer, &params, &drift);
+    if (status == QN_OK && drift.ages)
+        printf("oldest entries of the bank: cosine %.4f with what they would be now\n",
+               drift.oldest);
+    return status;
+}
+
 /* --- search --- */
 
 static qn_status keep_codes(void *user, const char *name, int64_t first, int64_t count,
@@ -282,6 +298,8 @@ int main(int argc, char **argv)
         status = open_training(&p);
     if (status == QN_OK)
         status = train(&p);
+    if (status == QN_OK)
+        status = look_at_bank(&p);
     if (status == QN_OK)
         status = search(&p);
     close_program(&p);

@@ -12,6 +12,7 @@
 #include <quern/contrastive.h>
 #include <quern/data.h>
 #include <quern/device.h>
+#include <quern/drift.h>
 #include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/graph_file.h>
@@ -68,14 +69,14 @@ typedef struct qn_struct_info {
     X(qn_bench_params, 0x0aba71ce)                                                                 \
     X(qn_bench_record, 0x0ab7dc11)                                                                 \
     X(qn_ceilings, 0x1bda7d3c)                                                                     \
-    X(qn_cell, 0x86aa0cbe)                                                                         \
+    X(qn_cell, 0x5617be27)                                                                         \
     X(qn_chain_step, 0x1be3c911)                                                                   \
     X(qn_check_params, 0x2b7cd8a6)                                                                 \
     X(qn_check_record, 0xd8180d6c)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xaed515aa)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
-    X(qn_contrastive_params, 0xa122db5c)                                                           \
+    X(qn_contrastive_params, 0xeaad447b)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \
@@ -86,6 +87,9 @@ typedef struct qn_struct_info {
     X(qn_device_info, 0x0d514d15)                                                                  \
     X(qn_device_params, 0x3c1255e9)                                                                \
     X(qn_draw, 0x83430a11)                                                                         \
+    X(qn_drift, 0xebcd3fce)                                                                        \
+    X(qn_drift_age, 0x27425c83)                                                                    \
+    X(qn_drift_params, 0x3f439aac)                                                                 \
     X(qn_encode_params, 0x92c63759)                                                                \
     X(qn_facts, 0xf3bddb9e)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \

@@ -107,6 +107,10 @@ typedef struct qn_contrastive_params {
     bool local_mean;    /* as in qn_info_nce_params */
     bool forget;        /* banks are emptied before each cycle (the authors' "without past
                            encoder"), by qn_contrastive_begin */
+    int64_t start;      /* of contaccum: updates, skipped ones included, before the first that fills
+                           the banks: until then it is accumulate. 0: none, as the authors have it;
+                           where weights still move fast, banks may begin later (Wang et al.,
+                           "Cross-batch memory for embedding learning", CVPR 2020) */
 } qn_contrastive_params;
 
 /* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until

@@ -67,6 +67,11 @@ QN_API const char *qn_dataset_sample_name(const qn_dataset *dataset, int64_t sam
  * `log` may be NULL. */
 QN_API qn_status qn_dataset_fits(const qn_dataset *dataset, const qn_graph *graph,
                                  const qn_log *log);
+/* Rows of the column that has the input's name, of samples in any order, such as by the "ids" of
+ * pairs: a qn_samples_fn (drift.h) whose user is a dataset. What is random about them is drawn with
+ * the seed 0, in epoch 0. QN_ERR_ARGUMENT: there is no such column or sample. */
+QN_API qn_status qn_dataset_gather(void *dataset, const char *input, const int32_t *samples,
+                                   int64_t count, void *rows);
 /* CRC-32 of all data, column after column; of a part, of that of the whole and the samples'
  * numbers; of pairs, of those of both and of the negatives; of folders, of the names and sizes of
  * files and the labels; of tokens, of the file's size, of 64 pages of 4096 bytes spread over it,

@@ -172,6 +172,9 @@ typedef struct qn_cell {
     double first;  /* every element before it is written */
     bool gradient; /* of samples: runs that read it give its gradient, from which runs of kind
                       QN_RUN_BACKWARD go on */
+    int64_t start; /* of rings: updates of which no row stays: each is `first` again as soon as its
+                      repetition is over. As with qn_trainer_limit_cell, rows have a multiple of 4
+                      bytes */
 } qn_cell;
 
 enum { QN_MAX_RUNS = 16, QN_MAX_CELLS = 80 };

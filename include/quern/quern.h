@@ -10,7 +10,7 @@
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
  *   text     tokenizers: text as numbers                   (text.h)
- *   towers   losses of pairs among other pairs          (contrastive.h)
+ *   towers   losses of pairs among other pairs             (contrastive.h, drift.h)
  *   metric   accuracy and other figures of an evaluation   (metric.h, retrieval.h)
  *   check    whether the kernels are right on this device  (check.h)
  *   tune     which kernels are fastest on this device      (tune.h)
@@ -31,6 +31,7 @@
 #include <quern/contrastive.h>
 #include <quern/data.h>
 #include <quern/device.h>
+#include <quern/drift.h>
 #include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/graph_file.h>

@@ -203,6 +203,12 @@ QN_API qn_status qn_trainer_evaluate_run(qn_trainer *trainer, const char *run, i
 QN_API int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name);
 /* Empties a ring or cache: every element is again as the plan says that it begins. */
 QN_API qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name);
+/* From now on the newest `rows` rows of a ring stay; 0: as many as it has room for. Older ones are
+ * again as the plan says that they begin, from repetition to repetition. Belongs to checkpoints.
+ * Between two cycles; QN_ERR_ARGUMENT: no ring of the plan, or one whose rows have no multiple of 4
+ * bytes. What stays: 0, all; -1: there is no ring of the name. */
+QN_API qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t rows);
+QN_API int64_t qn_trainer_cell_limit(const qn_trainer *trainer, const char *name);
 
 /* Parameters ("conv1.weight") and state ("bn1.running_mean") by name, f32. Waits. QN_ERR_ARGUMENT
  * if the name is unknown or `count` is not its number of elements. */

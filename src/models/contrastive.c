@@ -54,8 +54,10 @@ static qn_status check(const qn_contrastive *c)
     else if (p->bank < 0 || p->bank > INT32_MAX)
         why = "a bank has from 0 to 2^31 - 1 samples";
     else if (p->mode != QN_CONTRASTIVE_CONTACCUM &&
-             (p->bank || p->no_query_bank || p->local_mean || p->forget))
+             (p->bank || p->no_query_bank || p->local_mean || p->forget || p->start))
         why = "contaccum alone has banks";
+    else if (p->start < 0 || (p->start && !p->bank))
+        why = "banks start after 0 or more updates, where there are any";
     return why ? qn_graph_refuse(c->towers, "contrastive: %s", why) : QN_OK;
 }
 
@@ -197,7 +199,11 @@ static void add_banks(qn_contrastive *c)
     if (!c->params.no_query_bank)
         add_cell(c, &(qn_cell){.name = "bank.queries", .kind = QN_CELL_RING, .rows = rows});
     add_cell(c, &(qn_cell){.name = "bank.passages", .kind = QN_CELL_RING, .rows = rows * c->each});
-    add_cell(c, &(qn_cell){.name = "bank.ids", .kind = QN_CELL_RING, .rows = rows, .first = -1});
+    add_cell(c, &(qn_cell){.name = "bank.ids",
+                           .kind = QN_CELL_RING,
+                           .rows = rows,
+                           .first = -1,
+                           .start = c->params.start});
 }
 
 static qn_status add_step(qn_contrastive *c)

@@ -142,6 +142,8 @@ static void add_cell(uint64_t *hash, const struct qn_cell_of *cell)
     add_number(hash, cell->gradient >= 0);
     add_number(hash, cell->operand.shape.dim[0]);
     *hash = qn_hash(*hash, &cell->first, sizeof cell->first);
+    if (cell->start)
+        add_number(hash, cell->start);
 }
 
 /* Adds the graphs and, unless the runs are plain, runs and cells. */

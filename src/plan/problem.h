@@ -94,6 +94,7 @@ struct qn_cell_of {
     qn_cell_kind kind;
     struct qn_operand operand; /* of a cell of samples the batch is still symbolic */
     double first;              /* what its elements are at the beginning of a training */
+    int64_t start;             /* of a ring: updates of which no row stays */
     int value, gradient;       /* gradient -1: none is wanted */
     int slot;                  /* index of its position in the control block */
 };
@@ -265,6 +266,9 @@ static inline const struct qn_graph *qn_run_graph(const struct qn_persist *persi
 
 /* The cell of that name, or NULL. */
 const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char *name);
+/* Bytes of one row, and whether single rows can be filled. */
+int64_t qn_cell_row_bytes(const struct qn_cell_of *cell);
+bool qn_cell_forgets(const struct qn_cell_of *cell);
 /* Sets used[node] for the nodes that a repetition of the run computes. */
 void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,
                  const struct qn_graph *graph, bool *used);

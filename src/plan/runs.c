@@ -154,9 +154,12 @@ static qn_status add_cell(struct making *m, int number)
     if (from->gradient && !samples)
         return refuse(m, QN_ERR_ARGUMENT, "cell", from->name,
                       "only cells of samples have gradients");
+    if (from->start < 0 || (from->start && from->kind != QN_CELL_RING))
+        return refuse(m, QN_ERR_ARGUMENT, "cell", from->name, "only rings start later");
     *cell = (struct qn_cell_of){.name = qn_arena_strdup(&m->plan->arena, from->name),
                                 .kind = from->kind,
                                 .first = from->first,
+                                .start = from->start,
                                 .gradient = from->gradient ? 0 : -1,
                                 .slot = number};
     m->runs->n_cells = number + 1;
@@ -240,6 +243,9 @@ static qn_status use_output(struct making *m, struct qn_cell_of *cell, const str
     if (!rows_are_fixed(&output->shape))
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name,
                       "the size of its rows has the batch in it");
+    if (cell->start && !qn_cell_forgets(cell))
+        return refuse(m, QN_ERR_SHAPE, "cell", cell->name,
+                      "starts later, and its rows have no multiple of 4 bytes");
     if (!same_rows(&cell->operand, output) ||
         (cell->kind == QN_CELL_SAMPLES && cell->operand.shape.dim[0] != output->shape.dim[0]))
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name, "two outputs differ in their rows");
@@ -486,6 +492,7 @@ void qn_runs_again(const struct qn_plan *plan, struct qn_runs_again *again)
                       .kind = cell->kind,
                       .rows = cell->kind == QN_CELL_SAMPLES ? 0 : cell->operand.shape.dim[0],
                       .first = cell->first,
-                      .gradient = cell->gradient >= 0};
+                      .gradient = cell->gradient >= 0,
+                      .start = cell->start};
     }
 }

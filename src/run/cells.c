@@ -39,12 +39,18 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_probl
     return QN_OK;
 }
 
-void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, int64_t samples)
+qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem,
+                       int64_t samples)
 {
     const struct qn_run_set *runs = &problem->persist->runs;
-    for (int c = 0; c < runs->n_cells; c++)
+    for (int c = 0; c < runs->n_cells; c++) {
+        const int64_t before = trainer->cell_rows[c];
         if (runs->cell[c].kind != QN_CELL_SAMPLES)
             trainer->cell_rows[c] += samples * rows_each(problem, &runs->cell[c]);
+        if (runs->cell[c].kind == QN_CELL_RING)
+            QN_TRY(qn_ring_forget(trainer, c, before));
+    }
+    return QN_OK;
 }
 
 /* --- rings of a cycle that changes nothing --- */
@@ -101,8 +107,7 @@ qn_status qn_cells_go_back(struct qn_trainer *trainer)
 
 /* --- by name --- */
 
-/* The number of a ring or cache; -1: there is none of the name. */
-static int find_cell(const struct qn_trainer *trainer, const char *name)
+int qn_cells_find(const struct qn_trainer *trainer, const char *name)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
     for (int c = 0; c < runs->n_cells; c++)
@@ -113,7 +118,7 @@ static int find_cell(const struct qn_trainer *trainer, const char *name)
 
 int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name)
 {
-    const int cell = trainer && name ? find_cell(trainer, name) : -1;
+    const int cell = trainer && name ? qn_cells_find(trainer, name) : -1;
     return cell < 0 ? -1 : trainer->cell_rows[cell];
 }
 
@@ -122,7 +127,7 @@ qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name)
     QN_REQUIRE(NULL, trainer);
     QN_TRY(qn_trainer_failure(trainer));
     QN_REQUIRE(&trainer->log, name);
-    const int cell = find_cell(trainer, name);
+    const int cell = qn_cells_find(trainer, name);
     if (cell < 0)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "%s: no ring or cache of the plan", name);
     QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));

@@ -23,7 +23,8 @@ enum { QN_TRAIN_BYTES = 16 << 20 };
 struct qn_counters {
     float loss_scale;
     uint32_t good_updates, applied;
-    int64_t ring_rows[QN_MAX_CELLS]; /* stored in each ring, in the order of the plan's cells */
+    int64_t ring_rows[QN_MAX_CELLS];   /* stored in each ring, in the order of the plan's cells */
+    int64_t ring_limits[QN_MAX_CELLS]; /* rows that stay in each; 0: all */
 };
 
 struct qn_checkpoint {

@@ -285,6 +285,6 @@ qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int number, const str
         (phase->kind == QN_EVALUATION_PHASE && trainer->plan->runs.n_cells))
         QN_TRY(send_start(trainer, phase->problem, feed, stage));
     QN_TRY(run_steps(trainer, number, feed, stage));
-    qn_cells_end(trainer, phase->problem, feed->count);
+    QN_TRY(qn_cells_end(trainer, phase->problem, feed->count));
     return qn_device_flush(trainer->device);
 }

@@ -218,6 +218,7 @@ static qn_status restore_counters(const qn_checkpoint *checkpoint, struct qn_tra
                                        .applied = checkpoint->counters.applied};
     trainer->updates = checkpoint->info.update;
     memcpy(trainer->cell_rows, checkpoint->counters.ring_rows, sizeof trainer->cell_rows);
+    memcpy(trainer->cell_limits, checkpoint->counters.ring_limits, sizeof trainer->cell_limits);
     return qn_trainer_write_value(trainer, trainer->plan->persist.control, 0, &control,
                                   sizeof control);
 }

@@ -69,6 +69,7 @@ static qn_status read_counters(const struct saving *s, struct qn_counters *count
     for (int c = 0; c < s->trainer->plan->runs.n_cells; c++)
         if (s->trainer->plan->runs.cell[c].kind == QN_CELL_RING)
             counters->ring_rows[c] = s->trainer->cell_rows[c];
+    memcpy(counters->ring_limits, s->trainer->cell_limits, sizeof counters->ring_limits);
     return QN_OK;
 }
 

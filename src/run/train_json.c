@@ -123,6 +123,14 @@ static void add_tables(struct qn_text *text, const struct qn_plan *plan)
     free(variants);
 }
 
+static void add_rings(struct qn_text *text, const char *key, const int64_t *numbers, int count)
+{
+    qn_text_add(text, ",\n\"%s\": [", key);
+    for (int c = 0; c < count; c++)
+        qn_text_add(text, "%s%" PRId64, c ? ", " : "", numbers[c]);
+    qn_text_add(text, "]");
+}
+
 char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_params *params,
                     const struct qn_counters *counters)
 {
@@ -134,10 +142,9 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
                 QN_CHECKPOINT_VERSION, trainer->updates, params->position, trainer->params.seed,
                 counters->good_updates, counters->applied);
     qn_text_number(&text, 9, (double)counters->loss_scale);
-    qn_text_add(&text, ",\n\"ring_rows\": [");
-    for (int c = 0; c < trainer->plan->runs.n_cells; c++)
-        qn_text_add(&text, "%s%" PRId64, c ? ", " : "", counters->ring_rows[c]);
-    qn_text_add(&text, "],\n\"trainer\": {");
+    add_rings(&text, "ring_rows", counters->ring_rows, trainer->plan->runs.n_cells);
+    add_rings(&text, "ring_limits", counters->ring_limits, trainer->plan->runs.n_cells);
+    qn_text_add(&text, ",\n\"trainer\": {");
     add_fields(&text, train_fields, N_TRAIN, &trainer->params);
     qn_text_add(&text, "},\n\"facts\": {");
     add_fields(&text, fact_fields, N_FACTS, &trainer->plan->facts);
@@ -254,17 +261,18 @@ static qn_status read_batches(const struct reading *r, const cJSON *params, int6
     return QN_OK;
 }
 
-static qn_status read_rings(const struct reading *r, const cJSON *root)
+static qn_status read_rings(const struct reading *r, const cJSON *root, const char *key,
+                            int64_t numbers[QN_MAX_CELLS])
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "ring_rows");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key);
     const int count = cJSON_GetArraySize(list);
     if (!cJSON_IsArray(list) || count > QN_MAX_CELLS)
-        return wrong(r, "ring_rows");
+        return wrong(r, key);
     for (int i = 0; i < count; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
-            return wrong(r, "ring_rows");
-        r->checkpoint->counters.ring_rows[i] = (int64_t)item->valuedouble;
+            return wrong(r, key);
+        numbers[i] = (int64_t)item->valuedouble;
     }
     return QN_OK;
 }
@@ -287,7 +295,11 @@ static qn_status read_counters(const struct reading *r, const cJSON *root)
     r->checkpoint->info.position = (int64_t)position;
     r->checkpoint->counters = (struct qn_counters){
         .loss_scale = (float)scale, .good_updates = (uint32_t)good, .applied = (uint32_t)applied};
-    return read_rings(r, root);
+    struct qn_counters *counters = &r->checkpoint->counters;
+    QN_TRY(read_rings(r, root, "ring_rows", counters->ring_rows));
+    return cJSON_HasObjectItem(root, "ring_limits")
+               ? read_rings(r, root, "ring_limits", counters->ring_limits)
+               : QN_OK;
 }
 
 static qn_status read_words(const struct reading *r, const cJSON *root)

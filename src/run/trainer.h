@@ -101,6 +101,7 @@ struct qn_trainer {
     int64_t *input_at[QN_MAX_RUNS];  /* by graph, by node: offset of an input's rows in a stage */
     int64_t cell_rows[QN_MAX_CELLS]; /* stored since the start, or the last clearing */
     int64_t cell_rows_before[QN_MAX_CELLS]; /* the same before the present update */
+    int64_t cell_limits[QN_MAX_CELLS];      /* of rings: rows that stay; 0: all */
     unsigned char *rings; /* host memory: what rings held then; NULL: there are none */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
@@ -157,8 +158,11 @@ qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const stru
  * has no room for them. */
 qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
                          const struct qn_feed *feed, struct qn_start *start);
-/* Counts the rows of `samples` samples that a repetition stored. */
-void qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem, int64_t samples);
+/* Counts the rows of `samples` samples that a repetition stored; rings forget what is too old. */
+qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem,
+                       int64_t samples);
+/* The number of a ring or cache; -1: there is none of the name. */
+int qn_cells_find(const struct qn_trainer *trainer, const char *name);
 /* Host memory for what rings hold, among that of the plan. */
 qn_status qn_cells_open(struct qn_trainer *trainer);
 /* Keeps how many rows there are and what rings hold; goes back to that, where what stored more has
@@ -167,6 +171,14 @@ qn_status qn_cells_keep(struct qn_trainer *trainer);
 qn_status qn_cells_go_back(struct qn_trainer *trainer);
 /* Waits for the last update where there are rings: if it was skipped, they go back. */
 qn_status qn_trainer_settle(struct qn_trainer *trainer);
+
+/* --- rings that forget (rings.c) --- */
+
+/* Rows of ring c that stay in the present update, and those of them that there are. */
+int64_t qn_ring_kept(const struct qn_trainer *trainer, int c);
+int64_t qn_ring_fill(const struct qn_trainer *trainer, int c);
+/* After rows were added to ring c, which had `before`: forgets those that are now too old. */
+qn_status qn_ring_forget(struct qn_trainer *trainer, int c, int64_t before);
 
 /* --- slices (slices.c) --- */
 
@@ -259,8 +271,11 @@ struct qn_named {
 bool qn_trainer_named(const struct qn_trainer *trainer, int index, char text[128],
                       struct qn_named *named);
 
-/* Sets every element of a value. */
+/* Sets every element of a value; those in some of its bytes, of which begin and number are
+ * multiples of 4. */
 qn_status qn_trainer_fill_value(struct qn_trainer *trainer, int value, float with);
+qn_status qn_trainer_fill_part(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                               int64_t bytes, float with);
 
 /* Reads or writes bytes of a value; waits. */
 qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,

@@ -62,11 +62,18 @@ static uint32_t word_of(qn_dtype dtype, double value)
     return word;
 }
 
-/* What pads it to four bytes is filled too. */
-qn_status qn_trainer_fill_value(struct qn_trainer *trainer, int value, float with)
+qn_status qn_trainer_fill_part(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                               int64_t bytes, float with)
 {
     const struct qn_value *of = &trainer->plan->persist.values[value];
     struct qn_place_of place = qn_trainer_place(trainer, value);
-    return qn_slab_fill(trainer->slab, place.buffer, place.offset, qn_round_up(of->bytes, 4),
+    return qn_slab_fill(trainer->slab, place.buffer, place.offset + offset_bytes, bytes,
                         word_of(of->operand.dtype, (double)with));
+}
+
+/* What pads it to four bytes is filled too. */
+qn_status qn_trainer_fill_value(struct qn_trainer *trainer, int value, float with)
+{
+    const int64_t bytes = trainer->plan->persist.values[value].bytes;
+    return qn_trainer_fill_part(trainer, value, 0, qn_round_up(bytes, 4), with);
 }

@@ -190,6 +190,32 @@ static void parts_keep_the_ids(void **state)
     end(&s);
 }
 
+/* Samples in any order, more than are read at once. */
+static void samples_are_gathered_by_their_numbers(void **state)
+{
+    struct scratch *scratch = *state;
+    struct setting s = make_pairs(scratch, HARD * COUNT, (qn_pair_params){0});
+    int32_t samples[COUNT], ids[COUNT], rows[COUNT][1 + HARD][WIDTH];
+    for (int32_t i = 0; i < COUNT; i++)
+        samples[i] = (i * 7 + 3) % COUNT;
+    assert_int_equal(qn_dataset_gather(s.pairs, "ids", samples, COUNT, ids), QN_OK);
+    assert_memory_equal(ids, samples, sizeof ids);
+    assert_int_equal(qn_dataset_gather(s.pairs, "passage.rows", samples, COUNT, rows), QN_OK);
+    for (int64_t i = 0; i < COUNT; i++) {
+        assert_int_equal(rows[i][0][0], passage_mark + samples[i]);
+        assert_int_equal(rows[i][HARD][0], negative_mark + samples[i] * HARD + HARD - 1);
+        assert_true(rows[i][0][1] == 0 && rows[i][0][2] == 0);
+    }
+    samples[COUNT - 1] = COUNT;
+    assert_int_equal(qn_dataset_gather(s.pairs, "ids", samples, COUNT, ids), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(qn_last_error(), "no sample 150 of 150"));
+    samples[0] = -1;
+    assert_int_equal(qn_dataset_gather(s.pairs, "ids", samples, 1, ids), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_dataset_gather(s.pairs, "rows", samples, 1, rows), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(qn_last_error(), "no column 'rows'"));
+    end(&s);
+}
+
 static void columns_have_both_names(void **state)
 {
     struct setting s = make_pairs(*state, 0, (qn_pair_params){0});
@@ -406,11 +432,17 @@ static void failures_come_through(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SCRATCH(pairs_stay_together),         WITH_SCRATCH(ranges_are_those_of_the_whole),
-        WITH_SCRATCH(parts_keep_the_ids),          WITH_SCRATCH(columns_have_both_names),
-        WITH_SCRATCH(columns_are_left_out),        WITH_SCRATCH(pairs_may_be_of_pairs),
-        WITH_SCRATCH(checksums_tell_apart),        WITH_SCRATCH(what_does_not_match_is_refused),
-        WITH_SCRATCH(negatives_are_like_passages), WITH_SCRATCH(failures_come_through),
+        WITH_SCRATCH(pairs_stay_together),
+        WITH_SCRATCH(ranges_are_those_of_the_whole),
+        WITH_SCRATCH(parts_keep_the_ids),
+        WITH_SCRATCH(columns_have_both_names),
+        WITH_SCRATCH(columns_are_left_out),
+        WITH_SCRATCH(pairs_may_be_of_pairs),
+        WITH_SCRATCH(checksums_tell_apart),
+        WITH_SCRATCH(what_does_not_match_is_refused),
+        WITH_SCRATCH(negatives_are_like_passages),
+        WITH_SCRATCH(failures_come_through),
+        WITH_SCRATCH(samples_are_gathered_by_their_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

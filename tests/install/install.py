@@ -13,7 +13,7 @@ import sys
 from support import Place
 
 STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
-PUBLIC = {'abi', 'check', 'contrastive', 'data', 'device', 'generate', 'graph', 'graph_file', 'image', 'io',
+PUBLIC = {'abi', 'check', 'contrastive', 'data', 'device', 'drift', 'generate', 'graph', 'graph_file', 'image', 'io',
           'log', 'metric', 'model', 'ops', 'plan', 'predict', 'quern', 'retrieval', 'schedule', 'status',
           'tensor', 'text', 'train', 'tune'}
 OUTSIDE = """project('outside', 'c', default_options: ['c_std=c11'])

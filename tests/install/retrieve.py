@@ -42,6 +42,9 @@ def main():
         match = re.search(r'MRR ([\d.]+) %', said)
         place.expect(match, f'{mode}: {said}')
         found[' '.join(mode)] = float(match.group(1)) if match else 0
+        drift = re.search(r'cosine ([\d.]+)', said)
+        place.expect(bool(drift) == (len(mode) > 1), f'{mode}: {said}')
+        place.expect(not drift or float(drift.group(1)) > 0.9, f'{mode}: {said}')
     print(found)
     for mode, mrr in found.items():
         place.expect(mrr > 50, f'{mode}: mean reciprocal rank {mrr} %, by chance 7 %')

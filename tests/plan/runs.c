@@ -47,6 +47,7 @@ static struct graphs {
     qn_graph *early;  /* reads the cell "bank" before its own row is made */
     qn_graph *norm;   /* x -> batch norm -> output "z" */
     qn_graph *half;   /* tower in f16 */
+    qn_graph *narrow; /* bank in f16 with one number a row */
     qn_graph *alike;  /* x -> rows as long as the batch -> output "z" */
     qn_graph *twice;  /* x -> outputs "z" and "w", of one tensor */
     qn_graph *both;   /* z and w -> loss */
@@ -123,6 +124,12 @@ static int make_graphs(void **state)
     qn_loss(g.pairs, qn_mean(g.pairs, z, 1), "loss", NULL);
     assert_int_equal(qn_graph_create(&g.half, &half), QN_OK);
     qn_output(g.half, layer(g.half, x_of(g.half), "w", WIDTH), "z");
+    assert_int_equal(qn_graph_create(&g.narrow, &half), QN_OK);
+    z = layer(g.narrow, x_of(g.narrow), "w", 1);
+    qn_tensor bank = qn_cell_input(g.narrow, "bank", QN_F16, 2, (int64_t[]){ROWS, 1});
+    qn_output(g.narrow, z, "bank");
+    z = qn_batch_matmul(g.narrow, z, bank, &(qn_batch_matmul_params){.transpose_b = true});
+    qn_loss(g.narrow, qn_mean(g.narrow, z, 1), "loss", NULL);
     make_more_graphs();
     return 0;
 }
@@ -130,8 +137,9 @@ static int make_graphs(void **state)
 static int free_graphs(void **state)
 {
     (void)state;
-    qn_graph **all[] = {&g.tower, &g.wider, &g.loss, &g.bank,  &g.early, &g.norm,   &g.half,
-                        &g.alike, &g.twice, &g.both, &g.other, &g.score, &g.reader, &g.pairs};
+    qn_graph **all[] = {&g.tower, &g.wider, &g.loss,   &g.bank,  &g.early,
+                        &g.norm,  &g.half,  &g.alike,  &g.twice, &g.both,
+                        &g.other, &g.score, &g.reader, &g.pairs, &g.narrow};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         qn_graph_destroy(all[i]);
     return 0;
@@ -208,6 +216,13 @@ static void what_cannot_be_is_refused(void **state)
         {"another shape", {TRAIN(g.bank)}, {{.name = "bank", .kind = QN_CELL_RING, .rows = 9}}},
         {"have rows", {TRAIN(g.bank)}, {{.name = "bank", .kind = QN_CELL_RING}}},
         {"only cells of samples", {TRAIN(g.bank)}, {{"bank", QN_CELL_RING, ROWS, 0, true}}},
+        {"only rings start later", {FORWARD(g.tower), LOSS}, {{.name = "z", .start = 3}}},
+        {"only rings start later",
+         {TRAIN(g.bank)},
+         {{.name = "bank", .kind = QN_CELL_RING, .rows = ROWS, .start = -1}}},
+        {"no multiple of 4 bytes",
+         {TRAIN(g.narrow)},
+         {{.name = "bank", .kind = QN_CELL_RING, .rows = ROWS, .start = 1}}},
         {"before what it appends is made", {EVALUATE(g.early)}, {cache}},
         {"two runs have this name",
          {{.name = "run 1", .graph = g.bank}, {.graph = g.bank}},

@@ -549,6 +549,9 @@ static void what_cannot_be_is_refused(void **state)
         const char *why;
     } bad[] = {
         {{.mode = QN_CONTRASTIVE_WHOLE, .bank = 4}, "contaccum alone has banks"},
+        {{.mode = QN_CONTRASTIVE_ACCUMULATE, .start = 4}, "contaccum alone has banks"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .start = 4}, "banks start after"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = 4, .start = -1}, "banks start after"},
         {{.mode = (qn_contrastive_mode)9}, "no such mode"},
         {{.temperature = -1}, "above 0"},
         {{.temperature = NAN}, "above 0"},

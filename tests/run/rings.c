@@ -67,8 +67,16 @@ static void encode_on_host(const float *w, double z[BATCH][CODE])
         }
 }
 
+/* Rows that are not among the newest `limit` are as they were at the beginning. */
+static void forget_on_host(double ring[RING][CODE], int rows, int limit)
+{
+    for (int row = rows < RING ? 0 : rows - RING; row < rows - limit; row++)
+        for (int c = 0; c < CODE; c++)
+            ring[row % RING][c] = ring_cell.first;
+}
+
 /* The loss of one more cycle, whose rows go into the ring. */
-static double cycle_on_host(double z[BATCH][CODE], double ring[RING][CODE], int *rows)
+static double cycle_on_host(double z[BATCH][CODE], double ring[RING][CODE], int *rows, int limit)
 {
     double sum = 0;
     for (int first = 0; first < BATCH; first += MICRO) {
@@ -81,13 +89,14 @@ static double cycle_on_host(double z[BATCH][CODE], double ring[RING][CODE], int 
             }
         for (int i = first; i < first + MICRO; i++, ++*rows)
             memcpy(ring[*rows % RING], z[i], sizeof z[i]);
+        forget_on_host(ring, *rows, limit);
     }
     return sum / BATCH;
 }
 
-static void a_ring_holds_the_last_rows(void **state)
+/* Of which there may be a limit from update to update; 0: there is none. */
+static void follow(const int limits[5])
 {
-    (void)state;
     qn_graph *graph = ring_graph();
     struct test_run run = open_ring(graph);
     const qn_cycle cycle = {.samples = BATCH, .lr = 0, .fetch = fetch_inputs};
@@ -100,7 +109,10 @@ static void a_ring_holds_the_last_rows(void **state)
     encode_on_host(w, z);
     for (int update = 0; update < 5; update++) {
         qn_metrics metrics;
-        const double want = cycle_on_host(z, ring, &rows);
+        const int limit = limits[update] ? limits[update] : RING;
+        assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank", limits[update]), QN_OK);
+        forget_on_host(ring, rows, limit);
+        const double want = cycle_on_host(z, ring, &rows, limit);
         assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
         assert_int_equal(qn_trainer_finish(run.trainer, &metrics), QN_OK);
         print_message("  update %d: %.9f, wanted %.9f\n", update, metrics.loss, want);
@@ -109,6 +121,20 @@ static void a_ring_holds_the_last_rows(void **state)
     }
     close_counted(&run);
     qn_graph_destroy(&graph);
+}
+
+static void a_ring_holds_the_last_rows(void **state)
+{
+    (void)state;
+    follow((int[]){0, 0, 0, 0, 0});
+}
+
+static void a_ring_may_be_limited(void **state)
+{
+    (void)state;
+    follow((int[]){0, 0, 30, 5, 12});
+    follow((int[]){1, 48, 47, 100, 20});
+    follow((int[]){10, 0, 21, 0, 22});
 }
 
 /* --- what a ring outlives --- */
@@ -238,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_holds_the_last_rows),
+        cmocka_unit_test(a_ring_may_be_limited),
         cmocka_unit_test(a_ring_is_saved),
         cmocka_unit_test(a_ring_follows_the_budget),
         cmocka_unit_test(a_cycle_may_begin_without_a_backward_pass),

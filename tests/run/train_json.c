@@ -42,6 +42,8 @@ static void refuses_what_is_out_of_range(void **state)
         {"\"applied\": 1", "\"applied\": 4294967296", "update"},
         {"\"position\": 24", "\"position\": -1", "update"},
         {"3,\n", "-3,\n", "ring_rows"},
+        {"\"position\": 24", "\"position\": 24, \"ring_limits\": 5", "ring_limits"},
+        {"\"position\": 24", "\"position\": 24, \"ring_limits\": [4, -5]", "ring_limits"},
         {"\"optimizer\": \"", "\"optimizer\": \"no ", "optimizer"},
         {"\"tuning\": \"\",", "\"tuning\": \"\", \"norm_groups\": [],", "norm_groups"},
     };

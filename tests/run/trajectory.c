@@ -79,8 +79,9 @@ static void compare(qn_trainer *trainer, const double *want, const char *what)
     assert_true(sqrt(apart / size) < 1e-5);
 }
 
-static void follow(const qn_contrastive_params *how, int64_t micro, const double *want,
-                   const char *what)
+/* From the update CHANGE on banks are limited to so many samples; 0: they are not. */
+static void follow_limited(const qn_contrastive_params *how, int64_t micro, int64_t limit,
+                           const double *want, const char *what)
 {
     qn_contrastive_params params = *how;
     const qn_plan_params plan = {.budget = 1 << 20, .batch = {BATCH}, .micro_batch = micro};
@@ -97,12 +98,20 @@ static void follow(const qn_contrastive_params *how, int64_t micro, const double
     begin(run.trainer);
     for (int64_t update = 0, from = 0; update < UPDATES; update++, from += BATCH) {
         const qn_cycle cycle = {.samples = BATCH, .lr = 0.3, .fetch = fetch, .user = &from};
+        if (limit && update == CHANGE)
+            assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.ids", limit), QN_OK);
         assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
     }
     assert_int_equal(qn_trainer_finish(run.trainer, NULL), QN_OK);
     compare(run.trainer, want, what);
     test_close(&run);
     qn_contrastive_destroy(&contrastive);
+}
+
+static void follow(const qn_contrastive_params *how, int64_t micro, const double *want,
+                   const char *what)
+{
+    follow_limited(how, micro, 0, want, what);
 }
 
 static void whole_batches(void **state)
@@ -131,11 +140,23 @@ static void micro_steps(void **state)
     follow(&alone, MICRO, golden_passages_alone, "contaccum, passages alone");
 }
 
+/* Banks that start later, and banks of which fewer samples count from an update on. */
+static void banks_that_change(void **state)
+{
+    (void)state;
+    const qn_contrastive_params late = {
+        .mode = QN_CONTRASTIVE_CONTACCUM, .bank = BANK, .start = CHANGE};
+    const qn_contrastive_params banks = {.mode = QN_CONTRASTIVE_CONTACCUM, .bank = BANK};
+    follow(&late, MICRO, golden_late, "contaccum, later");
+    follow_limited(&banks, MICRO, 3, golden_limited, "contaccum, limited");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_batches),
         cmocka_unit_test(micro_steps),
+        cmocka_unit_test(banks_that_change),
     };
     return cmocka_run_group_tests_name("trajectory", tests, open_device, close_device);
 }

@@ -4,13 +4,14 @@
 
 Two towers tanh(W x) after 50 updates of plain gradient descent, by PyTorch's autograd in double: on the
 mean over micro-steps of InfoNCE (ContAccum, Kim et al. 2024, equations 1 to 7), with banks of the
-last vectors, detached, that earlier micro-steps made; and on the whole batch.
+last vectors, detached, that earlier micro-steps made; and on the whole batch. Banks may start after so
+many updates, or be limited to fewer vectors from then on.
 """
 import math
 
 import torch
 
-WIDE, CODE, BATCH, MICRO, UPDATES = 6, 4, 11, 4, 50
+WIDE, CODE, BATCH, MICRO, UPDATES, CHANGE = 6, 4, 11, 4, 50, 20
 TEMPERATURE, RATE = 0.5, 0.3
 
 
@@ -52,10 +53,13 @@ def cycle(towers, banks, first, micro, bank, query_bank, symmetric):
             banks[side] = banks[side] if bank else banks[side][:0]
 
 
-def train(micro, bank, query_bank=True, symmetric=False):
+def train(micro, before, after, query_bank=True, symmetric=False):
+    """Banks of `before` vectors, and of `after` from the update CHANGE on."""
     towers = [start(0), start(1)]
     banks = [torch.zeros(0, CODE, dtype=torch.float64) for _ in towers]
     for update in range(UPDATES):
+        bank = before if update < CHANGE else after
+        banks = [all_of[len(all_of) - min(bank, len(all_of)):] for all_of in banks]
         cycle(towers, banks, update * BATCH, micro, bank, query_bank, symmetric)
         with torch.no_grad():
             for w in towers:
@@ -64,15 +68,16 @@ def train(micro, bank, query_bank=True, symmetric=False):
     return torch.cat([w.detach().flatten() for w in towers]).tolist()
 
 
-CASES = (('whole', (BATCH, 0)), ('whole_symmetric', (BATCH, 0, True, True)),
-         ('accumulate', (MICRO, 0)), ('contaccum', (MICRO, 7)),
-         ('contaccum_symmetric', (MICRO, 7, True, True)), ('passages_alone', (MICRO, 7, False)))
+CASES = (('whole', (BATCH, 0, 0)), ('whole_symmetric', (BATCH, 0, 0, True, True)),
+         ('accumulate', (MICRO, 0, 0)), ('contaccum', (MICRO, 7, 7)),
+         ('contaccum_symmetric', (MICRO, 7, 7, True, True)), ('passages_alone', (MICRO, 7, 7, False)),
+         ('late', (MICRO, 0, 7)), ('limited', (MICRO, 7, 3)))
 
 
 def main():
     print('/* SPDX-License-Identifier: MIT\n *\n * Made by tools/golden/contrastive.py; see there. */')
     print(f'enum {{ WIDE = {WIDE}, CODE = {CODE}, BATCH = {BATCH}, MICRO = {MICRO}, '
-          f'UPDATES = {UPDATES} }};')
+          f'UPDATES = {UPDATES}, CHANGE = {CHANGE} }};')
     for name, how in CASES:
         numbers = ', '.join(f'{x:.9g}' for x in train(*how))
         print(f'static const double golden_{name}[] = {{{numbers}}};')

@@ -2,6 +2,7 @@
  *
  * The runs of a program: what each computes.
  */
+#include "base/shape.h"
 #include "plan/problem.h"
 
 #include <string.h>
@@ -44,6 +45,17 @@ const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char
         if (strcmp(runs->cell[i].name, name) == 0)
             return &runs->cell[i];
     return NULL;
+}
+
+int64_t qn_cell_row_bytes(const struct qn_cell_of *cell)
+{
+    const struct qn_operand *operand = &cell->operand;
+    return qn_shape_span(&operand->shape, 1, operand->shape.rank) * qn_dtype_size(operand->dtype);
+}
+
+bool qn_cell_forgets(const struct qn_cell_of *cell)
+{
+    return qn_cell_row_bytes(cell) % 4 == 0;
 }
 
 /* Whether a run of this kind computes an output that goes to `cell`; NULL: to the caller. */
