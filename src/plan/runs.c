@@ -395,7 +395,8 @@ static qn_status check_averages(struct making *m, const struct qn_run_of *run)
         if (used[n] && gathers(&graph->nodes[n]) &&
             (run->what == QN_RUN_BACKWARD || gathered_elsewhere(m, run, graph->nodes[n].name)))
             return refuse(m, QN_ERR_ARGUMENT, "run", run->name,
-                          "'%s' gathers running averages, which two passes would count twice",
+                          "batch norm '%s' gathers running averages, which two passes, as those "
+                          "of gradcache, would count twice",
                           graph->nodes[n].name);
     return QN_OK;
 }
