@@ -50,10 +50,10 @@ typedef struct qn_drift {
  * compares: of each age so many entries, evenly apart, the same whenever it is asked. Changes no
  * number of the training. Evaluations have no dropout, so what it does to entries counts as drift.
  *
- * Where the oldest age is stale, the log has a warning. Then, with `cap`, the ring "bank.ids" is
- * limited (qn_trainer_limit_cell) to the largest age that is not, but not to less than `least`: so
- * no micro-step sees older entries. The limit only falls, unless the caller lifts it, and is
- * saved.
+ * Where the oldest age is stale, and was not before, the log has a warning. With `cap`, the ring
+ * "bank.ids" is limited (qn_trainer_limit_cell) to the largest age that is not, but not to less
+ * than `least`: so no micro-step sees older entries. The limit only falls, unless the caller lifts
+ * it, and is saved.
  *
  * Between two updates; waits. QN_ERR_ARGUMENT: params that cannot be, or no banks in the plan. What
  * `samples` returns but QN_OK is returned, too. */

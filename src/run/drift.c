@@ -277,13 +277,16 @@ static qn_status judge(struct look *l)
     const int last = oldest_age(drift);
     drift->stale = last >= 0 && is_stale(l, &drift->age[last]);
     drift->limit = trainer->cell_limits[l->ring];
+    const bool told = trainer->told_of_drift;
+    trainer->told_of_drift = drift->stale;
     if (!drift->stale)
         return QN_OK;
-    qn_log_write(&trainer->log, QN_LOG_WARNING,
-                 "drift: entries of %" PRId64 " to %" PRId64 " samples ago have a mean cosine of "
-                 "%.4f with what their samples are now, below %g",
-                 drift->age[last].first, drift->age[last].end - 1, drift->oldest,
-                 l->params.threshold);
+    if (!told)
+        qn_log_write(
+            &trainer->log, QN_LOG_WARNING,
+            "drift: entries of %" PRId64 " to %" PRId64 " samples ago have a mean cosine of "
+            "%.4f with what their samples are now, below %g",
+            drift->age[last].first, drift->age[last].end - 1, drift->oldest, l->params.threshold);
     const int64_t fresh = fresh_samples(l);
     if (!l->params.cap || fresh >= qn_ring_kept(trainer, l->ring))
         return QN_OK;

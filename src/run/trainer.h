@@ -102,6 +102,7 @@ struct qn_trainer {
     int64_t cell_rows[QN_MAX_CELLS]; /* stored since the start, or the last clearing */
     int64_t cell_rows_before[QN_MAX_CELLS]; /* the same before the present update */
     int64_t cell_limits[QN_MAX_CELLS];      /* of rings: rows that stay; 0: all */
+    bool told_of_drift;   /* the last look at banks gave a warning (drift.c), or followed one */
     unsigned char *rings; /* host memory: what rings held then; NULL: there are none */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */

@@ -168,6 +168,38 @@ def check_resumed(bench):
     bench.expect(digest(bench, 'forget') != digest(bench, 'contaccum') and other['test_mrr'] > 0.1, f'{other}')
 
 
+def drifts(bench):
+    rows = [json.loads(line) for line in (bench.folder / 'm.json').read_text().splitlines()]
+    return [row['drift'] for row in rows if 'drift' in row]
+
+
+def check_drift(bench):
+    """What a bank holds grows old: that is told, a cap ends it, and looking changes nothing."""
+    args = sets('contrastive.bank=72', 'contrastive.drift_every=10', 'contrastive.drift_ages=3', 'train.lr=0.01')
+    code, _, error = bench.run('train', 'r.ini', '--quiet', '--metrics', 'm.json', '--out', 'old', *args)
+    seen = drifts(bench)
+    bench.expect(code == 0 and 'warning: drift: entries of 48 to 71 samples ago' in error and
+                 [row['update'] for row in seen] == list(range(10, 81, 10)), f'{code} {error} {seen}')
+    ages = seen[2]['ages']
+    bench.expect([age['age'] for age in ages] == [0, 24, 48] and ages[0]['passages'] > ages[2]['passages'] and
+                 seen[2]['oldest'] == min(ages[2]['queries'], ages[2]['passages']) and 'limit' not in seen[2],
+                 f'{seen[2]}')
+    bench.good('train', 'r.ini', '--quiet', '--out', 'unseen', *args[:-2], *sets('contrastive.drift_every=0',
+                                                                               'train.lr=0.01'))
+    bench.expect(digest(bench, 'old') == digest(bench, 'unseen'), 'looking at banks changed the training')
+    code, _, error = bench.run('train', 'r.ini', '--quiet', '--metrics', 'm.json', '--out', 'capped', *args,
+                               *sets('contrastive.cap=yes'))
+    limits = [row.get('limit', 0) for row in drifts(bench)]
+    bench.expect(code == 0 and f'warning: drift: from now on the newest {limits[-1]} samples' in error and limits[-1] in (24, 48),
+                 f'{error} {limits}')
+    for steps in ('train r.ini --steps 35 --out capped-part', 'resume capped-part --steps 80'):
+        bench.run(*steps.split(), '--quiet', *(args + sets('contrastive.cap=yes') if 'train' in steps else ()))
+    bench.expect(digest(bench, 'capped-part') == digest(bench, 'capped') != digest(bench, 'old'), 'a cap is saved')
+    rows, _ = train(bench, *sets('contrastive.start=2', 'contrastive.mode=contaccum'), '--steps', 3)
+    plain, _ = train(bench, *sets('contrastive.mode=accumulate'), '--steps', 3)
+    bench.expect(rows[1]['loss'] == plain[1]['loss'] and rows[2]['loss'] != plain[2]['loss'], 'start')
+
+
 def check_found(bench):
     """What eval tells, from the vectors that embed writes."""
     seen = json.loads(bench.good('eval', 'contaccum', '--json'))
@@ -281,6 +313,7 @@ def check_pretrained(bench):
 BAD = [
     ('train r.ini --set contrastive.temperature=0', 2, r'contrastive\.temperature: .0. is too small; above 0'),
     ('train r.ini --set contrastive.bank=3', 2, r'contrastive\.bank: is smaller than memory\.micro_batch'),
+    ('train r.ini --set contrastive.drift_ages=65', 2, r'contrastive\.drift_ages: .65. is too large; from 1 to 64'),
     ('train r.ini --set contrastive.mode=most', 2, r'contrastive\.mode: .most. is not one of them: none, auto, '),
     ('train r.ini --micro-batch auto', 2, r'memory\.micro_batch: missing: of accumulate and contaccum'),
     ('train r.ini --set data.pairs=passages', 2, r'passages: the section is missing'),
@@ -324,6 +357,7 @@ def main():
         check_modes(bench)
         check_plans(bench)
         check_resumed(bench)
+        check_drift(bench)
         check_found(bench)
         check_lines(bench)
         check_negatives(bench)

@@ -66,7 +66,7 @@ WeightsFn = CFUNCTYPE(None, c_void_p, POINTER(WeightsRecord))
 class WeightsParams(Structure):
     _fields_ = [("include", c_char_p), ("exclude", c_char_p), ("partial", c_bool),
                 ("skip_other_shapes", c_bool), ("fn", WeightsFn), ("user", c_void_p),
-                ("layout", c_void_p)]
+                ("layout", c_void_p), ("scope", c_char_p)]
 
 
 class StructInfo(Structure):
@@ -84,7 +84,7 @@ STRUCTS = {
     "qn_metrics": (Metrics, 0xbf3b5863),
     "qn_cycle": (Cycle, 0x0645f9b8),
     "qn_weights_record": (WeightsRecord, 0x970a2de6),
-    "qn_weights_params": (WeightsParams, 0xe7fdaeba),
+    "qn_weights_params": (WeightsParams, 0x38795e52),
     "qn_struct_info": (StructInfo, 0x72f3495c),
 }
 OBJECT = POINTER(c_void_p)

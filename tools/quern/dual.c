@@ -75,7 +75,8 @@ static qn_status make_program(struct session *s)
                                           .bank = banks ? c->bank : 0,
                                           .no_query_bank = banks && !c->query_bank,
                                           .local_mean = banks && c->local_mean,
-                                          .forget = banks && c->forget};
+                                          .forget = banks && c->forget,
+                                          .start = banks ? c->start : 0};
     qn_contrastive_destroy(&s->contrastive);
     return qn_contrastive_create(&s->contrastive, &params);
 }
@@ -114,6 +115,26 @@ const char *const *dual_scopes(const struct session *s)
     if (!settings->contrastive.mode || settings->contrastive.tied)
         return NULL;
     return settings->passage_model.name ? first : both;
+}
+
+bool dual_drift_is_due(const struct session *s, int64_t updates)
+{
+    const int64_t every = s->settings.contrastive.drift_every;
+    return dual_local_loss(s) >= 0 && every > 0 && updates % every == 0;
+}
+
+int dual_drift(struct session *s, qn_drift *drift)
+{
+    const struct contrastive_settings *c = &s->settings.contrastive;
+    const qn_drift_params params = {.ages = (int)c->drift_ages,
+                                    .entries = c->drift_entries,
+                                    .threshold = c->drift_threshold,
+                                    .cap = c->cap,
+                                    .samples = qn_dataset_gather,
+                                    .user = pairs_all(&s->data)};
+    failure_clear(s->failure);
+    TRY_LIBRARY(s->failure, NULL, qn_drift_measure(s->trainer, &params, drift));
+    return CODE_DONE;
 }
 
 int dual_local_loss(const struct session *s)

@@ -188,6 +188,35 @@ int metrics_update(const struct metrics *metrics, const qn_metrics *update,
     return write_object(metrics, object, failure);
 }
 
+static cJSON *ages_json(const qn_drift *drift)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < drift->ages; i++) {
+        const qn_drift_age *age = &drift->age[i];
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddNumberToObject(object, "age", (double)age->first);
+        add_finite(object, "queries", age->queries);
+        add_finite(object, "passages", age->passages);
+        cJSON_AddNumberToObject(object, "entries", (double)age->entries);
+        cJSON_AddItemToArray(list, object);
+    }
+    return list;
+}
+
+int metrics_drift(const struct metrics *metrics, int64_t updates, const qn_drift *drift,
+                  struct failure *failure)
+{
+    if (!metrics->count)
+        return CODE_DONE;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "update", (double)updates);
+    add_finite(object, "oldest", drift->oldest);
+    if (drift->limit)
+        cJSON_AddNumberToObject(object, "limit", (double)drift->limit);
+    cJSON_AddItemToObject(object, "ages", ages_json(drift));
+    return write_object(metrics, wrap("drift", object), failure);
+}
+
 static void add_evaluation(cJSON *object, const struct evaluation *evaluation)
 {
     for (int i = 0; i < FIGURES; i++)

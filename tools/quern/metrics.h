@@ -11,6 +11,7 @@
 #include "profile.h"
 
 #include <cjson/cJSON.h>
+#include <quern/drift.h>
 
 enum { MAX_METRICS = 2 };
 
@@ -46,6 +47,9 @@ struct figures {
 };
 int metrics_update(const struct metrics *metrics, const qn_metrics *update,
                    const struct figures *figures, struct failure *failure);
+/* {"drift": {...}}: of banks, by age. */
+int metrics_drift(const struct metrics *metrics, int64_t updates, const qn_drift *drift,
+                  struct failure *failure);
 /* {"evaluation": {...}}: each one of a training. */
 int metrics_evaluation(const struct metrics *metrics, const struct moment *moment,
                        const struct evaluation *evaluation, struct failure *failure);

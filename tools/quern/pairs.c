@@ -179,6 +179,11 @@ int pairs_open(struct data *data, const struct settings *s, const struct recipe 
     return CODE_DONE;
 }
 
+qn_dataset *pairs_all(const struct data *data)
+{
+    return data->pairs->all ? data->pairs->all : data->train;
+}
+
 const struct text *pairs_text(const struct pairs *pairs)
 {
     return &pairs->side[SIDE_QUERIES].text;

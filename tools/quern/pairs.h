@@ -22,6 +22,8 @@ struct pairs {
  * queries, without classes. */
 int pairs_open(struct data *data, const struct settings *settings, const struct recipe *recipe,
                struct failure *failure);
+/* All pairs of the file or files that are trained with, by the numbers that are their ids. */
+qn_dataset *pairs_all(const struct data *data);
 const struct text *pairs_text(const struct pairs *pairs);
 /* Frees and sets to NULL. */
 void pairs_close(struct pairs **pairs);

@@ -5,6 +5,7 @@
 #include "key.h"
 #include "value.h"
 
+#include <quern/drift.h>
 #include <string.h>
 
 /* --- the table --- */
@@ -155,6 +156,20 @@ static const struct key keys[] = {
      .help = "contaccum: the loss is divided by the micro-batch's queries, not by all (no)"},
     {"contrastive", "forget", key_switch, AT(contrastive.forget),
      .help = "contaccum: the bank is emptied before each update (no)"},
+    {"contrastive", "start", key_count, AT(contrastive.start), 0, 0x1p40,
+     .help = "contaccum: updates before the bank is filled (0)"},
+    {"contrastive", "drift_every", key_count, AT(contrastive.drift_every), 0, 0x1p40,
+     .help =
+         "contaccum: updates after which the bank is compared with what its samples are now; 0: "
+         "never (100)"},
+    {"contrastive", "drift_ages", key_count, AT(contrastive.drift_ages), 1, QN_DRIFT_AGES,
+     .help = "ages into which it is divided for that (8)"},
+    {"contrastive", "drift_entries", key_count, AT(contrastive.drift_entries), 1, 1 << 24,
+     .help = "samples of each age that are looked at (16)"},
+    {"contrastive", "drift_threshold", key_within, AT(contrastive.drift_threshold), 0.01, 1,
+     .help = "mean cosine of the oldest age below which there is a warning (0.995)"},
+    {"contrastive", "cap", key_switch, AT(contrastive.cap),
+     .help = "contaccum: ages below it count no more (no)"},
     {"contrastive", "temperature", key_positive, AT(contrastive.temperature), 0, 1e6,
      .help = "scores are divided by it (0.05; of dot 1)"},
     {"contrastive", "learned", key_switch, AT(contrastive.learned),
@@ -482,7 +497,7 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .schedule = {.lr = 1e-3}},
         .data = {.separator = -1, .mask_token = -1, .held_out = -1, .field = "text"},
         .memory = {.storage = QN_F32},
-        .contrastive = {.bank = -1, .query_bank = true, .dim = 128},
+        .contrastive = {.bank = -1, .query_bank = true, .dim = 128, .drift_every = 100},
     };
     TRY(read_entries(s, recipe, failure));
     if (recipe->graph && s->n_options < MAX_MODEL_OPTIONS)

@@ -106,7 +106,12 @@ struct contrastive_settings {
     double temperature;
     bool learned, symmetric, duplicates, tied, query_bank, local_mean, forget;
     int64_t dim; /* numbers of a vector */
-    int64_t bank;
+    int64_t bank, start;
+    /* Of drift, as in qn_drift_params. */
+    int64_t drift_every; /* updates; 0: never */
+    int64_t drift_ages, drift_entries;
+    double drift_threshold;
+    bool cap;
 };
 
 /* What evaluations measure, of what the data and the model have. Labels that are ignored do not

@@ -414,11 +414,23 @@ static int save(struct loop *l, bool best)
     return CODE_DONE;
 }
 
+/* Figures of drift. */
+static int look_at_banks(struct loop *l)
+{
+    struct session *s = l->session;
+    qn_drift drift;
+    TRY(settle(l));
+    TRY(dual_drift(s, &drift));
+    return metrics_drift(&l->training->metrics, l->update, &drift, s->failure);
+}
+
 /* Evaluates and saves if it is time. */
 static int look_after(struct loop *l)
 {
     bool evaluating = evaluation_is_due(l), better = false;
     bool saving = l->training->out && (evaluating || saving_is_due(l));
+    if (dual_drift_is_due(l->session, l->update))
+        TRY(look_at_banks(l));
     if (evaluating || saving)
         TRY(settle(l));
     if (evaluating) {
