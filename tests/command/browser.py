@@ -104,6 +104,24 @@ def check_report(bench):
         bench.expect(after == '', f'still there: {after}')
 
 
+def check_compare(bench):
+    """Twelve trainings: under the pointer are the means of the seeds alone."""
+    bench.good('compare', 'r.ini', '--vary', 'train.lr=0.1,0.05,0.02,0.01', '--seeds', '1,2,3',
+               '--steps', 12, '--set', 'train.norm_groups=fc1.*, *', '--quiet')
+    for width in (1200, 500):
+        document, said = visit(bench, 'compare.html', PROBE, width)
+        bench.expect(not said, f'the console says {said}')
+        bench.expect(document.count('<svg') == document.count('<figure') == 11, 'charts')
+        bench.expect(document.count('class="line s3 pale"') == 33, 'lines of seeds')
+        bench.expect(probed(document, 'wide') <= width, f'{width}: {probed(document, "wide")} wide')
+        middle, last, after = probed(document, 'probe') or ('', '', 'nothing')
+        for text, at in ((middle, 7 * 24), (last, 12 * 24)):
+            found = re.findall(r'lr=(\S+) \S+ at (\d+)', text)
+            bench.expect(found == [(lr, str(at)) for lr in ('0.1', '0.05', '0.02', '0.01')],
+                         f'{text}, not at {at}')
+        bench.expect(after == '', f'still there: {after}')
+
+
 def check_plan(bench):
     points = json.loads(bench.good('plan', 'r.ini', '--json', '--frontier', '--html', 'plan.html'))
     for width in (1200, 500):
@@ -144,6 +162,7 @@ def main():
         check_report(bench)
         check_evaluation(bench)
         check_plan(bench)
+        check_compare(bench)
         bench.end()
     return 0
 

@@ -194,6 +194,10 @@ BAD = [
     ('{"step":1,"loss":"\\u001b"}\n', r'bad\.json:1: loss: not a number'),
     ('{"evaluation":3}\n', r'bad\.json:1: evaluation: not an object'),
     ('{"evaluation":{}}\n', r'bad\.json:1: updates: is missing'),
+    ('{"drift":3}\n', r'bad\.json:1: drift: ages: not a list of objects'),
+    ('{"drift":{"ages":[1]}}\n', r'bad\.json:1: drift: ages: not a list of objects'),
+    ('{"drift":{"ages":[{"age":-1}]}}\n', r'bad\.json:1: age: not a whole number from 0 on'),
+    ('{"drift":{"ages":[{"age":2},{"age":2}]}}\n', r'bad\.json:1: age: not above the one before'),
     ('{"plan":3}\n', r'bad\.json:1: plan: not an object'),
     ('{"evaluation":{"updates":1,"' + 'a' * 128 + '":1}}\n', r'bad\.json:1: a name of more than'),
     ('{"evaluation":{"updates":1,' + ','.join(f'"k{i}":1' for i in range(257)) + '}}\n',
@@ -215,7 +219,7 @@ def check_bad(bench):
             (['nowhere'], 1, r'nowhere: No such file or directory'),
             (['bare'], 1, r'bare: holds no metrics\.jsonl; name the folder of a training, or the file'),
             ([], 2, r'report: needs a DIR\|FILE\.\.\.'),
-            (['gap.json'] * 17, 2, 'report: more than 16 trainings'),
+            (['gap.json'] * 33, 2, 'report: more than 32 trainings'),
             (['gap.json', '--out', 'nowhere/r.html'], 1, r'nowhere/r\.html: No such file')):
         got, out, error = bench.run('report', *args)
         bench.expect(got == code and not out and re.fullmatch(f'quern: {want}.*\n', error),

@@ -477,7 +477,7 @@ def check_help(bench):
     overview = bench.good('help')
     bench.expect(bench.good('--help') == overview, 'help is not --help')
     commands = re.findall(r'(?m)^  ([\w-]+) ', overview)
-    bench.expect(len(commands) == 19, f'{commands}')
+    bench.expect(len(commands) == 20, f'{commands}')
     for command in commands:
         out = bench.good(command, '--help')
         bench.expect(out.startswith(f'Usage: quern {command}') and 'Exit status' in out, out)

@@ -14,6 +14,14 @@
 enum { WIDTH = 440, HEIGHT = 250, LEFT = 58, RIGHT = WIDTH - 26, TOP = 12, BOTTOM = HEIGHT - 40 };
 enum { X_TICKS = 5, Y_TICKS = 6, ROWS = 20, MOST_DECADES = 8 };
 static const double LOGARITHMIC = 1000;
+/* Of the first colours, the next ones, and so on; the last ones stay with what is left. */
+static const struct {
+    const char *dashes, *sample; /* attribute of a line, and how the legend shows it */
+} strokes[] = {{"", "&#9473;"},
+               {" stroke-dasharray=\"5 3\"", "&#9477;"},
+               {" stroke-dasharray=\"1 3\"", "&#9481;"},
+               {" stroke-dasharray=\"9 3 2 3\"", "&#9549;"}};
+enum { STROKES = sizeof strokes / sizeof *strokes };
 /* A range that is so small a part of its values is none. */
 static const double NARROWEST = 1e-9;
 
@@ -44,6 +52,12 @@ static double x_of(const struct plot *p, double x)
 static double y_of(const struct plot *p, double y)
 {
     return BOTTOM - (BOTTOM - TOP) * (scaled(p, y) - p->y0) / (p->y1 - p->y0);
+}
+
+static int stroke_of(const struct chart_line *line)
+{
+    const int round = line->colour / CHART_COLOURS;
+    return round < STROKES ? round : STROKES - 1;
 }
 
 /* --- the ends of the axes --- */
@@ -104,7 +118,8 @@ static void put_axes(const struct plot *p)
                                        : tick_step(p->y1 - p->y0, Y_TICKS);
     for (double tick = ceil(p->y0 / step); tick * step <= p->y1; tick++)
         put_y_tick(p, p->logarithmic ? pow(10, tick * step) : tick * step + 0.0);
-    const double wide = p->x1 > p->x0 ? fmax(1, tick_step(p->x1 - p->x0, X_TICKS)) : 1;
+    const double range = p->x1 - p->x0, finest = p->chart->axis.whole ? 1 : 0;
+    const double wide = range > 0 ? fmax(finest, tick_step(range, X_TICKS)) : 1;
     for (double tick = ceil(p->x0 / wide); tick * wide <= p->x1; tick++)
         fprintf(out,
                 "<path class=\"axis\" d=\"M%.1f %dv4\"/><text x=\"%.1f\" y=\"%d\" "
@@ -112,8 +127,10 @@ static void put_axes(const struct plot *p)
                 x_of(p, tick * wide), BOTTOM, x_of(p, tick * wide), BOTTOM + 17, tick * wide);
     fprintf(out,
             "<path class=\"axis\" d=\"M%d %dH%d\"/><text x=\"%d\" y=\"%d\" "
-            "text-anchor=\"middle\">update</text>\n",
+            "text-anchor=\"middle\">",
             LEFT, BOTTOM, RIGHT, (LEFT + RIGHT) / 2, HEIGHT - 6);
+    page_text(p->page, "%s", p->chart->axis.name);
+    fprintf(out, "</text>\n");
 }
 
 static void put_path(const struct plot *p, const struct series *s, const char *style)
@@ -137,8 +154,8 @@ static void put_line(const struct plot *p, int index)
     const struct chart_line *line = &p->chart->lines[index];
     const struct curve_points *points = &p->points[index];
     const bool thinned = points->ends.count != line->series->count;
-    fprintf(p->page->out, "<g class=\"line s%d\"%s>\n", line->colour % CHART_COLOURS,
-            line->colour >= CHART_COLOURS ? " stroke-dasharray=\"5 3\"" : "");
+    fprintf(p->page->out, "<g class=\"line s%d%s\"%s>\n", line->colour % CHART_COLOURS,
+            line->pale ? " pale" : "", strokes[stroke_of(line)].dashes);
     if (thinned)
         put_path(p, &points->ends, " class=\"ends\"");
     put_path(p, &points->means, "");
@@ -149,7 +166,8 @@ static void put_picture(const struct plot *p)
 {
     FILE *out = p->page->out;
     fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
-    page_text(p->page, "%s over updates %.12g to %.12g", p->chart->title, p->x0, p->x1);
+    page_text(p->page, "%s over %s %.12g to %.12g", p->chart->title, p->chart->axis.name, p->x0,
+              p->x1);
     fprintf(out, "\">\n");
     put_axes(p);
     for (int i = 0; i < p->chart->n_lines; i++)
@@ -164,8 +182,10 @@ static void put_legend(const struct plot *p)
     fprintf(p->page->out, "<p class=\"legend\">");
     for (int i = 0; i < p->chart->n_lines; i++) {
         const struct chart_line *line = &p->chart->lines[i];
+        if (line->pale)
+            continue;
         fprintf(p->page->out, "<span><b class=\"s%d\">%s</b> ", line->colour % CHART_COLOURS,
-                line->colour < CHART_COLOURS ? "&#9473;" : "&#9477;");
+                strokes[stroke_of(line)].sample);
         page_text(p->page, "%s", line->name);
         fprintf(p->page->out, "</span> ");
     }
@@ -195,6 +215,8 @@ static void put_data(const struct plot *p)
         const struct series *s = &p->points[i].ends;
         fprintf(out, "%s\n{\"name\":", i ? "," : "");
         page_json(p->page, p->chart->n_lines > 1 ? p->chart->lines[i].name : "");
+        if (p->chart->lines[i].pale)
+            fprintf(out, ",\"pale\":true");
         put_numbers(p, "x", s->x, s->count);
         put_numbers(p, "y", s->y, s->count);
         fprintf(out, "}");
@@ -204,8 +226,10 @@ static void put_data(const struct plot *p)
 
 static void put_row(const struct plot *p, double x)
 {
-    page_cell(p->page, "%.12g", x);
+    page_cell(p->page, "%.*g", p->chart->axis.whole ? 12 : 6, x);
     for (int i = 0; i < p->chart->n_lines; i++) {
+        if (p->chart->lines[i].pale)
+            continue;
         const double y = series_at(p->chart->lines[i].series, x);
         if (isfinite(y))
             page_cell(p->page, "%.6g", y);
@@ -214,24 +238,26 @@ static void put_row(const struct plot *p, double x)
     }
 }
 
-/* Its rows are updates of the line with the most points, as evenly as can be. */
+/* Its rows are at points of the line with the most of them, as evenly as can be. */
 static void put_table(const struct plot *p)
 {
     const int n = p->chart->n_lines;
+    int column = 1;
     struct page_column *columns = calloc((size_t)n + 1, sizeof *columns);
     p->page->failed |= !columns;
     if (!columns)
         return;
     const struct series *longest = p->chart->lines[0].series;
-    columns[0] = (struct page_column){"update", true};
+    columns[0] = (struct page_column){p->chart->axis.name, true};
     for (int i = 0; i < n; i++) {
         const struct chart_line *line = &p->chart->lines[i];
-        columns[i + 1] = (struct page_column){n > 1 ? line->name : p->chart->title, true};
+        if (!line->pale)
+            columns[column++] = (struct page_column){n > 1 ? line->name : p->chart->title, true};
         longest = line->series->count > longest->count ? line->series : longest;
     }
     const int64_t rows = longest->count < ROWS ? longest->count : ROWS;
     page_fold(p->page, "values");
-    page_table(p->page, NULL, columns, n + 1);
+    page_table(p->page, NULL, columns, column);
     for (int64_t row = 0; row < rows; row++)
         put_row(p, longest->x[rows > 1 ? row * (longest->count - 1) / (rows - 1) : 0]);
     page_table_end(p->page);

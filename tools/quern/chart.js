@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Under the pointer: the values of each line at the nearest update.
+// Under the pointer: the values of each line at its nearest point.
 'use strict';
 function nearest(xs, x) {
   let low = 0, high = xs.length - 1;
@@ -20,6 +20,7 @@ for (const figure of document.querySelectorAll('figure.chart')) {
     const texts = [];
     let shown = null;
     for (const line of data.lines) {
+      if (line.pale) continue;
       const i = nearest(line.x, x);
       if (shown === null || Math.abs(line.x[i] - x) < Math.abs(shown - x)) shown = line.x[i];
       texts.push((line.name ? line.name + ' ' : '') + line.y[i] + ' at ' + line.x[i]);

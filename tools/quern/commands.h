@@ -21,6 +21,7 @@
     X(generate)                                                                                    \
     X(model)                                                                                       \
     X(plan)                                                                                        \
+    X(compare)                                                                                     \
     X(report)                                                                                      \
     X(check)                                                                                       \
     X(bench)                                                                                       \

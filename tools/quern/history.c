@@ -89,7 +89,8 @@ static int read_whole(const struct reader *r, const cJSON *object, const char *k
 static void go_back(struct history *h, double update)
 {
     for (int i = 0; i < h->n_figures; i++)
-        series_cut(&h->figures[i].series, update);
+        if (h->figures[i].kind != FIGURE_DRIFT)
+            series_cut(&h->figures[i].series, update);
 }
 
 static int read_update(struct reader *r, const cJSON *object)
@@ -129,6 +130,37 @@ static int read_evaluation(struct reader *r, const cJSON *object)
     return CODE_DONE;
 }
 
+/* Numbers of one age, which is above those before it. */
+static int read_age(struct reader *r, const cJSON *object, double *last)
+{
+    double age;
+    if (!cJSON_IsObject(object))
+        return refuse(r, "drift", "ages: not a list of objects");
+    TRY(read_whole(r, object, "age", &age));
+    if (!(age > *last))
+        return refuse(r, "age", "not above the one before");
+    *last = age;
+    for (const cJSON *value = object->child; value; value = value->next)
+        if (strcmp(value->string, "age") != 0)
+            TRY(add(r, FIGURE_DRIFT, "", age, value));
+    return CODE_DONE;
+}
+
+/* {"update": N, "ages": [{"age": N, "queries": COSINE, "passages": COSINE}, ...]} */
+static int read_drift(struct reader *r, const cJSON *object)
+{
+    const cJSON *ages = cJSON_GetObjectItemCaseSensitive(object, "ages");
+    double last = -1;
+    if (!cJSON_IsArray(ages))
+        return refuse(r, "drift", "ages: not a list of objects");
+    for (int i = 0; i < r->history->n_figures; i++)
+        if (r->history->figures[i].kind == FIGURE_DRIFT)
+            r->history->figures[i].series.count = 0;
+    for (const cJSON *age = ages->child; age; age = age->next)
+        TRY(read_age(r, age, &last));
+    return CODE_DONE;
+}
+
 /* Moves a member of the line's object into the history. */
 static int take(const struct reader *r, cJSON **to, cJSON *line, const char *key)
 {
@@ -157,8 +189,10 @@ static int read_others(struct reader *r, cJSON *line)
 static int read_object(struct reader *r, cJSON *line)
 {
     const cJSON *evaluation = cJSON_GetObjectItemCaseSensitive(line, "evaluation");
+    const cJSON *drift = cJSON_GetObjectItemCaseSensitive(line, "drift");
     return cJSON_HasObjectItem(line, "step") ? read_update(r, line)
            : evaluation                      ? read_evaluation(r, evaluation)
+           : drift                           ? read_drift(r, drift)
                                              : read_others(r, line);
 }
 
@@ -218,10 +252,21 @@ void history_free(struct history *h)
     h->plan = h->beginning = h->environment = h->profile = h->summary = h->changed = NULL;
 }
 
-const struct series *history_find(const struct history *h, enum figure_kind kind, const char *name)
+static const struct series *find_in(const struct history *h, enum figure_kind kind,
+                                    const char *group, const char *name)
 {
     for (int i = 0; i < h->n_figures; i++)
-        if (is_figure(&h->figures[i], kind, "", name))
+        if (is_figure(&h->figures[i], kind, group, name))
             return &h->figures[i].series;
     return NULL;
+}
+
+const struct series *history_find(const struct history *h, enum figure_kind kind, const char *name)
+{
+    return find_in(h, kind, "", name);
+}
+
+const struct series *history_group(const struct history *h, const char *group, const char *name)
+{
+    return find_in(h, FIGURE_GROUP, group, name);
 }

@@ -15,14 +15,15 @@
 #define HISTORY_PICTURE "plan.svg"
 
 /* Of updates: "loss"; of evaluations: "test_accuracy"; numbers under one name of an update, each
- * with a name of its own: "grad_norms" of "encoder". */
-enum figure_kind { FIGURE_UPDATE, FIGURE_EVALUATION, FIGURE_GROUP };
+ * with a name of its own: "grad_norms" of "encoder"; of banks, over the age of what they hold: how
+ * near that still is to what the towers would give now. */
+enum figure_kind { FIGURE_UPDATE, FIGURE_EVALUATION, FIGURE_GROUP, FIGURE_DRIFT };
 enum { FIGURE_NAME_BYTES = 128, MAX_FIGURES = 256 };
 struct figure_series {
     enum figure_kind kind;
     char group[FIGURE_NAME_BYTES]; /* "" unless it is of a group */
     char name[FIGURE_NAME_BYTES];
-    struct series series; /* over the updates done */
+    struct series series; /* over the updates done; FIGURE_DRIFT: the newest, over the age */
 };
 
 /* Zeroed is empty. Objects are NULL where the file has none; else the newest one. */
@@ -45,5 +46,8 @@ void history_free(struct history *history);
 /* NULL: the training has none. */
 const struct series *history_find(const struct history *history, enum figure_kind kind,
                                   const char *name);
+/* The same of a group. */
+const struct series *history_group(const struct history *history, const char *group,
+                                   const char *name);
 
 #endif

@@ -93,6 +93,13 @@ static const struct {
     [OPTION_WEIGHT_TYPE] = {"--storage", "TYPE", NULL, "of weights: f32, f16, bf16"},
     [OPTION_TABLE] = {"--out", "FILE", NULL, "write the table there, not to standard output"},
     [OPTION_PAGE] = {"--out", "FILE.html", NULL, "the page to write (report.html)"},
+    [OPTION_VARY] = {"--vary", "KEY=V,V,...", NULL,
+                     "a section.key and its values; may be repeated: all combinations"},
+    [OPTION_MODES] = {"--modes", "V,V,...", NULL,
+                      "the same of contrastive.mode: whole, gradcache, ..."},
+    [OPTION_SEEDS] = {"--seeds", "N,N,...", NULL, "each variant once with each"},
+    [OPTION_RUNS] = {"--out", "DIR", NULL, "a folder in it for each training (compare)"},
+    [OPTION_SIDE_BY_SIDE] = {"--html", "FILE", NULL, "the page to write (DIR.html)"},
     [OPTION_EXPORT] = {"--out", "DIR", NULL, "the folder to write"},
     [OPTION_SPLIT] = {"--split", "NAME", NULL, "test or train (test, else what is evaluated)"},
     [OPTION_ADAPTERS] = {"--adapters", NULL, NULL, "low-rank adapters alone, as PEFT loads them"},
@@ -141,6 +148,30 @@ static int take_set(struct arguments *a, const char *text, struct failure *failu
     return add_override(a, "--set", text, (size_t)(equals - text), equals + 1, failure);
 }
 
+static int add_varied(struct arguments *a, const char *option, const char *name, size_t length,
+                      const char *values, struct failure *failure)
+{
+    if (a->n_varied == MAX_VARIED)
+        return failure_set(failure, CODE_USAGE, "%s: more than %d keys are varied", option,
+                           MAX_VARIED);
+    struct override *to = &a->varied[a->n_varied++];
+    if (!length || length >= sizeof to->name)
+        return failure_set(failure, CODE_USAGE, "%s: '%s' is not section.key=value,value", option,
+                           name);
+    *to = (struct override){.option = option, .value = values};
+    memcpy(to->name, name, length);
+    return CODE_DONE;
+}
+
+static int take_vary(struct arguments *a, const char *text, struct failure *failure)
+{
+    const size_t length = strcspn(text, "=");
+    if (!text[length])
+        return failure_set(failure, CODE_USAGE, "--vary: '%s' is not section.key=value,value",
+                           text);
+    return add_varied(a, "--vary", text, length, text + length + 1, failure);
+}
+
 static int add_stop(struct arguments *a, const char *text, struct failure *failure)
 {
     if (!*text || a->n_stops == MAX_STOPS)
@@ -157,6 +188,13 @@ static int take(struct arguments *a, enum option option, const char *value, stru
         return add_stop(a, value, failure);
     if (option == OPTION_SET)
         return take_set(a, value, failure);
+    if (option == OPTION_VARY)
+        return take_vary(a, value, failure);
+    const char *varied = option == OPTION_MODES   ? "contrastive.mode"
+                         : option == OPTION_SEEDS ? "train.seed"
+                                                  : NULL;
+    if (varied)
+        return add_varied(a, table[option].name, varied, strlen(varied), value, failure);
     const char *key = table[option].key;
     return key ? add_override(a, table[option].name, key, strlen(key), value, failure) : CODE_DONE;
 }

@@ -74,10 +74,15 @@ enum option {
     OPTION_WEIGHT_TYPE,
     OPTION_PAGE,
     OPTION_SPLIT,
+    OPTION_VARY,
+    OPTION_MODES,
+    OPTION_SEEDS,
+    OPTION_RUNS,
+    OPTION_SIDE_BY_SIDE,
     OPTION_COUNT,
 };
 
-enum { MAX_OVERRIDES = 64, MAX_STOPS = 16 };
+enum { MAX_OVERRIDES = 64, MAX_STOPS = 16, MAX_VARIED = 8 };
 
 /* A key of the recipe that the command line sets. */
 struct override {
@@ -95,6 +100,8 @@ struct arguments {
     int n_overrides;
     const char *stops[MAX_STOPS];
     int n_stops;
+    struct override varied[MAX_VARIED]; /* keys with lists of values, as they were written */
+    int n_varied;
 };
 
 struct command {

@@ -2,7 +2,9 @@
 #include "page.h"
 #include "embedded.h"
 #include "file.h"
+#include "value.h"
 
+#include <math.h>
 #include <quern/abi.h>
 #include <quern/log.h>
 #include <stdarg.h>
@@ -168,6 +170,23 @@ void page_cell(struct page *page, const char *format, ...)
     page->column = (page->column + 1) % page->n_columns;
     if (page->column == 0)
         fputs("</tr>\n", page->out);
+}
+
+void page_number(struct page *page, double value, int digits)
+{
+    if (isfinite(value))
+        page_cell(page, "%.*g", digits, value);
+    else
+        page_cell(page, "%s", "");
+}
+
+void page_bytes(struct page *page, double bytes)
+{
+    char size[SIZE_TEXT_BYTES];
+    if (bytes >= 0 && bytes < 9e18)
+        page_cell(page, "%s", size_text((int64_t)bytes, size));
+    else
+        page_cell(page, "%s", "");
 }
 
 void page_table_end(struct page *page)

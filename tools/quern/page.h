@@ -52,6 +52,9 @@ void page_section_end(struct page *page);
  * fills up the last row. */
 void page_table(struct page *page, const char *caption, const struct page_column *columns, int n);
 __attribute__((format(printf, 2, 3))) void page_cell(struct page *page, const char *format, ...);
+/* A number of so many digits, or bytes; an empty cell where it is not finite. */
+void page_number(struct page *page, double value, int digits);
+void page_bytes(struct page *page, double bytes);
 void page_table_end(struct page *page);
 
 /* A picture inside the page; the format is of the text for those who do not see it. No script in

@@ -1,67 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
-#include "file.h"
 #include "line.h"
 #include "report_page.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-enum { MOST_TRAININGS = 16 };
-
-/* Where the figures are, and the picture of the plan, which only a folder of a training has. */
-static int find_files(const char *name, char metrics[PATH_MAX], char picture[PATH_MAX],
-                      struct failure *failure)
-{
-    const bool folder = file_is_folder(name);
-    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    const int before = folder ? (int)strlen(name) : slash ? (int)(slash - name) : 0;
-    const char *between = folder || slash ? "/" : "";
-    if (before + 32 >= PATH_MAX)
-        return failure_set(failure, CODE_USAGE, "%s: the path is too long", name);
-    snprintf(metrics, PATH_MAX, "%s%s", name, folder ? "/" HISTORY_FILE : "");
-    *picture = 0;
-    if (folder || strcmp(last, HISTORY_FILE) == 0)
-        snprintf(picture, PATH_MAX, "%.*s%s" HISTORY_PICTURE, before, name, between);
-    if (folder && access(metrics, F_OK) != 0)
-        return failure_set(failure, CODE_FAILED,
-                           "%s: holds no " HISTORY_FILE "; name the folder of a training, or the "
-                           "file of --metrics",
-                           name);
-    return CODE_DONE;
-}
-
-/* A training without it is reported all the same. */
-static void open_picture(struct reported *t, const char *path)
-{
-    struct failure ignored = FAILURE_NONE;
-    if (*path && access(path, R_OK) == 0)
-        file_map(&t->picture, &t->picture_size, path, &ignored);
-}
-
-static bool find_speed(struct reported *t)
-{
-    const struct series *samples = history_find(&t->history, FIGURE_UPDATE, "samples");
-    const struct series *seconds = history_find(&t->history, FIGURE_UPDATE, "seconds");
-    for (int64_t i = 0; samples && seconds && i < samples->count; i++)
-        if (!series_add(&t->speed, samples->x[i], samples->y[i] / seconds->y[i]))
-            return false;
-    return true;
-}
-
-static int read_training(struct reported *t, const char *name, struct failure *failure)
-{
-    char metrics[PATH_MAX], picture[PATH_MAX];
-    t->name = name;
-    TRY(find_files(name, metrics, picture, failure));
-    TRY(history_read(&t->history, metrics, failure));
-    open_picture(t, picture);
-    return find_speed(t) ? CODE_DONE
-                         : failure_set(failure, CODE_FAILED, "%s: out of memory", metrics);
-}
+enum { MOST_TRAININGS = 32 };
 
 static int write_report(const struct report *r, const char *path, struct failure *failure)
 {
@@ -82,7 +26,8 @@ static int report(struct report *r, const struct arguments *a, struct failure *f
     if (!r->trainings)
         return failure_set(failure, CODE_FAILED, "out of memory");
     for (; r->count < a->n_operands; r->count++)
-        TRY(read_training(&r->trainings[r->count], a->operands[r->count], failure));
+        TRY(reported_read(&r->trainings[r->count], a->operands[r->count], a->operands[r->count],
+                          failure));
     TRY(write_report(r, path, failure));
     line_print(stdout, "%s", path);
     return CODE_DONE;
@@ -92,12 +37,8 @@ static int run(const struct arguments *a, struct failure *failure)
 {
     struct report r = {0};
     const int code = report(&r, a, failure);
-    for (int i = 0; r.trainings && i < a->n_operands; i++) {
-        history_free(&r.trainings[i].history);
-        series_free(&r.trainings[i].speed);
-        if (r.trainings[i].picture)
-            file_unmap(r.trainings[i].picture, r.trainings[i].picture_size);
-    }
+    for (int i = 0; r.trainings && i < a->n_operands; i++)
+        reported_free(&r.trainings[i]);
     free(r.trainings);
     return code;
 }

@@ -48,8 +48,7 @@ static bool comes_again(const struct report *r, int training, const struct figur
     return false;
 }
 
-/* "test_accuracy" as "test accuracy". */
-static const char *readable(const char *name, char text[FIGURE_NAME_BYTES])
+const char *report_readable(const char *name, char text[FIGURE_NAME_BYTES])
 {
     snprintf(text, FIGURE_NAME_BYTES, "%s", name);
     for (char *c = text; *c; c++)
@@ -61,7 +60,7 @@ const char *report_figure_title(const struct report *r, int training, int figure
                                 char text[FIGURE_NAME_BYTES])
 {
     const struct figure_series *f = &r->trainings[training].history.figures[figure];
-    return is_known(f) || comes_again(r, training, f) ? NULL : readable(f->name, text);
+    return is_known(f) || comes_again(r, training, f) ? NULL : report_readable(f->name, text);
 }
 
 /* --- curves --- */
@@ -75,7 +74,7 @@ struct curves {
 
 static void put_lines(const struct curves *c, const char *title, int n)
 {
-    const struct chart chart = {title, c->lines, n, c->bins};
+    const struct chart chart = {title, {"update", true}, c->lines, n, c->bins};
     if (n)
         chart_put(c->page, &chart);
 }
@@ -86,7 +85,7 @@ static int add_line(const struct curves *c, int n, const char *name, const struc
 {
     if (!series || !series->count)
         return n;
-    c->lines[n] = (struct chart_line){name, series, colour};
+    c->lines[n] = (struct chart_line){name, series, colour, false};
     return n + 1;
 }
 
@@ -133,7 +132,7 @@ static void put_group(const struct curves *c, const struct reported *t, int firs
         if (h->figures[i].kind == FIGURE_GROUP &&
             strcmp(h->figures[i].group, h->figures[first].group) == 0)
             n = add_line(c, n, h->figures[i].name, &h->figures[i].series, n);
-    readable(h->figures[first].group, title);
+    report_readable(h->figures[first].group, title);
     snprintf(whole, sizeof whole, "%s%s%.100s", title, c->report->count > 1 ? ": " : "",
              c->report->count > 1 ? t->name : "");
     put_lines(c, whole, n);

@@ -13,5 +13,7 @@ void report_curves(struct page *page, const struct report *report);
  * another one or is not told, or a training before this one has it, too. */
 const char *report_figure_title(const struct report *report, int training, int figure,
                                 char text[FIGURE_NAME_BYTES]);
+/* "test_accuracy" as "test accuracy". Gives `text`. */
+const char *report_readable(const char *name, char text[FIGURE_NAME_BYTES]);
 
 #endif

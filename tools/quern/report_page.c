@@ -9,37 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* --- values of objects --- */
-
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-    return text ? text : "";
-}
-
-/* Not finite: there is none. */
-static double number_of(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
-static void put_number(struct page *page, double value, int digits)
-{
-    if (isfinite(value))
-        page_cell(page, "%.*g", digits, value);
-    else
-        page_cell(page, "%s", "");
-}
-
-static void put_bytes(struct page *page, double bytes)
-{
-    char size[SIZE_TEXT_BYTES];
-    if (bytes >= 0 && bytes < 9e18)
-        page_cell(page, "%s", size_text((int64_t)bytes, size));
-    else
-        page_cell(page, "%s", "");
-}
+/* --- facts of trainings, side by side --- */
 
 /* "1 h 02 min", "3 min 04 s", "1.25 s" */
 static void put_duration(struct page *page, double seconds)
@@ -55,37 +25,14 @@ static void put_duration(struct page *page, double seconds)
         page_cell(page, "%.3g s", seconds);
 }
 
-static double sum_of(const struct reported *t, enum figure_kind kind, const char *name)
-{
-    const struct series *series = history_find(&t->history, kind, name);
-    return series ? series_sum(series) : NAN;
-}
-
-static double last_of(const struct reported *t, enum figure_kind kind, const char *name)
-{
-    const struct series *series = history_find(&t->history, kind, name);
-    return series ? series_at(series, INFINITY) : NAN;
-}
-
-/* --- facts of trainings, side by side --- */
-
 static void put_state(struct page *page, const struct reported *t)
 {
-    const cJSON *summary = t->history.summary;
-    const char *error = text_of(summary, "error");
-    page_cell(page, "%s",
-              !summary ? "under way, or was killed"
-              : *error ? error
-              : cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary, "interrupted"))
-                  ? "stopped by a signal"
-              : cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary, "ended_early"))
-                  ? "ended early"
-                  : "done");
+    page_cell(page, "%s", reported_state(t));
 }
 
 static void put_begun(struct page *page, const struct reported *t)
 {
-    const double seconds = number_of(t->history.beginning, "time");
+    const double seconds = reported_number(t->history.beginning, "time");
     char text[32] = "";
     struct tm parts;
     if (seconds >= 0 && seconds < 1e11) {
@@ -98,95 +45,91 @@ static void put_begun(struct page *page, const struct reported *t)
 
 static void put_recipe(struct page *page, const struct reported *t)
 {
-    page_cell(page, "%s", text_of(t->history.beginning, "recipe"));
+    page_cell(page, "%s", reported_text(t->history.beginning, "recipe"));
 }
 
 static void put_device(struct page *page, const struct reported *t)
 {
-    page_cell(page, "%s", text_of(t->history.plan, "device"));
-}
-
-static const cJSON *newest_environment(const struct reported *t)
-{
-    return t->history.environment ? t->history.environment : t->history.beginning;
+    page_cell(page, "%s", reported_text(t->history.plan, "device"));
 }
 
 static void put_driver(struct page *page, const struct reported *t)
 {
-    page_cell(page, "%s", text_of(newest_environment(t), "driver"));
+    page_cell(page, "%s", reported_text(reported_environment(t), "driver"));
 }
 
 static void put_version(struct page *page, const struct reported *t)
 {
-    page_cell(page, "%s", text_of(newest_environment(t), "quern"));
+    page_cell(page, "%s", reported_text(reported_environment(t), "quern"));
 }
 
 static void put_updates(struct page *page, const struct reported *t)
 {
     const struct series *loss = history_find(&t->history, FIGURE_UPDATE, "loss");
-    put_number(page, loss && loss->count ? loss->x[loss->count - 1] : 0, 15);
+    page_number(page, loss && loss->count ? loss->x[loss->count - 1] : 0, 15);
 }
 
 /* Updates that changed nothing. */
 static void put_skipped(struct page *page, const struct reported *t)
 {
-    const double skipped = sum_of(t, FIGURE_UPDATE, "skipped");
-    put_number(page, isfinite(skipped) ? skipped : 0, 15);
+    const double skipped = reported_sum(t, FIGURE_UPDATE, "skipped");
+    page_number(page, isfinite(skipped) ? skipped : 0, 15);
 }
 
 static void put_samples(struct page *page, const struct reported *t)
 {
-    put_number(page, sum_of(t, FIGURE_UPDATE, "samples"), 15);
+    page_number(page, reported_sum(t, FIGURE_UPDATE, "samples"), 15);
 }
 
 static void put_speed(struct page *page, const struct reported *t)
 {
-    const double speed = sum_of(t, FIGURE_UPDATE, "samples") / sum_of(t, FIGURE_UPDATE, "seconds");
-    put_number(page, speed > 1000 ? round(speed) : speed, speed > 1000 ? 15 : 4);
+    const double speed = reported_speed(t);
+    page_number(page, speed > 1000 ? round(speed) : speed, speed > 1000 ? 15 : 4);
 }
 
 static void put_update_time(struct page *page, const struct reported *t)
 {
-    put_duration(page, sum_of(t, FIGURE_UPDATE, "seconds"));
+    put_duration(page, reported_sum(t, FIGURE_UPDATE, "seconds"));
 }
 
 static void put_evaluation_time(struct page *page, const struct reported *t)
 {
-    put_duration(page, sum_of(t, FIGURE_EVALUATION, "seconds"));
+    put_duration(page, reported_sum(t, FIGURE_EVALUATION, "seconds"));
 }
 
 static void put_micro_batch(struct page *page, const struct reported *t)
 {
-    put_number(page, number_of(t->history.plan, "micro_batch"), 15);
+    page_number(page, reported_number(t->history.plan, "micro_batch"), 15);
 }
 
 static void put_recomputed(struct page *page, const struct reported *t)
 {
-    const double steps = number_of(t->history.plan, "steps");
+    const double steps = reported_number(t->history.plan, "steps");
     if (isfinite(steps))
-        page_cell(page, "%.15g of %.15g", number_of(t->history.plan, "recomputed_steps"), steps);
+        page_cell(page, "%.15g of %.15g", reported_number(t->history.plan, "recomputed_steps"),
+                  steps);
     else
         page_cell(page, "%s", "");
 }
 
 static void put_peak(struct page *page, const struct reported *t)
 {
-    put_bytes(page, number_of(t->history.plan, "peak_bytes_planned"));
+    page_bytes(page, reported_number(t->history.plan, "peak_bytes_planned"));
 }
 
 static void put_budget(struct page *page, const struct reported *t)
 {
-    put_bytes(page, number_of(t->history.plan, "budget_bytes"));
+    page_bytes(page, reported_number(t->history.plan, "budget_bytes"));
 }
 
 static void put_hash(struct page *page, const struct reported *t)
 {
-    page_cell(page, "%s", text_of(t->history.plan, "hash"));
+    page_cell(page, "%s", reported_text(t->history.plan, "hash"));
 }
 
 static void put_loss(struct page *page, const struct reported *t)
 {
-    put_number(page, last_of(t, FIGURE_UPDATE, "loss"), 6);
+    page_number(page, reported_last(t, FIGURE_UPDATE, "loss"), 6);
 }
 
 static const struct {
@@ -226,7 +169,7 @@ static void put_last_evaluations(struct page *page, const struct report *r)
                 continue;
             page_cell(page, "last %s", title);
             for (int k = 0; k < r->count; k++)
-                put_number(page, last_of(&r->trainings[k], f->kind, f->name), 6);
+                page_number(page, reported_last(&r->trainings[k], f->kind, f->name), 6);
         }
 }
 
@@ -278,7 +221,7 @@ static void put_memory(struct page *page, const struct reported *t)
         if (!cJSON_IsNumber(tag) || !(tag->valuedouble > 0))
             continue;
         page_cell(page, "%s", tag->string);
-        put_bytes(page, tag->valuedouble);
+        page_bytes(page, tag->valuedouble);
     }
     page_cell(page, "planned peak");
     put_peak(page, t);
@@ -319,9 +262,9 @@ static void put_phases(struct page *page, const struct reported *t)
     page_table(page, t->name, columns, 3);
     for (const cJSON *phase = cJSON_IsArray(phases) ? phases->child : NULL; phase;
          phase = phase->next) {
-        page_cell(page, "%s", text_of(phase, "name"));
+        page_cell(page, "%s", reported_text(phase, "name"));
         page_cell(page, "%d", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(phase, "steps")));
-        put_number(page, number_of(phase, "seconds"), 3);
+        page_number(page, reported_number(phase, "seconds"), 3);
     }
     page_table_end(page);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static atomic_int received;
@@ -37,8 +38,12 @@ static void *watch(void *unused)
  * threads that are made later inherit the mask. */
 void signals_catch(void)
 {
+    static bool caught;
     const sigset_t set = ending_signals();
     pthread_t watcher;
+    if (caught)
+        return;
+    caught = true;
     signal(SIGPIPE, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (pthread_create(&watcher, NULL, watch, NULL) == 0)

@@ -9,7 +9,7 @@
 #include "failure.h"
 
 /* From now on the first SIGINT or SIGTERM is only remembered; a second one ends the program. To be
- * called while there is one thread.
+ * called while there is one thread; later calls change nothing.
  * Writing to a pipe that nobody reads fails and ends nothing. */
 void signals_catch(void);
 /* The signal that came, 0 if none did. */
