@@ -154,6 +154,38 @@ __kernel void learn_columns(__global const float *x, ulong x_at, __global float 
     learn(known + known_at + (at + s) * 4, more, starts);
 }
 
+/* What a table says of sample i of the bank: `tiles` pairs of rows (top, sum) from `row` on. Where
+ * the sum is 0 nothing is there. */
+static inline known_part told(__global const float *table, ulong row, ulong tiles, ulong bank,
+                              ulong i)
+{
+    known_part all = {NOTHING, 0.0f, table[i], 0.0f};
+    table += row * bank + i;
+    for (ulong t = 0; t < tiles; t++)
+        all.top = table[(2 * t + 1) * bank] > 0.0f ? QN_LARGER(table[2 * t * bank], all.top)
+                                                   : all.top;
+    for (ulong t = 0; t < tiles; t++)
+        all.sum = fma(table[(2 * t + 1) * bank], qn_exp_float(table[2 * t * bank] - all.top),
+                      all.sum);
+    return all;
+}
+
+/* A work-item per sample of the bank: what its samples know of each other joins what they know of
+ * the micro-step's n. */
+__kernel void recall(__global const float *table, ulong table_at, __global const int *bank_ids,
+                     ulong bank_ids_at, __global float *rows, ulong rows_at,
+                     __global float *columns, ulong columns_at, ulong n, ulong bank, ulong tiles,
+                     int symmetric)
+{
+    const ulong i = get_global_id(0);
+    if (i >= bank || bank_ids[bank_ids_at + i] < 0)
+        return;
+    table += table_at;
+    learn(rows + rows_at + (n + i) * 4, told(table, 1, tiles, bank, i), 0);
+    if (symmetric)
+        learn(columns + columns_at + (n + i) * 4, told(table, 1 + 2 * tiles, tiles, bank, i), 0);
+}
+
 /* --- losses --- */
 
 /* -log of the share of a sample's own pair. What backward needs is kept: the log of the sum of e^x,

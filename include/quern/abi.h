@@ -76,7 +76,7 @@ typedef struct qn_struct_info {
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xaed515aa)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
-    X(qn_contrastive_params, 0xeaad447b)                                                           \
+    X(qn_contrastive_params, 0x2862a8f7)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \
@@ -101,7 +101,7 @@ typedef struct qn_struct_info {
     X(qn_half_params, 0xe1791b7c)                                                                  \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
-    X(qn_info_nce_params, 0x4a9dbf8d)                                                              \
+    X(qn_info_nce_params, 0xc2adbdda)                                                              \
     X(qn_init, 0x2837d0b4)                                                                         \
     X(qn_json_line_params, 0x54885d72)                                                             \
     X(qn_layer_norm_params, 0xb7b447f6)                                                            \
@@ -127,7 +127,7 @@ typedef struct qn_struct_info {
     X(qn_pair_params, 0xbd145226)                                                                  \
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
-    X(qn_plan_info, 0xf2a017d4)                                                                    \
+    X(qn_plan_info, 0xc3bd60f5)                                                                    \
     X(qn_plan_params, 0xb9bcfa50)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_png_params, 0x0074ee16)                                                                   \

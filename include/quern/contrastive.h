@@ -26,6 +26,10 @@ typedef struct qn_info_nce_params {
      * queries (m, d), passages (m * p, d) and ids (m) in i32. A sample whose id is negative is not
      * there. Queries may be left out: then those of the bank are not asked for their passages. */
     qn_tensor bank_queries, bank_passages, bank_ids;
+    /* What qn_bank_table made of these with the same params, as the input of its cell; none: scores
+     * of the bank's queries with its passages are made anew each time, whose number is m * m * p.
+     * There is no table without a bank of queries, nor with a logit scale. */
+    qn_tensor bank_table;
     bool symmetric;  /* half of the loss is that of own passages, which look for their queries */
     bool local_mean; /* the sum over all queries is divided by n, not by n and those of the bank */
     bool duplicates; /* an own passage of the same id is no negative */
@@ -48,6 +52,14 @@ QN_API qn_tensor qn_info_nce(qn_graph *graph, qn_tensor queries, qn_tensor passa
  * graph has an error. */
 QN_API bool qn_bank_entry(qn_graph *graph, qn_tensor queries, qn_tensor passages, qn_tensor ids,
                           qn_tensor entry[3]);
+
+/* What the samples of banks know of each other, for qn_output with the name of a cell of the kind
+ * QN_CELL_TABLE: of each query the sums of its softmax over stretches of the banks' passages,
+ * which stay until rows of them change. (qn_bank_table_rows, m) in f32; reads of `params` all but
+ * what is the micro-step's own. */
+QN_API qn_tensor qn_bank_table(qn_graph *graph, const qn_info_nce_params *params);
+/* Rows of the table of a bank of `samples`, which is 1 or more; what is 0 has none. */
+QN_API int64_t qn_bank_table_rows(int64_t samples, bool symmetric);
 
 /* --- programs --- */
 
@@ -111,6 +123,9 @@ typedef struct qn_contrastive_params {
                            the banks: until then it is accumulate. 0: none, as the authors have it;
                            where weights still move fast, banks may begin later (Wang et al.,
                            "Cross-batch memory for embedding learning", CVPR 2020) */
+    bool table;         /* what samples of the banks know of each other stays (qn_bank_table), where
+                           there are both banks and the temperature is not learned: faster where
+                           they are large, but they cannot be limited (qn_trainer_limit_cell) */
 } qn_contrastive_params;
 
 /* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until
@@ -122,7 +137,8 @@ typedef struct qn_contrastive qn_contrastive;
  *
  * Losses are "loss" and, with a bank, "local_loss", which has no part in the gradient: that of the
  * micro-step's own queries. The run of kind QN_RUN_EVALUATE, "encode", gives the outputs "queries"
- * and "passages". The banks are rings "bank.queries", "bank.passages" and "bank.ids". */
+ * and "passages". The banks are rings "bank.queries", "bank.passages" and "bank.ids"; with
+ * `table`, "bank.table" is what they know of each other. */
 QN_API qn_status qn_contrastive_create(qn_contrastive **contrastive,
                                        const qn_contrastive_params *params);
 QN_API void qn_contrastive_destroy(qn_contrastive **contrastive);

@@ -28,6 +28,7 @@ typedef struct qn_plan qn_plan;
     X(INPUTS, "inputs")                                                                            \
     X(BANKS, "banks")                                                                              \
     X(CACHES, "caches")                                                                            \
+    X(TABLES, "tables")                                                                            \
     X(KEPT, "kept activations")                                                                    \
     X(RECOMPUTED, "recomputed activations")                                                        \
     X(ACTIVATION_GRADIENTS, "activation gradients")                                                \
@@ -161,6 +162,10 @@ typedef enum qn_cell_kind {
     QN_CELL_APPEND,  /* up to `rows` rows, one after another; lives as long as the trainer or until
                         qn_trainer_clear_cell. Runs without a backward pass append first, and read
                         their own rows too */
+    QN_CELL_TABLE,   /* what an operator keeps of rings, `rows` rows: the output of its name is made
+                        when the rings have taken the rows of a repetition, in the place of what it
+                        was. Lives as long as they do and is saved and undone with them; evaluations
+                        change it not */
 } qn_cell_kind;
 
 /* A named array on the device that outlives a run. Outputs of its name (qn_output) are written to
@@ -168,7 +173,7 @@ typedef enum qn_cell_kind {
 typedef struct qn_cell {
     const char *name;
     qn_cell_kind kind;
-    int64_t rows;  /* of rings and appending; of samples 0 */
+    int64_t rows;  /* of samples 0 */
     double first;  /* every element before it is written */
     bool gradient; /* of samples: runs that read it give its gradient, from which runs of kind
                       QN_RUN_BACKWARD go on */

@@ -559,7 +559,7 @@ static bool usable_as_output(qn_graph *graph, qn_tensor tensor, const char *name
     if (node_of(graph, root)->kind != QN_NODE_OPERATOR)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s is computed by no operator",
                       node_of(graph, root)->name);
-    else if (shape->rank < 1 || shape->dim[0] >= 0)
+    else if ((shape->rank < 1 || shape->dim[0] >= 0) && !node_of(graph, tensor)->op->table)
         qn_graph_fail(graph, QN_ERR_ARGUMENT, "qn_output: %s has no batch in dimension 0",
                       node_of(graph, tensor)->name);
     else if (!*name || output_taken(graph, name))

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_RUNS = 4, MOST_CELLS = 3 };
+enum { MOST_RUNS = 4, MOST_CELLS = 4 };
 
 struct qn_contrastive {
     qn_contrastive_params params;
@@ -94,6 +94,12 @@ static qn_tensor bank_of(const qn_contrastive *c, qn_graph *graph, const char *n
     return qn_cell_input(graph, name, c->dtype, 2, (int64_t[]){c->params.bank * each, c->features});
 }
 
+/* Scores change with a learned temperature, and without queries nobody looks. */
+static bool has_table(const qn_contrastive_params *params)
+{
+    return params->table && params->bank && !params->no_query_bank && !params->learned;
+}
+
 static void fill_bank(const qn_contrastive *c, qn_graph *graph, qn_tensor queries,
                       qn_tensor passages, qn_tensor ids)
 {
@@ -126,6 +132,10 @@ static qn_info_nce_params loss_params(const qn_contrastive *c, qn_graph *graph)
     }
     if (p->bank && !p->no_query_bank)
         how.bank_queries = bank_of(c, graph, "bank.queries", 1);
+    if (has_table(p))
+        how.bank_table =
+            qn_cell_input(graph, "bank.table", QN_F32, 2,
+                          (int64_t[]){qn_bank_table_rows(p->bank, p->symmetric), p->bank});
     return how;
 }
 
@@ -139,6 +149,8 @@ static void put_loss(const qn_contrastive *c, qn_graph *graph, qn_tensor queries
     if (c->params.bank) {
         qn_loss(graph, local, "local_loss", &(qn_loss_params){.monitor = true});
         fill_bank(c, graph, queries, passages, how.ids);
+        if (has_table(&c->params))
+            qn_output(graph, qn_bank_table(graph, &how), "bank.table");
     }
 }
 
@@ -204,6 +216,10 @@ static void add_banks(qn_contrastive *c)
                            .rows = rows,
                            .first = -1,
                            .start = c->params.start});
+    if (has_table(&c->params))
+        add_cell(c, &(qn_cell){.name = "bank.table",
+                               .kind = QN_CELL_TABLE,
+                               .rows = qn_bank_table_rows(rows, c->params.symmetric)});
 }
 
 static qn_status add_step(qn_contrastive *c)

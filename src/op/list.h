@@ -24,6 +24,7 @@
     X(masked_mean)                                                                                 \
     X(info_nce)                                                                                    \
     X(bank_entry)                                                                                  \
+    X(bank_table)                                                                                  \
     X(loss)                                                                                        \
     X(leaky_relu)                                                                                  \
     X(sigmoid)                                                                                     \

@@ -17,7 +17,7 @@
 #include <quern/graph.h>
 #include <quern/tensor.h>
 
-enum { QN_MAX_IN = 7, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
+enum { QN_MAX_IN = 8, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
 enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 6 };
 
 /* What an operand of a group is, seen from its node. */
@@ -91,6 +91,8 @@ struct qn_call {
     int setting;      /* of the variant: an index into its settings */
     bool cpu;         /* of the variant: its kernels have the shape for CPUs */
     int64_t batch;    /* samples of the micro-step; a sample may have several rows */
+    int slot;         /* of control.position: the row at which the ring that is input 0 takes those
+                         of the micro-step; 0 where it is none */
     struct qn_operand in[QN_MAX_IN], din[QN_MAX_IN];
     struct qn_operand out[QN_MAX_OUT], dout[QN_MAX_OUT];
     struct qn_operand saved[QN_MAX_SAVED], temp[QN_MAX_TEMP];
@@ -206,6 +208,8 @@ struct qn_op {
     int n_in, n_required; /* inputs at most; the first n_required must be there */
     int n_out;
     bool view;            /* the output shares the bytes of input 0; no groups */
+    bool table;           /* output 0 is what a cell of the kind QN_CELL_TABLE holds: it is made of
+                             the ring that is input 0, and of what it was before */
     unsigned no_gradient; /* bit i: input i never gets a gradient (labels, images) */
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */

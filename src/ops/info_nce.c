@@ -7,6 +7,9 @@
  * 2024, equations 5 to 9): queries of the bank are rows, too, and what is in the bank gets no
  * gradient.
  *
+ * With a table (in 7) of what the bank's samples know of each other (bank_table) their scores are
+ * not made again.
+ *
  * Scores never exist whole: they are made tile by tile, once forward and once for each of the two
  * gradients, each of which adds up in a fixed order (as in Inf-CL, Cheng et al. 2024). The forward
  * pass keeps the logarithm of the sum of exponentials of each row.
@@ -57,6 +60,24 @@ static qn_status check_bank(struct qn_shape_call *call, int64_t features, int64_
     return QN_OK;
 }
 
+static qn_status check_table(struct qn_shape_call *call)
+{
+    const struct qn_info_nce_attr *attr = call->attr;
+    const struct qn_operand *table = &call->in[QN_NCE_TABLE];
+    const struct qn_operand *queries = &call->in[QN_NCE_BANK_QUERIES];
+    if (!qn_present(table))
+        return QN_OK;
+    if (!qn_present(queries) || qn_present(&call->in[QN_NCE_LOGIT_SCALE]))
+        return qn_shape_error(call, "a table goes with a bank of queries and no logit scale");
+    const int64_t samples = queries->shape.dim[0];
+    const int64_t rows = qn_table_rows(samples, attr->symmetric);
+    if (table->dtype != QN_F32 || table->shape.rank != 2 || table->shape.dim[0] != rows ||
+        table->shape.dim[1] != samples)
+        return qn_shape_error(call, "the table must be (%lld, %lld) in f32", (long long)rows,
+                              (long long)samples);
+    return QN_OK;
+}
+
 static qn_status shape(struct qn_shape_call *call)
 {
     const struct qn_info_nce_attr *attr = call->attr;
@@ -80,6 +101,7 @@ static qn_status shape(struct qn_shape_call *call)
     if (qn_present(learned) && (learned->dtype != QN_F32 || !qn_is_row_of(learned, 1)))
         return qn_shape_error(call, "the logit scale must be one number in f32");
     QN_TRY(check_bank(call, features, each));
+    QN_TRY(check_table(call));
     const struct qn_operand *bank = &call->in[QN_NCE_BANK_QUERIES];
     const int64_t rows = samples + (qn_present(bank) ? bank->shape.dim[0] : 0);
     qn_shape_set(&call->out[0], QN_F32, 1, &samples);
@@ -156,16 +178,16 @@ VARIANTS(passages, QN_NCE_PASSAGE_GRADIENT)
 const struct qn_op qn_op_info_nce = {
     .name = "info_nce",
     .attr_size = sizeof(struct qn_info_nce_attr),
-    .n_in = 7,
+    .n_in = 8,
     .n_required = 2,
     .n_out = 2,
     .no_gradient = 1u << QN_NCE_IDS | 1u << QN_NCE_BANK_QUERIES | 1u << QN_NCE_BANK_PASSAGES |
-                   1u << QN_NCE_BANK_IDS,
+                   1u << QN_NCE_BANK_IDS | 1u << QN_NCE_TABLE,
     .shape = shape,
     .loss_weight = loss_weight,
     .groups = {{.name = "forward",
                 .phase = QN_PHASE_TRAIN | QN_PHASE_EVAL,
-                .read = {READS, {QN_IN(4)}},
+                .read = {READS, {QN_IN(4)}, {QN_IN(7)}},
                 .write = {{QN_OUT(0)}, {QN_OUT(1)}, {QN_SAVED(0)}, {QN_SAVED(1)}},
                 .variant = LIST(forward)},
                {.name = "query gradient",
@@ -198,8 +220,7 @@ qn_tensor qn_info_nce(qn_graph *graph, qn_tensor queries, qn_tensor passages,
 {
     static const qn_info_nce_params none = {0};
     const qn_info_nce_params *p = params ? params : &none;
-    const double temperature = p->temperature == 0 ? 1 : p->temperature;
-    const struct qn_info_nce_attr attr = {.scale = (float)(1 / temperature),
+    const struct qn_info_nce_attr attr = {.scale = qn_nce_scale(p->temperature),
                                           .symmetric = p->symmetric,
                                           .local_mean = p->local_mean,
                                           .duplicates = p->duplicates};
@@ -209,7 +230,8 @@ qn_tensor qn_info_nce(qn_graph *graph, qn_tensor queries, qn_tensor passages,
                             [QN_NCE_LOGIT_SCALE] = p->logit_scale,
                             [QN_NCE_BANK_QUERIES] = p->bank_queries,
                             [QN_NCE_BANK_PASSAGES] = p->bank_passages,
-                            [QN_NCE_BANK_IDS] = p->bank_ids};
+                            [QN_NCE_BANK_IDS] = p->bank_ids,
+                            [QN_NCE_TABLE] = p->bank_table};
     const qn_tensor loss = qn_op_apply(graph, &qn_op_info_nce, in, &attr);
     if (local)
         *local = (qn_tensor){loss.id ? loss.id + 1 : 0};

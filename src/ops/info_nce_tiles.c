@@ -13,6 +13,8 @@ enum { KNOWN = 4 };
 enum { LEARNED = 1, EMPTY_ROWS = 2, EMPTY_COLUMNS = 4, DUPLICATES = 8, SAME_SIDE = 16 };
 /* Operations on a score beside its product: forward and backward. */
 enum { LEARNING = 12, GRADIENT = 14 };
+/* Operations on a pair of numbers of the table. */
+enum { RECALLING = 4 };
 
 struct qn_nce_sizes qn_nce_sizes_of(const struct qn_call *call)
 {
@@ -168,10 +170,17 @@ static int64_t own_passages(const struct work *w, const struct tile *tile, int64
 
 typedef qn_status (*visit_fn)(void *user, const struct work *w, const struct tile *tile);
 
+/* Sides of columns that the rows' scores are made of: what the bank knows of itself may be in a
+ * table. */
+static int columns_of(const struct work *w, const struct side *row)
+{
+    return row->bank && qn_present(&w->product.in[QN_NCE_TABLE]) ? 1 : w->columns;
+}
+
 static qn_status visit_row(const struct work *w, const struct side *row, int64_t first,
                            visit_fn visit, void *user)
 {
-    for (int c = 0; c < w->columns; c++)
+    for (int c = 0; c < columns_of(w, row); c++)
         for (int64_t j = 0; j < w->column[c].count; j += TILE_COLUMNS) {
             const struct tile tile = tile_of(w, row, first, &w->column[c], j);
             QN_TRY(visit(user, w, &tile));
@@ -312,6 +321,11 @@ void qn_nce_cost(const struct qn_call *call, enum qn_nce_group group,
     const int64_t own = w.product.scratch.offset - call->scratch.offset;
     visit_tiles(&w, add_tile, cost);
     cost->launches += group == QN_NCE_FORWARD;
+    if (group == QN_NCE_FORWARD && qn_present(&call->in[QN_NCE_TABLE])) {
+        cost->launches++;
+        cost->flops +=
+            RECALLING * (double)(call->in[QN_NCE_TABLE].shape.dim[0] / 2) * (double)w.size.bank;
+    }
     cost->scratch += own * (int64_t)sizeof(float);
     cost->bytes = qn_group_bytes(call, group) + 2 * (double)cost->scratch;
 }
@@ -444,6 +458,20 @@ static qn_status emit_tile(void *user, const struct work *w, const struct tile *
     return w->group == QN_NCE_FORWARD ? emit_forward(emit, w, tile) : emit_gradient(emit, w, tile);
 }
 
+static qn_status emit_recall(struct qn_emit *emit, const struct work *w)
+{
+    const struct qn_operand *table = &w->product.in[QN_NCE_TABLE];
+    const struct qn_launch launch = {
+        .program = "info_nce",
+        .kernel = "recall",
+        .args = {QN_BUF(table), QN_BUF(&w->product.in[QN_NCE_BANK_IDS]), QN_BUF(&w->known_rows),
+                 QN_BUF(&w->known_columns), QN_LONG(w->size.samples), QN_LONG(w->size.bank),
+                 QN_LONG(qn_table_tiles(w->size.bank)), QN_INT(w->attr->symmetric)},
+        .global = {w->size.bank},
+        .local = {QN_ELEMENTWISE_LOCAL}};
+    return qn_present(table) ? qn_emit_launch(emit, &launch) : QN_OK;
+}
+
 static qn_status emit_finish(struct qn_emit *emit, const struct work *w)
 {
     const struct qn_call *call = &w->product;
@@ -463,5 +491,8 @@ qn_status qn_nce_emit(struct qn_emit *emit, const struct qn_call *call, enum qn_
 {
     const struct work w = work_of(call, group, way);
     QN_TRY(visit_tiles(&w, emit_tile, emit));
-    return group == QN_NCE_FORWARD ? emit_finish(emit, &w) : QN_OK;
+    if (group != QN_NCE_FORWARD)
+        return QN_OK;
+    QN_TRY(emit_recall(emit, &w));
+    return emit_finish(emit, &w);
 }

@@ -264,6 +264,12 @@ static inline const struct qn_graph *qn_run_graph(const struct qn_persist *persi
     return persist->graphs[persist->runs.run[run].graph].graph;
 }
 
+/* Whether what a cell holds is saved, and as it was after a cycle that changes nothing. */
+static inline bool qn_cell_is_kept(const struct qn_cell_of *cell)
+{
+    return cell->kind == QN_CELL_RING || cell->kind == QN_CELL_TABLE;
+}
+
 /* The cell of that name, or NULL. */
 const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char *name);
 /* Bytes of one row, and whether single rows can be filled. */

@@ -146,11 +146,11 @@ static qn_status add_cell(struct making *m, int number)
     if (!from->name || !*from->name || qn_cell_named(m->runs, from->name))
         return refuse(m, QN_ERR_ARGUMENT, "cell", from->name ? from->name : "",
                       "the name is empty or already taken");
-    if ((int)from->kind < 0 || from->kind > QN_CELL_APPEND || !isfinite((float)from->first))
+    if ((int)from->kind < 0 || from->kind > QN_CELL_TABLE || !isfinite((float)from->first))
         return refuse(m, QN_ERR_ARGUMENT, "cell", from->name, "there is no such kind or start");
     if (samples ? from->rows != 0 : from->rows < 1 || from->rows > INT32_MAX)
         return refuse(m, QN_ERR_ARGUMENT, "cell", from->name,
-                      "rings and caches have rows, cells of samples as many as the cycle");
+                      "all but cells of samples have rows, these as many as the cycle");
     if (from->gradient && !samples)
         return refuse(m, QN_ERR_ARGUMENT, "cell", from->name,
                       "only cells of samples have gradients");
@@ -227,6 +227,22 @@ static void note_backward(struct users *users, const struct qn_run_of *run)
     users->backward++;
 }
 
+/* Whether the output is of an operator that keeps a table of the ring that is its first input. */
+static bool keeps_table(const struct making *m, const qn_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_outputs; i++) {
+        const struct qn_node *node = &graph->nodes[graph->tensors[graph->outputs[i].tensor].node];
+        if (strcmp(graph->outputs[i].name, name) != 0)
+            continue;
+        if (node->kind != QN_NODE_OPERATOR || !node->op->table)
+            return false;
+        const struct qn_node *input = &graph->nodes[graph->tensors[node->in[0]].node];
+        const struct qn_cell_of *ring = qn_cell_named(m->runs, input->name);
+        return input->kind == QN_NODE_INPUT && ring && ring->kind == QN_CELL_RING;
+    }
+    return false;
+}
+
 /* A cell gets the shape of its rows from the first output written to it. */
 static qn_status use_output(struct making *m, struct qn_cell_of *cell, const struct qn_run_of *run,
                             const struct qn_operand *output, struct users *users)
@@ -237,6 +253,9 @@ static qn_status use_output(struct making *m, struct qn_cell_of *cell, const str
             if (m->list->cells[c].rows && strcmp(m->list->cells[c].name, cell->name) == 0)
                 cell->operand.shape.dim[0] = m->list->cells[c].rows;
     }
+    if (cell->kind == QN_CELL_TABLE && !keeps_table(m, m->plan->graphs[run->graph], cell->name))
+        return refuse(m, QN_ERR_ARGUMENT, "cell", cell->name,
+                      "its output is of no operator that keeps a table of a ring");
     if (output->dtype == QN_U8)
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name,
                       "its elements are of one byte, not of two or four");
@@ -246,8 +265,9 @@ static qn_status use_output(struct making *m, struct qn_cell_of *cell, const str
     if (cell->start && !qn_cell_forgets(cell))
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name,
                       "starts later, and its rows have no multiple of 4 bytes");
+    const bool whole = cell->kind == QN_CELL_SAMPLES || cell->kind == QN_CELL_TABLE;
     if (!same_rows(&cell->operand, output) ||
-        (cell->kind == QN_CELL_SAMPLES && cell->operand.shape.dim[0] != output->shape.dim[0]))
+        (whole && cell->operand.shape.dim[0] != output->shape.dim[0]))
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name, "two outputs differ in their rows");
     if (run->what == QN_RUN_BACKWARD)
         note_backward(users, run);
@@ -346,6 +366,13 @@ static qn_status check_inputs(const struct making *m, const struct qn_graph *gra
             !qn_cell_named(m->runs, graph->nodes[n].name))
             return refuse(m, QN_ERR_ARGUMENT, "cell", graph->nodes[n].name,
                           "an input of a graph, but no cell of the plan");
+    for (int i = 0; i < graph->n_outputs; i++) {
+        const struct qn_node *node = &graph->nodes[graph->tensors[graph->outputs[i].tensor].node];
+        const struct qn_cell_of *cell = qn_cell_named(m->runs, graph->outputs[i].name);
+        if (node->op->table && (!cell || cell->kind != QN_CELL_TABLE))
+            return refuse(m, QN_ERR_ARGUMENT, "cell", graph->outputs[i].name,
+                          "an output that is a table, but no cell of tables of the plan");
+    }
     return QN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where rows go in rings and caches: the host counts them, the kernels read the position.
+ * Where rows go in rings and caches: the host counts them, the kernels read the position. What
+ * rings and tables hold outlives a cycle that changes nothing.
  */
 #include "base/log.h"
 #include "run/trainer.h"
@@ -17,6 +18,11 @@ static int64_t rows_each(const struct qn_problem *problem, const struct qn_cell_
     return 0;
 }
 
+static bool counts_rows(const struct qn_cell_of *cell)
+{
+    return cell->kind == QN_CELL_RING || cell->kind == QN_CELL_APPEND;
+}
+
 qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
                          const struct qn_feed *feed, struct qn_start *start)
 {
@@ -28,7 +34,8 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_probl
         const int64_t more = rows_each(problem, cell) * feed->count;
         const int64_t at[] = {[QN_CELL_SAMPLES] = feed->first * -capacity,
                               [QN_CELL_RING] = rows % capacity,
-                              [QN_CELL_APPEND] = rows};
+                              [QN_CELL_APPEND] = rows,
+                              [QN_CELL_TABLE] = 0};
         start->position[cell->slot] = (uint32_t)at[cell->kind];
         if (cell->kind == QN_CELL_APPEND && more > capacity - rows)
             return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
@@ -45,7 +52,7 @@ qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *prob
     const struct qn_run_set *runs = &problem->persist->runs;
     for (int c = 0; c < runs->n_cells; c++) {
         const int64_t before = trainer->cell_rows[c];
-        if (runs->cell[c].kind != QN_CELL_SAMPLES)
+        if (counts_rows(&runs->cell[c]))
             trainer->cell_rows[c] += samples * rows_each(problem, &runs->cell[c]);
         if (runs->cell[c].kind == QN_CELL_RING)
             QN_TRY(qn_ring_forget(trainer, c, before));
@@ -55,19 +62,19 @@ qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *prob
 
 /* --- rings of a cycle that changes nothing --- */
 
-/* Bytes of ring c; 0: it is none. */
-static int64_t ring_bytes(const struct qn_trainer *trainer, int c)
+/* Bytes of ring or table c; 0: it is neither. */
+static int64_t kept_bytes(const struct qn_trainer *trainer, int c)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
     const struct qn_cell_of *cell = &persist->runs.cell[c];
-    return cell->kind == QN_CELL_RING ? persist->values[cell->value].bytes : 0;
+    return qn_cell_is_kept(cell) ? persist->values[cell->value].bytes : 0;
 }
 
 qn_status qn_cells_open(struct qn_trainer *trainer)
 {
     int64_t bytes = 0;
     for (int c = 0; c < trainer->plan->runs.n_cells; c++)
-        bytes += ring_bytes(trainer, c);
+        bytes += kept_bytes(trainer, c);
     trainer->rings = NULL;
     if (bytes == 0)
         return QN_OK;
@@ -76,13 +83,13 @@ qn_status qn_cells_open(struct qn_trainer *trainer)
                           : qn_fail(&trainer->log, QN_ERR_MEMORY, "rings: out of host memory");
 }
 
-/* Between the device and trainer->rings, ring after ring. */
+/* Between the device and trainer->rings, cell after cell. */
 static qn_status copy_rings(struct qn_trainer *trainer, bool back)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
     unsigned char *host = trainer->rings;
     for (int c = 0; c < runs->n_cells; c++) {
-        const int64_t bytes = ring_bytes(trainer, c);
+        const int64_t bytes = kept_bytes(trainer, c);
         const int value = runs->cell[c].value;
         if (bytes == 0)
             continue;
@@ -111,7 +118,7 @@ int qn_cells_find(const struct qn_trainer *trainer, const char *name)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
     for (int c = 0; c < runs->n_cells; c++)
-        if (runs->cell[c].kind != QN_CELL_SAMPLES && strcmp(runs->cell[c].name, name) == 0)
+        if (counts_rows(&runs->cell[c]) && strcmp(runs->cell[c].name, name) == 0)
             return c;
     return -1;
 }
@@ -120,6 +127,15 @@ int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name)
 {
     const int cell = trainer && name ? qn_cells_find(trainer, name) : -1;
     return cell < 0 ? -1 : trainer->cell_rows[cell];
+}
+
+qn_status qn_cells_clear(struct qn_trainer *trainer, int cell)
+{
+    const struct qn_cell_of *of = &trainer->plan->persist.runs.cell[cell];
+    trainer->cell_rows[cell] = 0;
+    return of->kind == QN_CELL_SAMPLES
+               ? QN_OK
+               : qn_trainer_fill_value(trainer, of->value, (float)of->first);
 }
 
 qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name)
@@ -131,7 +147,5 @@ qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name)
     if (cell < 0)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT, "%s: no ring or cache of the plan", name);
     QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
-    trainer->cell_rows[cell] = 0;
-    return qn_trainer_fill_value(trainer, trainer->plan->persist.runs.cell[cell].value,
-                                 (float)trainer->plan->persist.runs.cell[cell].first);
+    return qn_cells_clear(trainer, cell);
 }

@@ -103,7 +103,8 @@ static qn_status init_leaves(struct qn_trainer *trainer, const struct qn_bound *
         const int parameter = bound->parameter[n];
         const bool own = parameter < 0 || persist->parameters[parameter].node == node;
         const int value = parameter < 0 ? bound->leaf[n] : persist->parameters[parameter].value;
-        if (value >= 0 && node->kind != QN_NODE_INPUT && own)
+        const bool filled = node->kind == QN_NODE_PARAMETER || node->kind == QN_NODE_CONSTANT;
+        if (value >= 0 && filled && own)
             QN_TRY(init_leaf(trainer, node, value));
     }
     return QN_OK;
@@ -137,7 +138,6 @@ qn_status qn_trainer_initialise(struct qn_trainer *trainer)
     for (int i = 0; i < persist->n_moving; i++)
         QN_TRY(init_moving(trainer, &persist->moving[i]));
     for (int c = 0; c < persist->runs.n_cells; c++)
-        if (persist->runs.cell[c].kind != QN_CELL_SAMPLES)
-            QN_TRY(qn_trainer_clear_cell(trainer, persist->runs.cell[c].name));
+        QN_TRY(qn_cells_clear(trainer, c));
     return qn_device_finish(trainer->device);
 }

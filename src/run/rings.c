@@ -64,6 +64,15 @@ static qn_status limit(struct qn_trainer *trainer, int c, int64_t rows)
     return empty_rows(trainer, c, 0, trainer->cell_rows[c] - qn_ring_kept(trainer, c));
 }
 
+/* Sums over rows that would be forgotten are in a table, and stay there. */
+static bool has_table(const struct qn_trainer *trainer)
+{
+    for (int c = 0; c < trainer->plan->persist.runs.n_cells; c++)
+        if (cell_of(trainer, c)->kind == QN_CELL_TABLE)
+            return true;
+    return false;
+}
+
 qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t rows)
 {
     QN_REQUIRE(NULL, trainer);
@@ -77,6 +86,9 @@ qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t r
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "%s: its rows have %" PRId64 " bytes, no multiple of 4, and no limit", name,
                        qn_cell_row_bytes(cell_of(trainer, c)));
+    if (rows > 0 && has_table(trainer))
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "%s: the plan has a table of all rows, and no limit of them", name);
     return qn_trainer_check(trainer, limit(trainer, c, rows));
 }
 

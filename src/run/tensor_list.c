@@ -89,16 +89,16 @@ static bool append_states(const struct qn_trainer *trainer, struct qn_arena *are
     return complete;
 }
 
-/* Caches are empty when a training goes on; rings are as they were. */
-static bool append_rings(const struct qn_trainer *trainer, struct qn_arena *arena,
-                         struct qn_tensor_list *list)
+/* Caches are empty when a training goes on; rings and tables are as they were. */
+static bool append_kept(const struct qn_trainer *trainer, struct qn_arena *arena,
+                        struct qn_tensor_list *list)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
     bool complete = true;
     for (int c = 0; c < runs->n_cells; c++) {
         const struct qn_cell_of *cell = &runs->cell[c];
         char text[160];
-        if (cell->kind != QN_CELL_RING)
+        if (!qn_cell_is_kept(cell))
             continue;
         snprintf(text, sizeof text, "cell.%s", cell->name);
         const struct qn_named named = {text, cell->value, cell->operand.dtype, cell->operand.shape};
@@ -117,6 +117,6 @@ qn_status qn_list_slots(const struct qn_trainer *trainer, struct qn_arena *arena
         if (persist->parameters[p].trainable)
             complete = append_own(trainer, arena, &persist->parameters[p], list) &&
                        append_states(trainer, arena, &persist->parameters[p], list);
-    complete = complete && append_rings(trainer, arena, list);
+    complete = complete && append_kept(trainer, arena, list);
     return complete ? QN_OK : qn_fail(&trainer->log, QN_ERR_MEMORY, "save: out of host memory");
 }

@@ -103,7 +103,7 @@ struct qn_trainer {
     int64_t cell_rows_before[QN_MAX_CELLS]; /* the same before the present update */
     int64_t cell_limits[QN_MAX_CELLS];      /* of rings: rows that stay; 0: all */
     bool told_of_drift;   /* the last look at banks gave a warning (drift.c), or followed one */
-    unsigned char *rings; /* host memory: what rings held then; NULL: there are none */
+    unsigned char *rings; /* host memory: what rings and tables held then; NULL: there are none */
     int64_t stage_bytes;
     unsigned char *results; /* host memory of one evaluation output */
     unsigned char *parked;  /* host memory of what is parked */
@@ -164,10 +164,12 @@ qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *prob
                        int64_t samples);
 /* The number of a ring or cache; -1: there is none of the name. */
 int qn_cells_find(const struct qn_trainer *trainer, const char *name);
-/* Host memory for what rings hold, among that of the plan. */
+/* Sets a cell that outlives cycles to its beginning; nothing of the others. */
+qn_status qn_cells_clear(struct qn_trainer *trainer, int cell);
+/* Host memory for what rings and tables hold, among that of the plan. */
 qn_status qn_cells_open(struct qn_trainer *trainer);
-/* Keeps how many rows there are and what rings hold; goes back to that, where what stored more has
- * failed or was skipped. Both wait for what rings hold. */
+/* Keeps how many rows there are and what rings and tables hold; goes back to that, where what
+ * stored more has failed or was skipped. Both wait for what they hold. */
 qn_status qn_cells_keep(struct qn_trainer *trainer);
 qn_status qn_cells_go_back(struct qn_trainer *trainer);
 /* Waits for the last update where there are rings: if it was skipped, they go back. */

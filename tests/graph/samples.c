@@ -185,7 +185,7 @@ static int64_t gcd(int64_t a, int64_t b)
 }
 
 static const char *const leaf_names[QN_MAX_IN + 1] = {"in0", "in1", "in2", "in3",
-                                                      "in4", "in5", "in6"};
+                                                      "in4", "in5", "in6", "in7"};
 
 /* The batch at which the inputs of the set have the sizes of the case; 0: they cannot. */
 static int64_t batch_of(const struct qn_op *op, const struct qn_check_case *item, unsigned set)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 64 };
+enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 80 };
 
 static const qn_trainer_params trainer_params = {.seed = 5};
 
@@ -287,8 +287,11 @@ static void cycle_on_host(struct host *h, const struct feed *feed, int64_t batch
 /* Weights stay, data changes, so that what is in the bank tells which pairs it holds. */
 static void follow(int64_t bank, int64_t batch, int64_t micro, bool no_queries, bool local_mean)
 {
-    const qn_contrastive_params how = {
-        .temperature = 0.5, .bank = bank, .no_query_bank = no_queries, .local_mean = local_mean};
+    const qn_contrastive_params how = {.temperature = 0.5,
+                                       .bank = bank,
+                                       .no_query_bank = no_queries,
+                                       .local_mean = local_mean,
+                                       .table = true};
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     struct feed feed = {0};
     const qn_plan_params plan = at(batch, micro);
@@ -311,6 +314,8 @@ static void follow(int64_t bank, int64_t batch, int64_t micro, bool no_queries, 
         assert_true(have.loss == have.losses[0]);
         assert_int_equal(qn_trainer_cell_rows(run.trainer, "bank.ids"), host.stored);
     }
+    if (!no_queries)
+        assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.ids", 2), QN_ERR_ARGUMENT);
     close_counted(&run);
     qn_contrastive_destroy(&contrastive);
 }
@@ -326,6 +331,7 @@ static void banks_hold_the_last_pairs(void **state)
     follow(10, 16, 5, true, false);
     follow(10, 16, 5, false, true);
     follow(2, 2, 2, false, false);
+    follow(67, 21, 7, false, false); /* a table of two tiles */
 }
 
 /* --- cycles that change nothing, and what outlives a trainer --- */
@@ -354,7 +360,7 @@ static void assert_same_weights(qn_trainer *have, qn_trainer *want)
 static void a_skipped_cycle_leaves_the_banks(void **state)
 {
     (void)state;
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10};
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     struct test_run with = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
@@ -379,7 +385,7 @@ static void a_skipped_cycle_leaves_the_banks(void **state)
 static double loss_after(qn_dtype storage, int updates)
 {
     const qn_contrastive_params how = {
-        .temperature = 0.5, .bank = 10, .graph = {.storage = storage}};
+        .temperature = 0.5, .bank = 10, .table = true, .graph = {.storage = storage}};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
@@ -414,7 +420,8 @@ static void banks_are_saved(void **state)
     (void)state;
     char dir[FOLDER_BYTES];
     make_folder(dir);
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10, .symmetric = true};
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = 10, .symmetric = true, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     const qn_run_list *program = qn_contrastive_program(contrastive);
@@ -445,11 +452,226 @@ static void banks_are_saved(void **state)
     remove_folder(dir);
 }
 
+/* --- tables --- */
+
+/* Banks with a table or without. */
+struct banked {
+    int64_t bank, batch, micro_batch;
+    int64_t each; /* passages of a sample */
+    bool symmetric, duplicates, local_mean;
+    qn_dtype storage;
+};
+
+enum { IDS = 17, UPDATES = 12, SKIPPED = 3, RESUMED = 6 };
+
+static qn_status fetch_twins(void *user, const char *input, int64_t first, int64_t count,
+                             void *rows)
+{
+    const qn_status status = fetch(user, input, first, count, rows);
+    for (int64_t i = 0; i < count && strcmp(input, "ids") == 0; i++)
+        ((int32_t *)rows)[i] %= IDS;
+    return status;
+}
+
+static qn_tensor bank_input(qn_graph *graph, const struct banked *b, const char *name, int64_t rows)
+{
+    const qn_dtype dtype = b->storage ? b->storage : QN_F32;
+    return qn_cell_input(graph, name, dtype, 2, (int64_t[]){rows, CODE});
+}
+
+static qn_graph *banked_graph(const struct banked *b, bool table)
+{
+    qn_graph *graph;
+    qn_tensor local, entry[3];
+    assert_int_equal(
+        qn_graph_create(
+            &graph, &(qn_graph_params){.couples = true, .storage = b->storage, .log = test_log}),
+        QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDE});
+    qn_tensor y = qn_input(graph, "y", QN_F32, 2, (int64_t[]){QN_BATCH, WIDE});
+    qn_tensor q = qn_tanh(graph, dense(graph, x, "query", WIDE, CODE));
+    qn_tensor p = qn_tanh(graph, dense(graph, y, "passage", WIDE, CODE * b->each));
+    p = qn_reshape(graph, p, 2, (int64_t[]){b->each * QN_BATCH, CODE});
+    const int64_t rows = qn_bank_table_rows(b->bank, b->symmetric);
+    qn_info_nce_params how = {
+        .temperature = 0.5,
+        .symmetric = b->symmetric,
+        .local_mean = b->local_mean,
+        .duplicates = b->duplicates,
+        .ids = qn_input(graph, "ids", QN_I32, 1, (int64_t[]){QN_BATCH}),
+        .bank_queries = bank_input(graph, b, "bank.queries", b->bank),
+        .bank_passages = bank_input(graph, b, "bank.passages", b->bank * b->each),
+        .bank_ids = qn_cell_input(graph, "bank.ids", QN_I32, 1, (int64_t[]){b->bank})};
+    if (table)
+        how.bank_table = qn_cell_input(graph, "bank.table", QN_F32, 2, (int64_t[]){rows, b->bank});
+    qn_loss(graph, qn_info_nce(graph, q, p, &how, &local), "loss", NULL);
+    qn_loss(graph, local, "local_loss", &(qn_loss_params){.monitor = true});
+    assert_true(qn_bank_entry(graph, q, p, how.ids, entry));
+    qn_output(graph, entry[0], "bank.queries");
+    qn_output(graph, entry[1], "bank.passages");
+    qn_output(graph, entry[2], "bank.ids");
+    if (table)
+        qn_output(graph, qn_bank_table(graph, &how), "bank.table");
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+/* A program of banks; `run` and `cells` are what it borrows. */
+struct banked_program {
+    qn_graph *graph;
+    qn_run run;
+    qn_cell cells[4];
+    qn_run_list list;
+};
+
+static void make_banked(struct banked_program *program, const struct banked *b, bool table)
+{
+    *program = (struct banked_program){
+        .graph = banked_graph(b, table),
+        .cells = {{.name = "bank.passages", .kind = QN_CELL_RING, .rows = b->bank * b->each},
+                  {.name = "bank.queries", .kind = QN_CELL_RING, .rows = b->bank},
+                  {.name = "bank.ids", .kind = QN_CELL_RING, .rows = b->bank, .first = -1},
+                  {.name = "bank.table",
+                   .kind = QN_CELL_TABLE,
+                   .rows = qn_bank_table_rows(b->bank, b->symmetric)}}};
+    program->run = (qn_run){.name = "train", .graph = program->graph};
+    program->list = (qn_run_list){&program->run, 1, program->cells, table ? 4 : 3};
+}
+
+/* Through a checkpoint, to another trainer. */
+static void resume(struct test_run *run, const qn_run_list *list)
+{
+    char dir[FOLDER_BYTES];
+    qn_checkpoint *checkpoint;
+    make_folder(dir);
+    assert_int_equal(qn_checkpoint_save(run->trainer, dir, NULL), QN_OK);
+    test_close(run);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, dir, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_plan_runs(checkpoint, list, device, &run->plan), QN_OK);
+    assert_int_equal(qn_trainer_open(&run->trainer, device, run->plan,
+                                     &qn_checkpoint_describe(checkpoint)->trainer),
+                     QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, run->trainer), QN_OK);
+    qn_checkpoint_close(&checkpoint);
+    remove_folder(dir);
+}
+
+static void same_loss(double have, double want)
+{
+    assert_true(fabs(have - want) <= 1e-6 * fabs(want));
+}
+
+/* One more update of both; gives how far apart their gradients of it are. */
+static double step_both(struct test_run run[2], const qn_cycle *cycle, bool compares)
+{
+    float *gradient[2];
+    qn_metrics metrics[2];
+    int64_t count = 0;
+    double apart = 0;
+    for (int i = 0; i < 2 && compares; i++) {
+        assert_int_equal(qn_trainer_accumulate(run[i].trainer, cycle), QN_OK);
+        count = test_read_gradients(run[i].trainer, &gradient[i]);
+    }
+    if (compares) {
+        apart = distance(gradient[0], gradient[1], count, 1);
+        free(gradient[0]);
+        free(gradient[1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(qn_trainer_step(run[i].trainer, cycle, NULL), QN_OK);
+        assert_int_equal(qn_trainer_finish(run[i].trainer, &metrics[i]), QN_OK);
+    }
+    assert_int_equal(metrics[0].skipped, metrics[1].skipped);
+    for (int i = 0; i < 2 && !metrics[0].skipped; i++)
+        same_loss(metrics[0].losses[i], metrics[1].losses[i]);
+    return apart;
+}
+
+/* Many micro-steps with a table and without, of weights that stay. */
+static void follow_table(const struct banked *b)
+{
+    struct banked_program program[2];
+    struct test_run run[2];
+    struct feed feed = {0};
+    const qn_plan_params plan = at(b->batch, b->micro_batch);
+    const qn_cycle cycle = {.samples = b->batch, .lr = 0, .fetch = fetch_twins, .user = &feed};
+    double apart = 0;
+    for (int i = 0; i < 2; i++) {
+        make_banked(&program[i], b, i == 0);
+        run[i] = open_runs(&program[i].list, &plan, &trainer_params);
+    }
+    for (; feed.update < UPDATES; feed.update++) {
+        feed.strange = feed.update == SKIPPED;
+        if (feed.update == RESUMED)
+            resume(&run[0], &program[0].list);
+        const double now = step_both(run, &cycle, feed.update % 4 == 1);
+        apart = now > apart ? now : apart;
+    }
+    print_message("  bank %d, %d by %d: gradients %.2e apart\n", (int)b->bank, (int)b->batch,
+                  (int)b->micro_batch, apart);
+    assert_true(apart <= 1e-6);
+    for (int i = 0; i < 2; i++) {
+        test_close(&run[i]);
+        qn_graph_destroy(&program[i].graph);
+    }
+}
+
+/* With scores of the bank's samples that are kept the numbers are those of scores that are made
+ * anew: with rings that end within a micro-step, a last micro-step of one, a cycle that is skipped
+ * in their midst, after a checkpoint, partly full and going round. */
+static void a_table_changes_rounding_alone(void **state)
+{
+    (void)state;
+    follow_table(&(struct banked){.bank = 67, .batch = 21, .micro_batch = 7, .each = 1});
+    follow_table(&(struct banked){.bank = 71,
+                                  .batch = 16,
+                                  .micro_batch = 5,
+                                  .each = 1,
+                                  .symmetric = true,
+                                  .duplicates = true});
+    follow_table(&(struct banked){.bank = 131,
+                                  .batch = 49,
+                                  .micro_batch = 16,
+                                  .each = 2,
+                                  .symmetric = true,
+                                  .duplicates = true,
+                                  .local_mean = true});
+    follow_table(&(struct banked){.bank = 13, .batch = 21, .micro_batch = 7, .each = 3});
+    follow_table(&(struct banked){.bank = 251, .batch = 21, .micro_batch = 1, .each = 1});
+    follow_table(
+        &(struct banked){.bank = 67, .batch = 21, .micro_batch = 7, .each = 2, .storage = QN_BF16});
+}
+
+/* A table is of rings, and in a cell of tables. */
+static void tables_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    const struct banked b = {.bank = 67, .batch = BATCH, .micro_batch = MICRO, .each = 1};
+    const qn_plan_params params = at(BATCH, MICRO);
+    for (int i = 0; i < 3; i++) {
+        struct banked_program program;
+        qn_plan *plan;
+        make_banked(&program, &b, true);
+        if (i == 0)
+            program.cells[3].kind = QN_CELL_RING;
+        if (i == 1)
+            program.cells[3].rows--;
+        if (i == 2)
+            program.cells[2].kind = QN_CELL_TABLE;
+        assert_int_not_equal(
+            qn_plan_create_runs(&plan, &program.list, qn_device_facts(device), &params, NULL),
+            QN_OK);
+        print_message("  %s\n", qn_last_error());
+        qn_graph_destroy(&program.graph);
+    }
+}
+
 /* Emptied before each cycle, banks know the same cycle alone. */
 static void forgotten_banks_begin_empty(void **state)
 {
     (void)state;
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = 14, .forget = true};
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = 14, .forget = true, .symmetric = true, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
@@ -477,12 +699,12 @@ static int64_t placed(int64_t count)
     return (count * 4 + unit - 1) / unit * unit;
 }
 
-/* What persists is what plain accumulation has, and the banks. */
+/* What persists is what plain accumulation has, and the banks with their table. */
 static void banks_are_in_the_plan(void **state)
 {
     (void)state;
     const int64_t bank = 33;
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = bank};
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = bank, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *with = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     qn_contrastive *without = open_mode(QN_CONTRASTIVE_ACCUMULATE, NULL);
@@ -492,6 +714,8 @@ static void banks_are_in_the_plan(void **state)
     const int64_t *want = qn_plan_facts(b.plan)->bytes_by_tag;
     assert_int_equal(have[QN_TAG_BANKS], 2 * placed(bank * CODE) + placed(bank));
     assert_int_equal(want[QN_TAG_BANKS], 0);
+    assert_int_equal(have[QN_TAG_TABLES], placed(qn_bank_table_rows(bank, false) * bank));
+    assert_int_equal(want[QN_TAG_TABLES], 0);
     assert_int_equal(have[QN_TAG_PARAMETERS], want[QN_TAG_PARAMETERS]);
     assert_int_equal(have[QN_TAG_GRADIENTS], want[QN_TAG_GRADIENTS]);
     assert_int_equal(have[QN_TAG_OPTIMIZER], want[QN_TAG_OPTIMIZER]);
@@ -604,6 +828,8 @@ int main(void)
         cmocka_unit_test(a_skipped_cycle_leaves_the_banks),
         cmocka_unit_test(banks_may_be_short),
         cmocka_unit_test(banks_are_saved),
+        cmocka_unit_test(a_table_changes_rounding_alone),
+        cmocka_unit_test(tables_that_cannot_be_are_refused),
         cmocka_unit_test(forgotten_banks_begin_empty),
         cmocka_unit_test(banks_are_in_the_plan),
         cmocka_unit_test(a_large_loss_takes_few_bytes),

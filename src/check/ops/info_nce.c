@@ -69,6 +69,33 @@ static bool counts(const struct scores *s, int64_t row, int64_t column)
     return is_there(s, row) && is_there(s, sample) && !twin;
 }
 
+/* A number of what the bank's samples know of each other, for sample i of micro-step and bank. */
+static double told(const struct scores *s, int64_t row, int64_t i)
+{
+    return s->r->in[QN_NCE_TABLE][row * s->bank + i - s->samples];
+}
+
+/* The sum of exponentials of the bank's tiles, from `row` of the table on. */
+static double told_sum(const struct scores *s, int64_t row, int64_t i, double top)
+{
+    double sum = 0;
+    for (int64_t t = 0; t < qn_table_tiles(s->bank); t++)
+        sum += told(s, row + 2 * t + 1, i) * exp(told(s, row + 2 * t, i) - top);
+    return sum;
+}
+
+/* The same as `share` of sample i of the bank, where a table tells of the bank's. */
+static double told_share(const struct scores *s, bool of_row, int64_t i)
+{
+    const int64_t count = of_row ? s->samples * s->each : s->samples;
+    const int64_t row = of_row ? 1 : 1 + 2 * qn_table_tiles(s->bank);
+    double sum = told_sum(s, row, i, 0);
+    for (int64_t j = 0; j < count; j++)
+        if (of_row ? counts(s, i, j) : counts(s, j, i * s->each))
+            sum += exp(of_row ? score(s, i, j) : score(s, j, i * s->each));
+    return log(sum) - told(s, 0, i);
+}
+
 /* -log of the share of entry `own` among those from 0 to `count`; the entries are columns of row
  * `fixed`, or rows of column `fixed`. */
 static double share(const struct scores *s, bool of_row, int64_t fixed, int64_t count, int64_t own)
@@ -92,8 +119,11 @@ static double sample_loss(const struct scores *s, int64_t i)
 {
     const struct qn_info_nce_attr *attr = s->r->call->attr;
     const int64_t columns = (s->samples + s->bank) * s->each, rows = s->samples + s->bank_rows;
-    const double forth = share(s, true, i, columns, i * s->each);
-    return attr->symmetric ? (forth + share(s, false, i * s->each, rows, i)) / 2 : forth;
+    const bool table = s->r->in[QN_NCE_TABLE] && i >= s->samples;
+    const double forth = table ? told_share(s, true, i) : share(s, true, i, columns, i * s->each);
+    if (!attr->symmetric)
+        return forth;
+    return (forth + (table ? told_share(s, false, i) : share(s, false, i * s->each, rows, i))) / 2;
 }
 
 static void reference(const struct qn_reference *r)
@@ -133,8 +163,12 @@ static double flops(const struct qn_call *call, const char *group)
     const double columns =
         passages +
         (qn_present(&in[QN_NCE_BANK_PASSAGES]) ? (double)in[QN_NCE_BANK_PASSAGES].shape.dim[0] : 0);
+    const bool table = qn_present(&in[QN_NCE_TABLE]);
+    const double known = table ? (rows - samples) * (columns - passages) : 0;
+    const double pairs = table ? (double)(in[QN_NCE_TABLE].shape.dim[0] / 2) : 0;
     if (strcmp(group, "forward") == 0)
-        return rows * columns * (2 * features + (attr->symmetric ? 24 : 12));
+        return (rows * columns - known) * (2 * features + (attr->symmetric ? 24 : 12)) +
+               4 * pairs * (rows - samples);
     if (strcmp(group, "query gradient") == 0)
         return samples * columns * (4 * features + 14);
     if (strcmp(group, "passage gradient") == 0)
@@ -156,11 +190,16 @@ static double flops(const struct qn_call *call, const char *group)
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {1}, .a = 0.1, .b = (from)       \
     }
+#define TABLE(rows, m)                                                                             \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 2, .dim = {(rows), (m)},                   \
+        .fill = QN_FILL_POSITIVE                                                                   \
+    }
 #define NONE                                                                                       \
     {                                                                                              \
         .rank = -1                                                                                 \
     }
-#define PLAIN(n, p, d) VECTORS(n, d), VECTORS((n) * (p), d), NONE, NONE, NONE, NONE, NONE
+#define PLAIN(n, p, d) VECTORS(n, d), VECTORS((n) * (p), d), NONE, NONE, NONE, NONE, NONE, NONE
 #define ATTR(...)                                                                                  \
     &(const struct qn_info_nce_attr)                                                               \
     {                                                                                              \
@@ -175,7 +214,7 @@ static const double eleven[] = {9, -1, 2, 7, 7, -1, 1, 0, 3, 8, -1};
 static const struct qn_check_case cases[] = {
     {"pairs", {PLAIN(6, 1, 5)}, ATTR(0), .small = true},
     {"both ways",
-     {VECTORS(5, 3), VECTORS(5, 3), NONE, LEARNED(0.5), NONE, NONE, NONE},
+     {VECTORS(5, 3), VECTORS(5, 3), NONE, LEARNED(0.5), NONE, NONE, NONE, NONE},
      ATTR(.symmetric = 1),
      .small = true},
     {"hard negatives", {PLAIN(4, 3, 5)}, ATTR(.symmetric = 1)},
@@ -183,31 +222,57 @@ static const struct qn_check_case cases[] = {
     {"one pair", {PLAIN(1, 1, 3)}, ATTR(.symmetric = 1)},
     {"two pairs of one element", {PLAIN(2, 1, 1)}, ATTR(0)},
     {"duplicates",
-     {VECTORS(5, 4), VECTORS(10, 4), IDS(5, five), NONE, NONE, NONE, NONE},
+     {VECTORS(5, 4), VECTORS(10, 4), IDS(5, five), NONE, NONE, NONE, NONE, NONE},
      ATTR(.duplicates = 1)},
     {"an empty bank",
      {VECTORS(5, 4), VECTORS(5, 4), IDS(5, five), NONE, VECTORS(3, 4), VECTORS(3, 4),
-      IDS(3, none_yet)},
+      IDS(3, none_yet), NONE},
      ATTR(.symmetric = 1)},
     {"a bank",
      {VECTORS(5, 4), VECTORS(5, 4), IDS(5, five), LEARNED(0.2), VECTORS(7, 4), VECTORS(7, 4),
-      IDS(7, seven)},
+      IDS(7, seven), NONE},
      ATTR(0),
      .small = true},
     {"a bank of hard negatives, both ways",
      {VECTORS(3, 4), VECTORS(6, 4), NONE, LEARNED(-0.2), VECTORS(7, 4), VECTORS(14, 4),
-      IDS(7, seven)},
+      IDS(7, seven), NONE},
      ATTR(.symmetric = 1)},
     {"a bank without queries",
-     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, NONE, VECTORS(7, 4), IDS(7, seven)},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, NONE, VECTORS(7, 4), IDS(7, seven), NONE},
      ATTR(.symmetric = 1)},
     {"a bank, the mean of the micro-step",
-     {VECTORS(5, 4), VECTORS(10, 4), NONE, NONE, VECTORS(7, 4), VECTORS(14, 4), IDS(7, seven)},
+     {VECTORS(5, 4), VECTORS(10, 4), NONE, NONE, VECTORS(7, 4), VECTORS(14, 4), IDS(7, seven),
+      NONE},
      ATTR(.local_mean = 1)},
     {"a bank with duplicates",
      {VECTORS(5, 4), VECTORS(15, 4), IDS(5, five), NONE, VECTORS(11, 4), VECTORS(33, 4),
-      IDS(11, eleven)},
+      IDS(11, eleven), NONE},
      ATTR(.duplicates = 1, .symmetric = 1)},
+    {"a bank with a table",
+     {VECTORS(5, 4), VECTORS(5, 4), IDS(5, five), NONE, VECTORS(7, 4), VECTORS(7, 4), IDS(7, seven),
+      TABLE(3, 7)},
+     ATTR(0),
+     .small = true},
+    {"a bank of hard negatives with a table, both ways",
+     {VECTORS(5, 4), VECTORS(15, 4), IDS(5, five), NONE, VECTORS(11, 4), VECTORS(33, 4),
+      IDS(11, eleven), TABLE(5, 11)},
+     ATTR(.duplicates = 1, .symmetric = 1)},
+    {"a table of three tiles, the mean of the micro-step",
+     {VECTORS(5, 4),
+      VECTORS(5, 4),
+      NONE,
+      NONE,
+      VECTORS(131, 4),
+      VECTORS(131, 4),
+      {.role = QN_ROLE_FIXED,
+       .dtype = QN_I32,
+       .rank = 1,
+       .dim = {131},
+       .fill = QN_FILL_INTEGER,
+       .a = -9,
+       .b = 60},
+      TABLE(13, 131)},
+     ATTR(.local_mean = 1, .symmetric = 1)},
     {"primes", {PLAIN(131, 1, 67)}, ATTR(.symmetric = 1)},
     {"two tiles of columns", {PLAIN(521, 2, 3)}, ATTR(.symmetric = 1)},
     {"two tiles of rows", {PLAIN(2053, 1, 2)}, ATTR(.symmetric = 1)},
@@ -216,19 +281,27 @@ static const struct qn_check_case cases[] = {
 
 static const struct qn_check_case refused[] = {
     {"passages that are no multiple",
-     {VECTORS(4, 5), VECTORS(6, 5), NONE, NONE, NONE, NONE, NONE},
+     {VECTORS(4, 5), VECTORS(6, 5), NONE, NONE, NONE, NONE, NONE, NONE},
      ATTR(0)},
-    {"other features", {VECTORS(4, 5), VECTORS(4, 6), NONE, NONE, NONE, NONE, NONE}, ATTR(0)},
+    {"other features", {VECTORS(4, 5), VECTORS(4, 6), NONE, NONE, NONE, NONE, NONE, NONE}, ATTR(0)},
     {"no scale", {PLAIN(4, 1, 5)}, &(const struct qn_info_nce_attr){.scale = 0}},
     {"duplicates without ids", {PLAIN(4, 1, 5)}, ATTR(.duplicates = 1)},
     {"a bank without ids",
-     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), VECTORS(7, 4), NONE},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), VECTORS(7, 4), NONE, NONE},
      ATTR(0)},
     {"a bank of queries alone",
-     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), NONE, IDS(7, seven)},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), NONE, IDS(7, seven), NONE},
+     ATTR(0)},
+    {"a table with a logit scale",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, LEARNED(0.2), VECTORS(7, 4), VECTORS(7, 4), IDS(7, seven),
+      TABLE(3, 7)},
+     ATTR(0)},
+    {"a table of another bank",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), VECTORS(7, 4), IDS(7, seven),
+      TABLE(3, 8)},
      ATTR(0)},
     {"banks of two sizes",
-     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(6, 4), VECTORS(7, 4), IDS(7, seven)},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(6, 4), VECTORS(7, 4), IDS(7, seven), NONE},
      ATTR(0)},
     {0},
 };

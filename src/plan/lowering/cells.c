@@ -22,7 +22,8 @@ void qn_persist_lay_cells(const struct qn_lowering *how, struct qn_persist *pers
 {
     static const enum qn_tag tags[] = {[QN_CELL_SAMPLES] = QN_TAG_BANKS,
                                        [QN_CELL_RING] = QN_TAG_BANKS,
-                                       [QN_CELL_APPEND] = QN_TAG_CACHES};
+                                       [QN_CELL_APPEND] = QN_TAG_CACHES,
+                                       [QN_CELL_TABLE] = QN_TAG_TABLES};
     const int64_t batch = qn_largest_batch(how->params);
     for (int c = 0; c < persist->runs.n_cells; c++) {
         struct qn_cell_of *cell = &persist->runs.cell[c];
@@ -40,4 +41,14 @@ void qn_persist_bind_cell(const struct qn_persist *persist, struct qn_bound *bou
         return;
     bound->leaf[n] = cell->value;
     bound->gradient[n] = cell->gradient;
+}
+
+void qn_persist_bind_tables(const struct qn_persist *persist, struct qn_bound *bound)
+{
+    for (int i = 0; i < bound->graph->n_outputs; i++) {
+        const struct qn_graph_output *output = &bound->graph->outputs[i];
+        const struct qn_cell_of *cell = qn_cell_named(&persist->runs, output->name);
+        if (cell && cell->kind == QN_CELL_TABLE)
+            bound->leaf[bound->graph->tensors[output->tensor].node] = cell->value;
+    }
 }

@@ -111,7 +111,8 @@ static void add_forward(struct lowering *l, unsigned phase)
 {
     for (int n = 0; n < l->graph->n_nodes; n++) {
         const struct qn_node *node = &l->graph->nodes[n];
-        if (!l->used[n] || node->kind != QN_NODE_OPERATOR || node->op->view)
+        if (!l->used[n] || node->kind != QN_NODE_OPERATOR || node->op->view ||
+            qn_lower_makes_table(l, n))
             continue;
         for (int g = 0; g < QN_MAX_GROUPS && node->op->groups[g].name; g++)
             if (node->op->groups[g].phase & phase)
@@ -128,7 +129,7 @@ static void add_downloads(struct lowering *l)
         const uint32_t tensor = l->graph->outputs[i].tensor;
         const struct qn_cell_of *cell =
             qn_cell_named(&l->problem->persist->runs, l->graph->outputs[i].name);
-        if (cell && cell->kind == QN_CELL_APPEND)
+        if (cell && (cell->kind == QN_CELL_APPEND || cell->kind == QN_CELL_TABLE))
             continue;
         const int value = qn_lower_forward_value(l, tensor);
         struct qn_task *task =

@@ -60,9 +60,11 @@ void qn_lower_add_update(struct lowering *l);
 /* --- cells (rows.c) --- */
 
 /* Adds stores into cells: of the outputs that node n makes; after all other tasks, of the outputs
- * for rings. */
+ * for rings, and then what makes tables of them. */
 void qn_lower_store_made(struct lowering *l, int n);
 void qn_lower_store_last(struct lowering *l);
+/* Whether node n makes a table. */
+bool qn_lower_makes_table(const struct lowering *l, int n);
 /* Loads the gradients of outputs from cells, where a backward run begins. */
 void qn_lower_load_gradients(struct lowering *l);
 /* Sets every accumulator of the cycle to 0. */

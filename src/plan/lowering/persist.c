@@ -107,6 +107,7 @@ static qn_status bind_graph(const struct qn_lowering *how, struct qn_persist *pe
         else
             bind_leaf(persist, bound, n);
     }
+    qn_persist_bind_tables(persist, bound);
     return QN_OK;
 }
 

@@ -66,6 +66,8 @@ int64_t qn_slots_bytes(const struct qn_lowering *how, const struct qn_persist *p
  * one (cells.c). */
 void qn_persist_lay_cells(const struct qn_lowering *how, struct qn_persist *persist);
 void qn_persist_bind_cell(const struct qn_persist *persist, struct qn_bound *bound, int n);
+/* Binds the nodes that make tables to their cells. */
+void qn_persist_bind_tables(const struct qn_persist *persist, struct qn_bound *bound);
 
 /* QN_ERR_MEMORY, with `name` in the log: `bytes` is more than `most`, or negative (overflow). */
 qn_status qn_persist_check_size(const struct qn_lowering *how, const char *name, int64_t bytes,

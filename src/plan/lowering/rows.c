@@ -64,7 +64,8 @@ static void store(struct lowering *l, const struct qn_cell_of *cell, uint32_t te
 static bool stores(const struct lowering *l, const struct qn_cell_of *cell, bool last)
 {
     const bool evaluates = l->run->what == QN_RUN_EVALUATE;
-    if (l->run->what == QN_RUN_BACKWARD || (evaluates && cell->kind != QN_CELL_APPEND))
+    if (l->run->what == QN_RUN_BACKWARD || cell->kind == QN_CELL_TABLE ||
+        (evaluates && cell->kind != QN_CELL_APPEND))
         return false;
     return (cell->kind == QN_CELL_RING) == last;
 }
@@ -87,9 +88,17 @@ void qn_lower_store_made(struct lowering *l, int n)
     store_outputs(l, n, false);
 }
 
+bool qn_lower_makes_table(const struct lowering *l, int n)
+{
+    return l->graph->nodes[n].kind == QN_NODE_OPERATOR && l->problem->bound->leaf[n] >= 0;
+}
+
 void qn_lower_store_last(struct lowering *l)
 {
     store_outputs(l, -1, true);
+    for (int n = 0; n < l->graph->n_nodes; n++)
+        if (l->used[n] && qn_lower_makes_table(l, n))
+            qn_lower_add_group(l, n, l->graph->nodes[n].op->groups, false);
 }
 
 void qn_lower_load_gradients(struct lowering *l)

@@ -63,7 +63,7 @@ static bool computes(qn_run_what what, const struct qn_cell_of *cell)
 {
     switch (what) {
     case QN_RUN_EVALUATE:
-        return true;
+        return !cell || cell->kind != QN_CELL_TABLE;
     case QN_RUN_BACKWARD:
         return cell && cell->gradient >= 0;
     default:

@@ -18,8 +18,8 @@ enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, BOTTOM = TOP + PLOT };
 enum { Y_TICKS = 8, X_TICK_PIXELS = 40, LEGEND_COLUMNS = 3 };
 
 static const char *const colours[QN_TAG_COUNT] = {
-    "#264653", "#2a6f97", "#8ab17d", "#468faf", "#a9d6e5", "#e9c46a",
-    "#bc6c25", "#dda15e", "#f4a261", "#d1495b", "#9d4edd", "#adb5bd",
+    "#264653", "#2a6f97", "#8ab17d", "#468faf", "#a9d6e5", "#e9c46a", "#bc6c25",
+    "#dda15e", "#6d597a", "#f4a261", "#d1495b", "#9d4edd", "#adb5bd",
 };
 
 struct picture {
