@@ -76,7 +76,8 @@ static qn_status make_program(struct session *s)
                                           .no_query_bank = banks && !c->query_bank,
                                           .local_mean = banks && c->local_mean,
                                           .forget = banks && c->forget,
-                                          .start = banks ? c->start : 0};
+                                          .start = banks ? c->start : 0,
+                                          .table = banks && !c->cap};
     qn_contrastive_destroy(&s->contrastive);
     return qn_contrastive_create(&s->contrastive, &params);
 }
