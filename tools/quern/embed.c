@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
-#include "newest.h"
 #include "npy.h"
 #include "retrieval.h"
 #include "trained.h"
@@ -54,30 +53,23 @@ static int choose(const struct session *s, const char *split, const qn_dataset *
                                 s->recipe.name);
 }
 
-static int open_weights(struct session *s, const char *weights, const struct arguments *a)
+static int open_pairs(struct session *s)
 {
-    const qn_plan_params params = settings_plan(&s->settings);
     if (!s->settings.contrastive.mode)
         return failure_set(s->failure, CODE_USAGE,
                            "%s: is of no dual encoder: contrastive.mode is missing",
                            s->recipe.name);
-    TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
-    TRY(session_graph(s));
-    TRY(session_fits(s));
-    TRY(session_device(s, a));
-    TRY(session_plan(s, qn_device_facts(s->device), &params));
-    TRY(session_trainer(s));
-    TRY_LIBRARY(s->failure, NULL, newest_load(s->trainer, weights, s->failure));
-    return CODE_DONE;
+    return data_open(&s->data, &s->settings, &s->recipe, s->failure);
 }
 
-static int embed(struct session *s, const char *weights, const struct arguments *a)
+static int embed(struct session *s, const struct trained *trained, const struct arguments *a)
 {
     const char *out = a->value[OPTION_EXPORT];
     const qn_dataset *pairs = NULL;
     struct vectors vectors = {.samples = 0};
-    TRY(open_weights(s, weights, a));
+    TRY(open_pairs(s));
     TRY(choose(s, a->value[OPTION_SPLIT], &pairs));
+    TRY(trained_load(trained, s, a));
     int code = vectors_make(&vectors, s, pairs);
     if (code == CODE_DONE)
         code = write_all(out, &vectors, s->failure);
@@ -101,7 +93,7 @@ static int run(const struct arguments *a, struct failure *failure)
     session->quiet = a->value[OPTION_QUIET] != NULL;
     int code = trained_open(&trained, session, a, "embed");
     if (code == CODE_DONE)
-        code = embed(session, trained.weights, a);
+        code = embed(session, &trained, a);
     session_close(session);
     trained_close(&trained);
     free(session);

@@ -3,7 +3,6 @@
 #include "eval_report.h"
 #include "line.h"
 #include "metrics.h"
-#include "newest.h"
 #include "trained.h"
 
 #include <stdlib.h>
@@ -121,23 +120,17 @@ static int measure(struct session *s, const char *weights, const struct argument
     return code;
 }
 
-/* `weights`: a file, or the folder of a checkpoint. */
-static int measure_weights(struct session *s, const char *weights, const struct arguments *a)
+static int measure_weights(struct session *s, const struct trained *trained,
+                           const struct arguments *a)
 {
-    const qn_plan_params params = settings_plan(&s->settings);
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     if (s->data.test)
         s->data.evaluated = s->data.test;
     if (!s->data.evaluated)
         return failure_set(s->failure, CODE_USAGE, "%s: data.%s: missing", s->recipe.name,
                            data_test_key(s->settings.data.kind));
-    TRY(session_graph(s));
-    TRY(session_fits(s));
-    TRY(session_device(s, a));
-    TRY(session_plan(s, qn_device_facts(s->device), &params));
-    TRY(session_trainer(s));
-    TRY_LIBRARY(s->failure, NULL, newest_load(s->trainer, weights, s->failure));
-    return measure(s, weights, a);
+    TRY(trained_load(trained, s, a));
+    return measure(s, trained->weights, a);
 }
 
 static int run(const struct arguments *a, struct failure *failure)
@@ -149,7 +142,7 @@ static int run(const struct arguments *a, struct failure *failure)
     session->failure = failure;
     int code = trained_open(&trained, session, a, "eval");
     if (code == CODE_DONE)
-        code = measure_weights(session, trained.weights, a);
+        code = measure_weights(session, &trained, a);
     session_close(session);
     trained_close(&trained);
     free(session);

@@ -24,6 +24,18 @@ int trained_open(struct trained *t, struct session *s, const struct arguments *a
     return folder ? session_note(s, t->info, a) : session_recipe(s, a->operand, a);
 }
 
+int trained_load(const struct trained *t, struct session *s, const struct arguments *a)
+{
+    const qn_plan_params params = settings_plan(&s->settings);
+    TRY(session_graph(s));
+    TRY(session_fits(s));
+    TRY(session_device(s, a));
+    TRY(session_plan(s, qn_device_facts(s->device), &params));
+    TRY(session_trainer(s));
+    TRY_LIBRARY(s->failure, NULL, newest_load(s->trainer, t->weights, s->failure));
+    return CODE_DONE;
+}
+
 void trained_close(struct trained *trained)
 {
     qn_checkpoint_close(&trained->checkpoint);

@@ -19,6 +19,9 @@ struct trained {
  * named. `command` is for messages. */
 int trained_open(struct trained *trained, struct session *session,
                  const struct arguments *arguments, const char *command);
+/* A trainer with these weights, of a session that has its data. */
+int trained_load(const struct trained *trained, struct session *session,
+                 const struct arguments *arguments);
 void trained_close(struct trained *trained);
 
 #endif
