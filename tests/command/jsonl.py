@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -188,9 +189,17 @@ def check_texts(bench, lines):
     bench.expect(ids.count(0) == LINES and ids[-1] == 0, f'{ids.count(0)} separators')
 
 
+def good_anywhere(bench, *args):
+    """What the command says where the recipe's own budget may be more than the machine has."""
+    code, out, error = bench.run(*args)
+    rest = re.sub(r'\S*warning: the budget of .* is more than the memory of .*\n', '', error)
+    bench.expect(code == 0 and not rest, f'{args}: {code}: {error.strip()}')
+    return out
+
+
 def check_recipe(bench, script):
     """BERT-large as it ships fits 5.8 GB without its text; a smaller one trains on passages."""
-    plan = json.loads(bench.good('plan', 'bert-large-accumulation', '--data', 'nowhere', '--json'))
+    plan = json.loads(good_anywhere(bench, 'plan', 'bert-large-accumulation', '--data', 'nowhere', '--json'))
     bench.expect(plan['peak_bytes_planned'] <= 5.8e9 and (plan['batch'], plan['micro_batch']) == (4, 1), f'{plan}')
     check(bench, 'train bert-large-accumulation', 1, r'kjv\.jsonl: missing: install the package bible-kjv, then: ')
     draw = random.Random(5)
@@ -206,9 +215,9 @@ def check_recipe(bench, script):
                  kinds != sorted(kinds), f'{kinds}')
     small = sets('model.layers=1', 'model.heads=2', 'model.width=16', 'data.length=32', 'data.held_out=0.1',
                  'train.lr=0.01', 'memory.tune=off', 'train.epochs=2', 'data.vocabulary=300', 'data.tokens=320')
-    out = bench.good('train', 'bert-large-accumulation', '--data', 'kjv.jsonl', '--out', 'bible', *small)
+    out = good_anywhere(bench, 'train', 'bert-large-accumulation', '--data', 'kjv.jsonl', '--out', 'bible', *small)
     bench.expect('batch 4 = 4 x 1' in out, out)
-    seen = json.loads(bench.good('eval', 'bible', '--json'))
+    seen = json.loads(good_anywhere(bench, 'eval', 'bible', '--json'))
     print(f"bible: accuracy {seen['test_accuracy']:.3f}")
     bench.expect(seen['test_accuracy'] > 0.7, f'{seen}')
 
