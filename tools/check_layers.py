@@ -28,6 +28,7 @@ LAYERS = {
     "check": ["base", "op", "cl"],
     "tune": ["base", "op", "plan", "cl", "check"],
     "run": ["base", "cl", "op", "io", "plan"],
+    "group": ["base", "cl", "op", "plan", "run"],
     "models": [],
     "generate": ["base"],
 }

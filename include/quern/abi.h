@@ -16,6 +16,7 @@
 #include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/graph_file.h>
+#include <quern/group.h>
 #include <quern/image.h>
 #include <quern/io.h>
 #include <quern/log.h>
@@ -97,7 +98,10 @@ typedef struct qn_struct_info {
     X(qn_gradient_norms, 0xb707a642)                                                               \
     X(qn_graph_params, 0x4ea2c7be)                                                                 \
     X(qn_graph_write_params, 0x3159432e)                                                           \
+    X(qn_group_figures, 0x43b02ca0)                                                                \
+    X(qn_group_member, 0x8b903bf6)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
+    X(qn_group_params, 0xe0c054b5)                                                                 \
     X(qn_half_params, 0xe1791b7c)                                                                  \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \
@@ -157,6 +161,7 @@ typedef struct qn_struct_info {
     X(qn_tower, 0xf8431798)                                                                        \
     X(qn_towers, 0x4d217109)                                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
+    X(qn_transport, 0x61f3b709)                                                                    \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \
     X(qn_upsample2d_params, 0x231de6ad)                                                            \

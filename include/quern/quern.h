@@ -6,6 +6,7 @@
  *   graph    what to compute, and what to minimise         (graph.h, ops.h, model.h)
  *   plan     how to compute it within a budget, proved     (plan.h)
  *   trainer  runs the plan; checkpoints                    (train.h)
+ *   group    several devices that train one model          (group.h)
  *   predict  uses what was trained                        (predict.h)
  *   schedule learning rates and batches by the update      (schedule.h)
  *   data     columns, seeded order, loader; files          (data.h, io.h)
@@ -35,6 +36,7 @@
 #include <quern/generate.h>
 #include <quern/graph.h>
 #include <quern/graph_file.h>
+#include <quern/group.h>
 #include <quern/image.h>
 #include <quern/io.h>
 #include <quern/log.h>

@@ -29,7 +29,8 @@ extern "C" {
     X(ERR_BUILD, "a kernel does not build or cannot be launched")                                  \
     X(ERR_IO, "a file could not be read or written")                                               \
     X(ERR_FORMAT, "a file is not what it should be")                                               \
-    X(ERR_INTERNAL, "a mistake of the library's own")
+    X(ERR_INTERNAL, "a mistake of the library's own")                                              \
+    X(ERR_MEMBER, "another member of the group has failed")
 
 typedef enum qn_status {
 #define QN_STATUS_ENUM(name, text) QN_##name,

@@ -52,6 +52,12 @@ qn_status qn_slab_write_aside(struct qn_slab *slab, int buffer, int64_t offset, 
                               int64_t size, struct qn_transfer *transfer);
 qn_status qn_slab_read_aside(struct qn_slab *slab, int buffer, int64_t offset, void *host,
                              int64_t size, struct qn_transfer *transfer);
+/* In `mark`: the end of all that was enqueued so far, to be waited for as a transfer. */
+qn_status qn_slab_mark(struct qn_slab *slab, struct qn_transfer *mark);
+/* Reads beside the kernels as soon as the mark is reached. */
+qn_status qn_slab_read_after(struct qn_slab *slab, int buffer, int64_t offset, void *host,
+                             int64_t size, const struct qn_transfer *mark,
+                             struct qn_transfer *transfer);
 /* All that is enqueued from now on begins when the transfer is done; does not wait. */
 qn_status qn_slab_await(struct qn_slab *slab, const struct qn_transfer *transfer);
 

@@ -92,21 +92,30 @@ static qn_status mark_end(struct qn_device *device, cl_event *event)
     return qn_device_flush(device);
 }
 
-/* To the host or, where `to` is NULL, from it. */
-static qn_status copy_aside(struct qn_slab *slab, int buffer, int64_t offset, void *to,
-                            const void *from, int64_t size, struct qn_transfer *transfer)
+/* To the host or, where `to` is NULL, from it; after `before`. */
+static qn_status copy_after(struct qn_slab *slab, int buffer, int64_t offset, void *to,
+                            const void *from, int64_t size, cl_event before,
+                            struct qn_transfer *transfer)
 {
     struct qn_device *device = slab->device;
     cl_mem memory = slab->buffer[buffer];
-    cl_event *event = (cl_event *)&transfer->event, before;
-    QN_TRY(mark_end(device, &before));
+    cl_event *event = (cl_event *)&transfer->event;
     const cl_int error = to ? clEnqueueReadBuffer(device->aside, memory, CL_FALSE, (size_t)offset,
                                                   (size_t)size, to, 1, &before, event)
                             : clEnqueueWriteBuffer(device->aside, memory, CL_FALSE, (size_t)offset,
                                                    (size_t)size, from, 1, &before, event);
-    clReleaseEvent(before);
     QN_TRY(qn_cl_check(&device->log, error, to ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer"));
     return qn_cl_check(&device->log, clFlush(device->aside), "clFlush");
+}
+
+static qn_status copy_aside(struct qn_slab *slab, int buffer, int64_t offset, void *to,
+                            const void *from, int64_t size, struct qn_transfer *transfer)
+{
+    cl_event before;
+    QN_TRY(mark_end(slab->device, &before));
+    const qn_status status = copy_after(slab, buffer, offset, to, from, size, before, transfer);
+    clReleaseEvent(before);
+    return status;
 }
 
 qn_status qn_slab_write_aside(struct qn_slab *slab, int buffer, int64_t offset, const void *host,
@@ -125,6 +134,23 @@ qn_status qn_slab_read_aside(struct qn_slab *slab, int buffer, int64_t offset, v
         return qn_slab_read(slab, buffer, offset, host, size, transfer);
     QN_TRY(begin(slab, buffer, offset, host, size, transfer));
     return size ? copy_aside(slab, buffer, offset, host, NULL, size, transfer) : QN_OK;
+}
+
+qn_status qn_slab_mark(struct qn_slab *slab, struct qn_transfer *mark)
+{
+    QN_REQUIRE(&slab->device->log, !mark->event);
+    return mark_end(slab->device, (cl_event *)&mark->event);
+}
+
+qn_status qn_slab_read_after(struct qn_slab *slab, int buffer, int64_t offset, void *host,
+                             int64_t size, const struct qn_transfer *mark,
+                             struct qn_transfer *transfer)
+{
+    if (slab->device->quirks & QN_QUIRK_WRITE_BY_MAP)
+        return qn_slab_read(slab, buffer, offset, host, size, transfer);
+    QN_TRY(begin(slab, buffer, offset, host, size, transfer));
+    QN_REQUIRE(&slab->device->log, mark->event);
+    return size ? copy_after(slab, buffer, offset, host, NULL, size, mark->event, transfer) : QN_OK;
 }
 
 qn_status qn_slab_await(struct qn_slab *slab, const struct qn_transfer *transfer)

@@ -78,6 +78,42 @@ qn_status qn_trainer_write_slice(qn_trainer *trainer, const qn_reduce_slice *sli
                                   array.count * (int64_t)sizeof *values);
 }
 
+/* --- the same beside the kernels --- */
+
+qn_status qn_slices_mark(struct qn_trainer *trainer, struct qn_transfer *mark)
+{
+    return qn_slab_mark(trainer->slab, mark);
+}
+
+static struct qn_place_of place_of(const struct qn_trainer *trainer, const struct array *array)
+{
+    struct qn_place_of place = qn_trainer_place(trainer, array->value);
+    place.offset += array->offset;
+    return place;
+}
+
+qn_status qn_slices_read(struct qn_trainer *trainer, const qn_reduce_slice *slice, float *values,
+                         const struct qn_transfer *mark, struct qn_transfer *transfer)
+{
+    struct array array;
+    QN_TRY(find_slice(trainer, slice, &array));
+    const struct qn_place_of place = place_of(trainer, &array);
+    return qn_trainer_check(
+        trainer, qn_slab_read_after(trainer->slab, place.buffer, place.offset, values,
+                                    array.count * (int64_t)sizeof(float), mark, transfer));
+}
+
+qn_status qn_slices_write(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                          const float *values, struct qn_transfer *transfer)
+{
+    struct array array;
+    QN_TRY(find_slice(trainer, slice, &array));
+    const struct qn_place_of place = place_of(trainer, &array);
+    return qn_trainer_check(trainer,
+                            qn_slab_write(trainer->slab, place.buffer, place.offset, values,
+                                          array.count * (int64_t)sizeof(float), transfer));
+}
+
 /* --- when they are complete --- */
 
 /* The step that writes a parameter's gradient last; -1: none does. */
@@ -118,14 +154,32 @@ int qn_slices_find(const struct qn_phase_run *phase, struct qn_arena *arena,
     return list ? count : -1;
 }
 
-qn_status qn_slices_begin(struct qn_trainer *trainer, const qn_reduce *reduce, int parameter)
+static qn_reduce_slice slice_of(const struct qn_persist *persist, int parameter)
+{
+    const struct qn_parameter *of = &persist->parameters[parameter];
+    return (qn_reduce_slice){.array = of->block,
+                             .first = persist->values[of->gradient].block_offset /
+                                      (int64_t)sizeof(float),
+                             .count = qn_operand_count(&of->node->leaf)};
+}
+
+int qn_slices_list(const struct qn_trainer *trainer, qn_reduce_slice *list, int room)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
-    const struct qn_parameter *of = &persist->parameters[parameter];
-    const qn_reduce_slice slice = {.array = of->block,
-                                   .first = persist->values[of->gradient].block_offset /
-                                            (int64_t)sizeof(float),
-                                   .count = qn_operand_count(&of->node->leaf)};
+    struct array array;
+    int count = 0;
+    for (int p = 0; p < persist->n_parameters; p++)
+        if (persist->parameters[p].trainable && count++ < room)
+            list[count - 1] = slice_of(persist, p);
+    for (int i = persist->n_blocks; array_at(trainer, i, &array); i++)
+        if (count++ < room)
+            list[count - 1] = (qn_reduce_slice){.array = i, .count = array.count};
+    return count;
+}
+
+qn_status qn_slices_begin(struct qn_trainer *trainer, const qn_reduce *reduce, int parameter)
+{
+    const qn_reduce_slice slice = slice_of(&trainer->plan->persist, parameter);
     trainer->begun[parameter] = true;
     return reduce->begin(reduce->user, trainer, &slice);
 }

@@ -193,6 +193,16 @@ int qn_slices_find(const struct qn_phase_run *phase, struct qn_arena *arena,
 qn_status qn_slices_begin(struct qn_trainer *trainer, const qn_reduce *reduce, int parameter);
 qn_status qn_slices_begin_rest(struct qn_trainer *trainer, const qn_reduce *reduce);
 qn_status qn_slices_clear(struct qn_trainer *trainer);
+/* All slices, each once, in an order that members of one model share: those of parameters, then the
+ * rest. Gives how many, of which the first `room` are copied. */
+int qn_slices_list(const struct qn_trainer *trainer, qn_reduce_slice *list, int room);
+/* The end of what was enqueued so far; reading a slice beside the kernels from then on; writing one
+ * in order with them. Marks and transfers are waited for by qn_transfer_wait. */
+qn_status qn_slices_mark(struct qn_trainer *trainer, struct qn_transfer *mark);
+qn_status qn_slices_read(struct qn_trainer *trainer, const qn_reduce_slice *slice, float *values,
+                         const struct qn_transfer *mark, struct qn_transfer *transfer);
+qn_status qn_slices_write(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                          const float *values, struct qn_transfer *transfer);
 
 /* --- parking (park.c) --- */
 

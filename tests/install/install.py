@@ -13,9 +13,9 @@ import sys
 from support import Place
 
 STRICT = ['-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1']
-PUBLIC = {'abi', 'check', 'contrastive', 'data', 'device', 'drift', 'generate', 'graph', 'graph_file', 'image', 'io',
-          'log', 'metric', 'model', 'ops', 'plan', 'predict', 'quern', 'retrieval', 'schedule', 'status',
-          'tensor', 'text', 'train', 'tune'}
+PUBLIC = {'abi', 'check', 'contrastive', 'data', 'device', 'drift', 'generate', 'graph', 'graph_file', 'group',
+          'image', 'io', 'log', 'metric', 'model', 'ops', 'plan', 'predict', 'quern', 'retrieval', 'schedule',
+          'status', 'tensor', 'text', 'train', 'tune'}
 OUTSIDE = """project('outside', 'c', default_options: ['c_std=c11'])
 quern = dependency('quern', fallback: 'quern')
 executable('outside', 'main.c', dependencies: quern)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several devices that train one model: every member computes a share of each cycle by its own
+ * plan, inside its own budget, and the gradient is that of the whole effective batch.
+ */
+#ifndef QUERN_GROUP_H
+#define QUERN_GROUP_H
+
+#include <quern/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QN_MAX_GROUP = 1024 }; /* members */
+
+/* --- how bytes get from member to member --- */
+
+/* What a member of a group sends and receives by. Messages between two members arrive in the order
+ * in which they were sent, and go to the receptions in the order in which those were begun. The
+ * functions are called on the thread of the member, of several members at the same time. What they
+ * return but QN_OK ends the member's call, and the group with it. */
+typedef struct qn_transport {
+    void *user;
+    int member, members; /* number of this one, from 0, and how many there are */
+    /* Begins to send or to receive `count` bytes, which stay until the ticket was waited for. Both
+     * return without waiting for the other member. */
+    qn_status (*send)(void *user, int to, const void *bytes, int64_t count, void **ticket);
+    qn_status (*receive)(void *user, int from, void *bytes, int64_t count, void **ticket);
+    /* Waits and sets *ticket to NULL; of a ticket that is NULL: does nothing. */
+    qn_status (*wait)(void *user, void **ticket);
+    /* Each member gives `count` bytes and receives those of all, one after another in the order of
+     * members; nobody returns before all have called. */
+    qn_status (*gather)(void *user, const void *own, int64_t count, void *all);
+    /* This member goes on no more: what others wait for ends with QN_ERR_MEMBER. NULL: they find
+     * out by themselves. */
+    void (*fail)(void *user);
+} qn_transport;
+
+/* The transport between members of one process. Thread-safety: Safe, by the functions of its
+ * tables. Lifetime: until qn_hub_close; the members' threads have ended then. */
+typedef struct qn_hub qn_hub;
+
+/* `timeout`: seconds after which a member that waits for another gives up, with QN_ERR_MEMBER; 0:
+ * ten minutes. */
+QN_API qn_status qn_hub_open(qn_hub **hub, int members, double timeout);
+QN_API void qn_hub_close(qn_hub **hub);
+/* The table of one of its members; its `user` is borrowed from the hub. */
+QN_API qn_status qn_hub_transport(qn_hub *hub, int member, qn_transport *transport);
+
+/* --- shares --- */
+
+/* Splits `samples` into consecutive ranges, counts[i] for member i, in multiples of `unit` samples
+ * but for a last short one: by largest remainder, the first of equal ones; what is left of a short
+ * unit goes with the last unit that is given. `shares`: at least 0, not all 0; NULL: equal ones.
+ * QN_ERR_ARGUMENT: a share that is no number or below 0, or none above 0. */
+QN_API qn_status qn_group_split(int64_t samples, int64_t unit, const double *shares, int members,
+                                int64_t *counts);
+
+/* --- the group --- */
+
+/* Trainers of the members that this process has, each with a thread of its own while the group
+ * works; they go through the same updates.
+ * Thread-safety: Unsafe. Lifetime: until qn_group_close; devices, plans and transports must outlive
+ * it. After a failure of any member every call gives QN_ERR_MEMBER, or the member's own status. */
+typedef struct qn_device_group qn_group;
+
+/* A member: no other has its device object or its plan. The plan's batch sizes are what
+ * qn_group_split gives the member of those of the training; of a member without samples any. */
+typedef struct qn_group_member {
+    qn_device *device;
+    const qn_plan *plan;
+    double share; /* of the samples, beside those of the others */
+} qn_group_member;
+
+typedef struct qn_group_params {
+    qn_trainer_params trainer; /* of each member */
+    int64_t unit;              /* of qn_group_split; 0: 1 */
+    /* Of each member of this process, whose shares are here those of all members in `shares`; NULL:
+     * there are no other processes. */
+    const qn_transport *transports;
+    const double *shares; /* with transports: of all members */
+    double timeout;       /* without them: of qn_hub_open */
+    qn_log log;
+} qn_group_params;
+
+/* Opens a trainer for each member. All begin with the same parameters, by the same seed; what is
+ * written to one of them is to be written to all. Moreover QN_ERR_ARGUMENT: members of different
+ * models or settings, plans with early updates, or whose cells outlive a cycle or hold what other
+ * members do not see. */
+QN_API qn_status qn_group_open(qn_group **group, const qn_group_member *members, int count,
+                               const qn_group_params *params);
+QN_API void qn_group_close(qn_group **group);
+
+/* One update, as qn_trainer_step, of which `cycle` is that of the whole group: samples of the whole
+ * effective batch; first, whole and reduce are 0. `fetch` and `choose` are called on the members'
+ * threads at the same time, each for samples of its own range. */
+QN_API qn_status qn_group_step(qn_group *group, const qn_cycle *cycle, qn_metrics *previous);
+QN_API qn_status qn_group_finish(qn_group *group, qn_metrics *last);
+
+/* The trainer of a member of this process, from 0, for all but updates; NULL past the last.
+ * Parameters and state are the same in all. */
+QN_API qn_trainer *qn_group_trainer(const qn_group *group, int member);
+
+/* What a member did since the group was opened. */
+typedef struct qn_group_figures {
+    int64_t updates, samples; /* samples: of its own ranges */
+    int64_t bytes_sent;       /* of gradients and parameters */
+    int64_t bytes_told;       /* of numbers beside them, of which each update has a few */
+    double computed;          /* seconds from the beginning of updates to its last gradient */
+    double waited;            /* seconds from there until the sums of all had arrived */
+} qn_group_figures;
+QN_API qn_status qn_group_measure(const qn_group *group, int member, qn_group_figures *figures);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Groups of members in one process beside one trainer that computes the whole cycle: weights,
+ * losses and norms; shares, micro-batches and recomputation differ from member to member.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 24, WIDTH = 64, MOST = 4, UPDATES = 5, UNIT = 4 };
+
+/* Activations of 16 bits round what differs in the last bits of sums to another number. */
+static const double NEAR = 1e-5, NEAR_16 = 2e-4;
+
+static struct test_data data;
+
+static const qn_trainer_params training = {.seed = 5, .weight_decay = 0.01, .clip = 0.5};
+
+/* Members with their plans. */
+struct team {
+    qn_device *devices[MOST];
+    qn_plan *plans[MOST];
+    qn_group *group;
+    int count;
+};
+
+static qn_plan_params plan_of(int64_t samples, int64_t micro_batch, qn_recompute_mode recompute)
+{
+    return (qn_plan_params){.budget = 8 << 20,
+                            .batch = {samples ? samples : UNIT},
+                            .micro_batch = micro_batch,
+                            .recompute = recompute,
+                            .optimizer = {.name = "adam"},
+                            .norm_groups = "auto"};
+}
+
+/* Members m have micro-batches of 4, 8, 12 ... samples, and every second one recomputes all. */
+static struct team open_team(const qn_graph *graph, const double *shares, int count)
+{
+    struct team team = {.count = count};
+    qn_group_member members[MOST];
+    int64_t counts[MOST];
+    assert_int_equal(qn_group_split(SAMPLES, UNIT, shares, count, counts), QN_OK);
+    for (int m = 0; m < count; m++) {
+        const qn_plan_params params =
+            plan_of(counts[m], UNIT * (m + 1), m % 2 ? QN_RECOMPUTE_ALL : QN_RECOMPUTE_NONE);
+        team.devices[m] = test_device();
+        assert_int_equal(
+            qn_plan_create(&team.plans[m], graph, qn_device_facts(team.devices[m]), &params, NULL),
+            QN_OK);
+        members[m] = (qn_group_member){team.devices[m], team.plans[m], shares[m]};
+    }
+    const qn_group_params params = {.trainer = training, .unit = UNIT, .log = test_log};
+    assert_int_equal(qn_group_open(&team.group, members, count, &params), QN_OK);
+    return team;
+}
+
+static void close_team(struct team *team)
+{
+    qn_group_close(&team->group);
+    for (int m = 0; m < team->count; m++) {
+        qn_plan_destroy(&team->plans[m]);
+        qn_device_close(&team->devices[m]);
+    }
+}
+
+/* As test_fetch, but called by several threads. */
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    struct test_data own = *(const struct test_data *)user;
+    return test_fetch(&own, input, first, count, rows);
+}
+
+static const qn_cycle whole = {.samples = SAMPLES, .lr = 0.05, .fetch = fetch, .user = &data};
+
+/* The same updates by one trainer. */
+static int64_t train_alone(const qn_graph *graph, float **weights, qn_metrics *last)
+{
+    qn_device *device = test_device();
+    const qn_plan_params params = plan_of(SAMPLES, 8, QN_RECOMPUTE_NONE);
+    struct test_run run = test_open(device, graph, &params, &training);
+    *last = test_train(run.trainer, &data, SAMPLES, UPDATES);
+    const int64_t count = test_weights(run.trainer, weights);
+    test_close(&run);
+    qn_device_close(&device);
+    return count;
+}
+
+/* Near those of one trainer, and the same bits in all members. */
+static void check_weights(const struct team *team, const float *want, int64_t count, double near,
+                          float *first)
+{
+    for (int m = 0; m < team->count; m++) {
+        float *have;
+        assert_int_equal(test_weights(qn_group_trainer(team->group, m), &have), count);
+        assert_true(test_distance(have, want, count) < near);
+        if (m == 0)
+            memcpy(first, have, (size_t)count * sizeof *first);
+        assert_memory_equal(have, first, (size_t)count * sizeof *first);
+        free(have);
+    }
+}
+
+/* Numbers that are summed: gradients, which are array 0 and have gaps there, and all else. */
+static int64_t numbers_of(qn_trainer *trainer)
+{
+    int64_t counts[16];
+    float *gradients;
+    int64_t numbers = test_read_gradients(trainer, &gradients);
+    const int arrays = qn_trainer_arrays(trainer, counts, 16);
+    assert_in_range(arrays, 2, 16);
+    for (int a = 1; a < arrays; a++)
+        numbers += counts[a];
+    free(gradients);
+    return numbers;
+}
+
+/* A member sends all that others own, and what it owns to the others: together m - 1 times all
+ * numbers, twice. */
+static void check_bytes(const struct team *team)
+{
+    int64_t sent = 0;
+    for (int m = 0; m < team->count; m++) {
+        qn_group_figures figures;
+        assert_int_equal(qn_group_measure(team->group, m, &figures), QN_OK);
+        assert_int_equal(figures.updates, UPDATES);
+        assert_true(figures.computed > 0 && figures.waited >= 0);
+        sent += figures.bytes_sent;
+    }
+    const int64_t numbers = numbers_of(qn_group_trainer(team->group, 0));
+    assert_int_equal(sent, 2 * (team->count - 1) * numbers * (int64_t)sizeof(float) * UPDATES);
+}
+
+static void train_team(const qn_graph *graph, const double *shares, int count, double near)
+{
+    qn_metrics want, have = {0};
+    float *weights;
+    const int64_t numbers = train_alone(graph, &weights, &want);
+    float *first = calloc((size_t)numbers, sizeof *first),
+          *again = calloc((size_t)numbers, sizeof *again);
+    for (int round = 0; round < 2; round++) {
+        struct team team = open_team(graph, shares, count);
+        for (int update = 0; update < UPDATES; update++) {
+            assert_int_equal(qn_group_step(team.group, &whole, &have), QN_OK);
+            assert_int_equal(have.valid, update > 0);
+        }
+        assert_int_equal(qn_group_finish(team.group, &have), QN_OK);
+        assert_int_equal(have.samples, SAMPLES);
+        assert_true(fabs(have.loss - want.loss) < near * fabs(want.loss));
+        assert_true(fabs(have.grad_norm - want.grad_norm) < 10 * near * want.grad_norm);
+        check_weights(&team, weights, numbers, near, round ? again : first);
+        check_bytes(&team);
+        close_team(&team);
+    }
+    assert_memory_equal(first, again, (size_t)numbers * sizeof *first);
+    free(first);
+    free(again);
+    free(weights);
+}
+
+static const struct {
+    int count;
+    double shares[MOST];
+} teams[] = {
+    {1, {1}},       {2, {1, 1}},    {2, {3, 1}},       {2, {0, 1}},
+    {3, {7, 2, 1}}, {3, {1, 0, 1}}, {4, {1, 1, 1, 1}},
+};
+
+static void the_same_training(qn_graph *graph, double near)
+{
+    for (size_t t = 0; t < sizeof teams / sizeof *teams; t++)
+        train_team(graph, teams[t].shares, teams[t].count, near);
+    qn_graph_destroy(&graph);
+}
+
+/* Labels that are ignored, class weights. */
+static void weights_of_all(void **state)
+{
+    (void)state;
+    the_same_training(test_mlp(WIDTH, true), NEAR);
+}
+
+/* Batch norm in groups of samples, dropout. */
+static void groups_of_samples(void **state)
+{
+    (void)state;
+    the_same_training(test_cnn(QN_F32), NEAR);
+}
+
+static void loss_scale(void **state)
+{
+    (void)state;
+    the_same_training(test_cnn(QN_F16), NEAR_16);
+}
+
+/* --- failures --- */
+
+/* Fails for samples from `fail_from` on. */
+static int64_t fail_from;
+static qn_status failing_fetch(void *user, const char *input, int64_t first, int64_t count,
+                               void *rows)
+{
+    return first >= fail_from ? QN_ERR_IO : fetch(user, input, first, count, rows);
+}
+
+/* One member's data are missing: the others do not wait for it, and nobody goes on. */
+static void one_fails_all_end(void **state)
+{
+    (void)state;
+    static const double shares[] = {1, 1, 1};
+    qn_graph *graph = test_mlp(WIDTH, true);
+    struct team team = open_team(graph, shares, 3);
+    qn_cycle failing = whole;
+    failing.fetch = failing_fetch;
+    fail_from = SAMPLES;
+    assert_int_equal(qn_group_step(team.group, &failing, NULL), QN_OK);
+    fail_from = 2 * SAMPLES / 3;
+    assert_int_equal(qn_group_step(team.group, &failing, NULL), QN_ERR_IO);
+    assert_non_null(strstr(qn_last_error(), "member 2"));
+    fail_from = SAMPLES;
+    assert_int_equal(qn_group_step(team.group, &failing, NULL), QN_ERR_IO);
+    close_team(&team);
+    qn_graph_destroy(&graph);
+}
+
+/* Another model, the same device twice, arguments of a member's own. */
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_mlp(WIDTH, true), *other = test_mlp(WIDTH / 2, true);
+    qn_device *devices[] = {test_device(), test_device()};
+    qn_plan *plans[3];
+    qn_group *group;
+    const qn_plan_params params = plan_of(SAMPLES / 2, 4, QN_RECOMPUTE_NONE);
+    const qn_facts *facts = qn_device_facts(devices[0]);
+    assert_int_equal(qn_plan_create(&plans[0], graph, facts, &params, NULL), QN_OK);
+    assert_int_equal(qn_plan_create(&plans[1], other, facts, &params, NULL), QN_OK);
+    assert_int_equal(qn_plan_create(&plans[2], graph, facts, &params, NULL), QN_OK);
+    qn_group_member members[] = {{devices[0], plans[0], 1}, {devices[1], plans[1], 1}};
+    assert_int_equal(qn_group_open(&group, members, 2, NULL), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(qn_last_error(), "its model"));
+    members[1] = (qn_group_member){devices[0], plans[2], 1};
+    assert_int_equal(qn_group_open(&group, members, 2, NULL), QN_ERR_ARGUMENT);
+    members[1] = (qn_group_member){devices[1], plans[2], 1};
+    assert_int_equal(qn_group_open(&group, members, 2, NULL), QN_OK);
+    qn_cycle cycle = whole;
+    cycle.first = 1;
+    assert_int_equal(qn_group_step(group, &cycle, NULL), QN_ERR_ARGUMENT);
+    cycle = whole;
+    cycle.samples = 1; /* nothing is left for member 1 */
+    assert_int_equal(qn_group_step(group, &cycle, NULL), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_group_step(group, &whole, NULL), QN_OK);
+    assert_null(qn_group_trainer(group, 2));
+    qn_group_close(&group);
+    for (int p = 0; p < 3; p++)
+        qn_plan_destroy(&plans[p]);
+    for (int d = 0; d < 2; d++)
+        qn_device_close(&devices[d]);
+    qn_graph_destroy(&graph);
+    qn_graph_destroy(&other);
+}
+
+static int make_data(void **state)
+{
+    (void)state;
+    test_data_make(&data, SAMPLES, WIDTH);
+    return 0;
+}
+
+static int free_data(void **state)
+{
+    (void)state;
+    test_data_free(&data);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_of_all),
+        cmocka_unit_test(groups_of_samples),
+        cmocka_unit_test(loss_scale),
+        cmocka_unit_test(one_fails_all_end),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests_name("group", tests, make_data, free_data);
+}
