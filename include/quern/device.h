@@ -99,9 +99,12 @@ typedef struct qn_device_params {
     const char *match; /* text in platform, device or version, any case; NULL: QN_DEVICE, else "".
                           The best usable device of those that have it is taken (GPU, accelerator,
                           CPU; then compute units) */
-    void *cl_context;  /* the caller's own cl_context, cl_device_id and, if wanted, in-order
-                          command queue; borrowed (retained until close). All three or the first
-                          two; NULL: our own */
+    const qn_device *const *others; /* open devices that are not taken once more, borrowed
+                                              for the call; of the same loader */
+    int n_others;
+    void *cl_context; /* the caller's own cl_context, cl_device_id and, if wanted, in-order
+                         command queue; borrowed (retained until close). All three or the first
+                         two; NULL: our own */
     void *cl_device_id;
     void *cl_queue;
     const char *cache_dir;   /* compiled kernels; NULL: QN_CACHE_DIR, else the user's cache folder;

@@ -159,6 +159,11 @@ QN_API void qn_loss(qn_graph *graph, qn_tensor rows, const char *name,
 QN_API qn_shape qn_shape_of(const qn_graph *graph, qn_tensor tensor);
 QN_API qn_dtype qn_dtype_of(const qn_graph *graph, qn_tensor tensor);
 
+/* Samples that the micro-batch must be a multiple of: the least common multiple over operators that
+ * couple samples (groups of batch norm), 1 where there are none or the graph is only evaluated; -1
+ * when it does not fit. */
+QN_API int64_t qn_graph_batch_group(const qn_graph *graph);
+
 #ifdef __cplusplus
 }
 #endif

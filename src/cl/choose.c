@@ -59,17 +59,33 @@ static qn_status none_found(const char *match, const struct qn_device_info *info
     return status;
 }
 
-qn_status qn_choose_device(struct qn_found *found, const char *match, const struct qn_log *log)
+static bool is_taken(const struct qn_found *found, const struct qn_device_params *params)
 {
+    for (int i = 0; i < params->n_others; i++)
+        if (params->others[i]->found.id == found->id)
+            return true;
+    return false;
+}
+
+qn_status qn_choose_device(struct qn_found *found, const char *match,
+                           const struct qn_device_params *params)
+{
+    const struct qn_log *log = &params->log;
     struct qn_found all[QN_MAX_DEVICES];
     struct qn_device_info infos[QN_MAX_DEVICES];
-    int count = qn_find_devices(all, QN_MAX_DEVICES, log), best = -1;
+    int count = qn_find_devices(all, QN_MAX_DEVICES, log), best = -1, taken = -1;
     for (int i = 0; i < count; i++) {
         qn_describe_device(&all[i], &infos[i]);
-        if (infos[i].usable && matches(&infos[i], match) &&
-            (best < 0 || is_better(&infos[i], &infos[best])))
+        if (!infos[i].usable || !matches(&infos[i], match))
+            continue;
+        if (is_taken(&all[i], params))
+            taken = i;
+        else if (best < 0 || is_better(&infos[i], &infos[best]))
             best = i;
     }
+    if (best < 0 && taken >= 0)
+        return qn_fail(log, QN_ERR_NO_DEVICE, "%s is taken already, and no other device %s",
+                       infos[taken].device, match ? "matches" : "is there");
     if (best < 0)
         return none_found(match, infos, count, log);
     *found = all[best];

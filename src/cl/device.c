@@ -16,7 +16,7 @@ static const char *wanted_text(const struct qn_device_params *params)
 
 static qn_status open_own(struct qn_device *device, const struct qn_device_params *params)
 {
-    QN_TRY(qn_choose_device(&device->found, wanted_text(params), &device->log));
+    QN_TRY(qn_choose_device(&device->found, wanted_text(params), params));
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->found.platform, 0};
     cl_int error;

@@ -135,9 +135,6 @@ qn_status qn_graph_node_shape(const qn_graph *graph, const struct qn_node *node,
 /* The operand with every multiple of the batch multiplied out. */
 void qn_operand_at(const struct qn_operand *symbolic, int64_t batch, struct qn_operand *concrete);
 
-/* Samples that the micro-batch must be a multiple of: least common multiple over all operators, 1
- * where the graph is only evaluated; -1 when it does not fit. */
-int64_t qn_graph_batch_group(const qn_graph *graph);
 /* The least common multiple of two numbers above 0; -1 when it does not fit. */
 int64_t qn_common_multiple(int64_t a, int64_t b);
 

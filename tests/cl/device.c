@@ -70,6 +70,31 @@ static void takes_the_environment(void **state)
     free(old);
 }
 
+static void takes_no_device_twice(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    enum { MOST = 16 };
+    const qn_device *taken[MOST];
+    qn_device *open[MOST];
+    int count = 0;
+    qn_status status = QN_OK;
+    for (; count < MOST; count++) {
+        const qn_device_params params = {
+            .log = kept_log(&kept), .cache_dir = "", .others = taken, .n_others = count};
+        if ((status = qn_device_open(&open[count], &params)) != QN_OK)
+            break;
+        for (int i = 0; i < count; i++)
+            assert_ptr_not_equal(open[i]->found.id, open[count]->found.id);
+        taken[count] = open[count];
+    }
+    assert_true(count > 0);
+    assert_int_equal(status, QN_ERR_NO_DEVICE);
+    assert_non_null(strstr(kept.text, " is taken already, and no other device is there"));
+    while (count > 0)
+        qn_device_close(&open[--count]);
+}
+
 static void gives_facts(void **state)
 {
     (void)state;
@@ -111,7 +136,7 @@ struct own {
 static void make_own(struct own *own, cl_command_queue_properties properties)
 {
     struct qn_found found;
-    assert_int_equal(qn_choose_device(&found, NULL, NULL), QN_OK);
+    assert_int_equal(qn_choose_device(&found, NULL, &(qn_device_params){0}), QN_OK);
     cl_int error;
     own->id = found.id;
     own->context = clCreateContext(NULL, 1, &own->id, NULL, NULL, &error);
@@ -260,6 +285,7 @@ int main(void)
         cmocka_unit_test(chooses_by_text),
         cmocka_unit_test(refuses_what_is_not_there),
         cmocka_unit_test(takes_the_environment),
+        cmocka_unit_test(takes_no_device_twice),
         cmocka_unit_test(gives_facts),
         cmocka_unit_test(closes_nothing),
         cmocka_unit_test(wraps_the_callers_context),

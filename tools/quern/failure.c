@@ -41,6 +41,14 @@ int failure_library(struct failure *failure, qn_status status, const char *conte
     return code;
 }
 
+int failure_status(struct failure *failure, qn_status status)
+{
+    pthread_mutex_lock(&failure->lock);
+    int code = failure_set(failure, code_of(status), "%s", qn_last_error());
+    pthread_mutex_unlock(&failure->lock);
+    return code;
+}
+
 void failure_clear(struct failure *failure)
 {
     pthread_mutex_lock(&failure->lock);

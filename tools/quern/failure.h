@@ -51,6 +51,8 @@ __attribute__((format(printf, 3, 4))) int failure_set(struct failure *failure, i
 /* A call of the library failed: the text is what it logged first, the code follows from the
  * status. */
 int failure_library(struct failure *failure, qn_status status, const char *context);
+/* The same of a call that is made by several threads: the text is that of qn_last_error. */
+int failure_status(struct failure *failure, qn_status status);
 /* Forgets what the library logged: it may log errors that it then recovers from. */
 void failure_clear(struct failure *failure);
 

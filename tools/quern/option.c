@@ -30,6 +30,8 @@ static const struct {
     [OPTION_SET] = {"--set", "SECTION.KEY=VALUE", NULL, "any key of the recipe; may be repeated"},
     [OPTION_DEVICE] = {"--device", "TEXT", NULL,
                        "text in the name of the platform or device; else QN_DEVICE, else the best"},
+    [OPTION_SHARE] = {"--share", "N:N:...", "group.share",
+                      "of several devices: how the samples are split among them (equally)"},
     [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints and figures in this folder"},
     [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
     [OPTION_TENSORBOARD] = {"--tensorboard", "DIR", NULL,
@@ -181,9 +183,42 @@ static int add_stop(struct arguments *a, const char *text, struct failure *failu
     return CODE_DONE;
 }
 
+static int add_device(struct arguments *a, const char *name, struct failure *failure)
+{
+    if (a->n_devices == MAX_MEMBERS)
+        return failure_set(failure, CODE_USAGE, "--device: more than %d are named", MAX_MEMBERS);
+    a->devices[a->n_devices++] = (struct device_options){.name = name};
+    return CODE_DONE;
+}
+
+/* What the option says of the device that was named last; NULL: it says nothing of devices. */
+static const char **of_device(struct arguments *a, enum option option)
+{
+    struct device_options *last = &a->devices[a->n_devices - 1];
+    switch (option) {
+    case OPTION_BUDGET:
+        return &last->budget;
+    case OPTION_BUDGET_FILE:
+        return &last->budget_file;
+    case OPTION_MICRO_BATCH:
+        return &last->micro_batch;
+    case OPTION_RECOMPUTE:
+        return &last->recompute;
+    default:
+        return NULL;
+    }
+}
+
 static int take(struct arguments *a, enum option option, const char *value, struct failure *failure)
 {
+    const char **own = a->n_devices ? of_device(a, option) : NULL;
+    if (own) {
+        *own = value;
+        return CODE_DONE;
+    }
     a->value[option] = value;
+    if (option == OPTION_DEVICE)
+        return add_device(a, value, failure);
     if (option == OPTION_STOP)
         return add_stop(a, value, failure);
     if (option == OPTION_SET)
@@ -250,12 +285,32 @@ static int count_words(const char *text)
     return words;
 }
 
+/* Of a single device everything is said, wherever it stands. */
+static int take_single(struct arguments *a, struct failure *failure)
+{
+    static const enum option options[] = {OPTION_BUDGET, OPTION_BUDGET_FILE, OPTION_MICRO_BATCH,
+                                          OPTION_RECOMPUTE};
+    const struct device_options said = a->devices[0];
+    if (a->n_devices != 1)
+        return CODE_DONE;
+    a->n_devices = 0;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        struct arguments copy = {.n_devices = 1, .devices = {said}};
+        const char *value = *of_device(&copy, options[i]);
+        if (value)
+            TRY(take(a, options[i], value, failure));
+    }
+    return CODE_DONE;
+}
+
 static int check(const struct arguments *a, const struct command *command, struct failure *failure)
 {
     if (command->operand && command->operand[0] != '[' &&
         a->n_operands < count_words(command->operand))
         return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern help %s", command->name,
                            command->operand, command->name);
+    if (a->n_devices > 1 && find_option(command, "--share", strlen("--share")) == OPTION_COUNT)
+        return failure_set(failure, CODE_USAGE, "%s: --device: takes one", command->name);
     if (a->value[OPTION_BUDGET] && a->value[OPTION_BUDGET_FILE])
         return failure_set(failure, CODE_USAGE, "%s: --budget and --budget-file exclude each other",
                            command->name);
@@ -278,6 +333,7 @@ int arguments_read(struct arguments *a, const struct command *command, int argc,
         else
             TRY(take_operand(a, command, argv[i], argv, failure));
     }
+    TRY(take_single(a, failure));
     return check(a, command, failure);
 }
 

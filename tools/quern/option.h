@@ -24,6 +24,7 @@ enum option {
     OPTION_SEED,
     OPTION_SET,
     OPTION_DEVICE,
+    OPTION_SHARE,
     OPTION_OUT,
     OPTION_METRICS,
     OPTION_TENSORBOARD,
@@ -82,13 +83,18 @@ enum option {
     OPTION_COUNT,
 };
 
-enum { MAX_OVERRIDES = 64, MAX_STOPS = 16, MAX_VARIED = 8 };
+enum { MAX_OVERRIDES = 64, MAX_MEMBERS = 16, MAX_STOPS = 16, MAX_VARIED = 8 };
 
 /* A key of the recipe that the command line sets. */
 struct override {
     const char *option; /* as it was written: "--budget", "--set" */
     char name[64];      /* "memory.budget" */
     const char *value;
+};
+
+/* A --device, and what was said of it behind its name, up to the next one. NULL: nothing. */
+struct device_options {
+    const char *name, *budget, *budget_file, *micro_batch, *recompute;
 };
 
 struct arguments {
@@ -98,6 +104,8 @@ struct arguments {
     const char *value[OPTION_COUNT]; /* NULL: not given; "" for options without a value */
     struct override overrides[MAX_OVERRIDES];
     int n_overrides;
+    struct device_options devices[MAX_MEMBERS];
+    int n_devices;
     const char *stops[MAX_STOPS];
     int n_stops;
     struct override varied[MAX_VARIED]; /* keys with lists of values, as they were written */

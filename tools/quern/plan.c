@@ -4,6 +4,7 @@
 #include "file.h"
 #include "frontier.h"
 #include "line.h"
+#include "members.h"
 #include "metrics.h"
 #include "plan_page.h"
 #include "tuning.h"
@@ -110,6 +111,10 @@ static int print_plan(struct session *s, const struct arguments *a)
     if (a->value[OPTION_JSON])
         return print_json(s);
     line_print(stdout, "recipe: %s", s->recipe.name);
+    if (s->members) {
+        members_print(s);
+        return CODE_DONE;
+    }
     printf("budget: %s (%s)\n", size_text(qn_plan_facts(s->plan)->budget_bytes, size),
            session_budget_origin(s));
     return print_text(s, qn_plan_text(s->plan));
@@ -131,7 +136,7 @@ static int make(struct session *s, const qn_facts *facts)
     const qn_plan_params params = settings_plan(&s->settings);
     const enum tune_mode mode = s->settings.memory.tune;
     if (s->device)
-        return tuning_plan(s, &params, mode == TUNE_QUICK ? TUNE_STORED : mode);
+        return members_plan(s, mode == TUNE_QUICK ? TUNE_STORED : mode);
     return session_plan(s, facts, &params);
 }
 
@@ -141,7 +146,8 @@ static int plan(struct session *s, const struct arguments *a)
     TRY(session_recipe(s, a->operand, a));
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
-    TRY(find_facts(s, a, &facts));
+    TRY(members_read(s, a));
+    TRY(s->members ? members_devices(s, a) : find_facts(s, a, &facts));
     int code = make(s, &facts);
     if (code == CODE_NO_PLAN && a->value[OPTION_JSON])
         print_refusal(s);
@@ -169,8 +175,8 @@ const struct command command_plan = {
     "another device, from what `quern devices --json` printed there.",
     true,
     run,
-    {OPTION_DATA, OPTION_BUDGET, OPTION_BATCH, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_EFFORT,
-     OPTION_STEPS, OPTION_EPOCHS, OPTION_SEED, OPTION_DEVICE, OPTION_STORAGE, OPTION_SET,
-     OPTION_JSON, OPTION_SVG, OPTION_HTML, OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS,
-     OPTION_COUNT},
+    {OPTION_DATA,   OPTION_BUDGET,   OPTION_BATCH,   OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
+     OPTION_EFFORT, OPTION_STEPS,    OPTION_EPOCHS,  OPTION_SEED,        OPTION_DEVICE,
+     OPTION_SHARE,  OPTION_STORAGE,  OPTION_SET,     OPTION_JSON,        OPTION_SVG,
+     OPTION_HTML,   OPTION_FRONTIER, OPTION_EXPLAIN, OPTION_FACTS,       OPTION_COUNT},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "judge.h"
+#include "members.h"
 #include "signals.h"
 #include "training.h"
 #include "value.h"
@@ -128,13 +129,14 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(session_graph(s));
     TRY(session_fits(s));
     TRY(judge_check(s));
-    TRY(session_device(s, a));
-    TRY(make_plan(s, checkpoint, a));
+    TRY(members_read(s, a));
+    TRY(members_devices(s, a));
+    TRY(s->members ? members_plan(s, TUNE_STORED) : make_plan(s, checkpoint, a));
     TRY(training_begin(training, a, true, info->update));
     if (!s->quiet)
         training_announce(s);
-    TRY(session_trainer(s));
-    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, s->trainer));
+    TRY(members_trainers(s));
+    TRY(members_restore(s, checkpoint));
     training->position = info->position;
     return training_run(training);
 }
@@ -189,7 +191,7 @@ const struct command command_resume = {
     "to the file of --metrics.",
     false,
     run,
-    {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_BUDGET, OPTION_BUDGET_FILE,
-     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS,
-     OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
+    {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_SHARE, OPTION_BUDGET,
+     OPTION_MICRO_BATCH, OPTION_BUDGET_FILE, OPTION_REPLAN, OPTION_OUT, OPTION_METRICS,
+     OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
 };

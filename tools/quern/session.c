@@ -2,6 +2,7 @@
 #include "session.h"
 #include "dual.h"
 #include "file.h"
+#include "members.h"
 #include "named.h"
 #include "note.h"
 #include "value.h"
@@ -74,6 +75,7 @@ static int read_graph(struct session *s)
 static int finish_recipe(struct session *s, const struct arguments *arguments)
 {
     TRY(arguments_override(arguments, &s->recipe, s->failure));
+    TRY(member_list_override(arguments, &s->recipe, s->failure));
     TRY(complete_paths(s));
     if (!s->recipe.resumed) {
         TRY(pretrained_open(&s->pretrained, &s->recipe, s->failure));
@@ -244,11 +246,16 @@ int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params 
     return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
 }
 
+qn_trainer_params session_trainer_params(const struct session *s)
+{
+    return (qn_trainer_params){.seed = (uint64_t)s->settings.train.seed,
+                               .weight_decay = s->settings.train.weight_decay,
+                               .clip = s->settings.train.clip};
+}
+
 int session_trainer(struct session *s)
 {
-    const qn_trainer_params params = {.seed = (uint64_t)s->settings.train.seed,
-                                      .weight_decay = s->settings.train.weight_decay,
-                                      .clip = s->settings.train.clip};
+    const qn_trainer_params params = session_trainer_params(s);
     TRY_LIBRARY(s->failure, NULL, qn_trainer_open(&s->trainer, s->device, s->plan, &params));
     return CODE_DONE;
 }
@@ -267,6 +274,7 @@ const qn_plan *session_running(const struct session *s)
 
 void session_close(struct session *s)
 {
+    members_close(s);
     qn_trainer_close(&s->trainer);
     qn_plan_destroy(&s->plan);
     free(s->tuning);

@@ -32,6 +32,8 @@ struct session {
     bool quiet;   /* errors alone are printed */
     qn_plan *plan;
     qn_trainer *trainer;
+    struct members *members; /* several devices train (members.h); NULL: one */
+    int member;              /* number of the one that this session is of */
     int64_t smallest_budget; /* when no plan fits */
     int64_t large_budget;    /* that was warned of last; 0: none was */
 };
@@ -62,6 +64,7 @@ int session_device(struct session *session, const struct arguments *arguments);
 int session_plan(struct session *session, const qn_facts *facts, const qn_plan_params *params);
 /* Says once that a budget is more than the device has. */
 void session_warn_budget(struct session *session, int64_t budget, const qn_facts *facts);
+qn_trainer_params session_trainer_params(const struct session *session);
 int session_trainer(struct session *session);
 /* Loads the weights and adapters that the recipe names, if it names any. */
 int session_weights(struct session *session);

@@ -273,6 +273,14 @@ static const struct key keys[] = {
      .help = "kernels to prefer: linear=clblast,..."},
     {"memory", "tune", key_word, AT(memory.tune), .words = tunings,
      .help = "kernels: quick times those nobody timed yet, stored, off (quick)"},
+    {"group", "devices", key_text, AT(group.devices),
+     .help = "DEVICE budget=SIZE micro_batch=N recompute=MODE | DEVICE ...: they train together"},
+    {"group", "share", key_text, AT(group.share),
+     .help = "N:N:... how the samples are split among them (equally)"},
+    {"group", "same_device", key_switch, AT(group.same_device),
+     .help = "two of them may be one device (no)"},
+    {"group", "timeout", key_count, AT(group.timeout), 1, 1 << 30,
+     .help = "seconds after which one that waits for another gives up (600)"},
 };
 #undef AT
 enum { N_KEYS = sizeof keys / sizeof *keys };

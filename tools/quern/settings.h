@@ -195,6 +195,13 @@ struct memory_settings {
     bool early_updates, park;
 };
 
+/* Of several devices, in the words of the recipe, borrowed from it (members.h). */
+struct group_settings {
+    const char *devices, *share; /* NULL: not given */
+    bool same_device;
+    int64_t timeout; /* seconds; 0: not given */
+};
+
 /* Texts are borrowed from the recipe. */
 struct model_settings {
     const char *name;
@@ -214,6 +221,7 @@ struct settings {
     bool has_negatives;
     struct train_settings train;
     struct memory_settings memory;
+    struct group_settings group;
     /* What the note of a checkpoint adds. */
     const char *samples; /* data_digest of the training split; NULL: not known */
     int64_t n_targets;   /* of npy files; 0: not known */

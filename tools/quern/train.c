@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 #include "judge.h"
+#include "members.h"
 #include "signals.h"
 #include "training.h"
 #include "tuning.h"
 
 #include <stdlib.h>
 
+static int plan_and_probe(struct session *s)
+{
+    const enum tune_mode mode = s->settings.memory.tune;
+    struct session *one;
+    TRY(members_plan(s, mode));
+    for (int m = 0; (one = members_session(s, m)); m++) {
+        qn_plan_params params;
+        TRY(members_plan_params(one, &params));
+        TRY(tuning_probe(one, &params, mode));
+    }
+    return CODE_DONE;
+}
+
 /* Where no plan fits, the figures say so. */
 static int make_plan(struct session *s, struct metrics *metrics, const char *path)
 {
-    const qn_plan_params params = settings_plan(&s->settings);
-    int code = tuning_plan(s, &params, s->settings.memory.tune);
-    if (!code)
-        code = tuning_probe(s, &params, s->settings.memory.tune);
+    const int code = plan_and_probe(s);
     if (code != CODE_NO_PLAN)
         return code;
     TRY(metrics_open(metrics, path, false, s->failure));
@@ -31,12 +42,13 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(session_graph(s));
     TRY(session_fits(s));
     TRY(judge_check(s));
-    TRY(session_device(s, a));
+    TRY(members_read(s, a));
+    TRY(members_devices(s, a));
     TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
     if (!s->quiet)
         training_announce(s);
-    TRY(session_trainer(s));
-    TRY(session_weights(s));
+    TRY(members_trainers(s));
+    TRY(members_weights(s));
     TRY(training_begin(training, a, false, 0));
     return training_run(training);
 }
@@ -76,9 +88,9 @@ const struct command command_train = {
     "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
     run,
-    {OPTION_DATA,       OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,   OPTION_MICRO_BATCH,
-     OPTION_RECOMPUTE,  OPTION_EFFORT,  OPTION_STEPS,       OPTION_EPOCHS,  OPTION_SEED,
-     OPTION_DEVICE,     OPTION_STORAGE, OPTION_OUT,         OPTION_METRICS, OPTION_TENSORBOARD,
-     OPTION_GRAD_NORMS, OPTION_PROFILE, OPTION_SET,         OPTION_TUNE,    OPTION_QUIET,
-     OPTION_COUNT},
+    {OPTION_DATA,        OPTION_BUDGET,     OPTION_BUDGET_FILE, OPTION_BATCH,  OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE,   OPTION_EFFORT,     OPTION_STEPS,       OPTION_EPOCHS, OPTION_SEED,
+     OPTION_DEVICE,      OPTION_SHARE,      OPTION_STORAGE,     OPTION_OUT,    OPTION_METRICS,
+     OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE,     OPTION_SET,    OPTION_TUNE,
+     OPTION_QUIET,       OPTION_COUNT},
 };

@@ -6,6 +6,7 @@
 #include "history.h"
 #include "judge.h"
 #include "line.h"
+#include "members.h"
 #include "note.h"
 #include "profile.h"
 #include "signals.h"
@@ -115,8 +116,13 @@ void training_close(struct training *training)
 void training_announce(const struct session *s)
 {
     char size[SIZE_TEXT_BYTES];
-    char *plan = qn_plan_text(s->plan);
     line_print(stdout, "recipe: %s", s->recipe.name);
+    if (s->members) {
+        members_print(s);
+        fflush(stdout);
+        return;
+    }
+    char *plan = qn_plan_text(s->plan);
     line_print(stdout, "device: %s", qn_device_facts(s->device)->name);
     printf("budget: %s (%s)\n", size_text(qn_plan_facts(s->plan)->budget_bytes, size),
            session_budget_origin(s));
@@ -161,13 +167,11 @@ static int trace(struct loop *l, const qn_cycle *cycle, qn_metrics *previous)
 {
     struct session *s = l->session;
     struct profile profile = {0};
-    failure_clear(s->failure);
     qn_trainer_profile(s->trainer, profile_step, &profile);
-    const qn_status status = qn_trainer_step(s->trainer, cycle, previous);
+    int code = members_step(s, cycle, previous);
     qn_trainer_profile(s->trainer, NULL, NULL);
-    int code = profile_write(&profile, l->training->profile, s->failure);
-    if (status)
-        return failure_library(s->failure, status, NULL);
+    TRY(code);
+    code = profile_write(&profile, l->training->profile, s->failure);
     return code ? code : metrics_profile(&l->training->metrics, l->update, &profile, s->failure);
 }
 
@@ -197,7 +201,7 @@ static int step(struct loop *l)
     if (trace_is_due(l))
         TRY(trace(l, &cycle, &previous));
     else
-        TRY_LIBRARY(failure, NULL, qn_trainer_step(l->session->trainer, &cycle, &previous));
+        TRY(members_step(l->session, &cycle, &previous));
     l->update++;
     l->position += samples;
     batches_learn(&l->batches, &previous);
@@ -208,7 +212,7 @@ static int step(struct loop *l)
 static int settle(struct loop *l)
 {
     qn_metrics last = {0};
-    TRY_LIBRARY(l->session->failure, NULL, qn_trainer_finish(l->session->trainer, &last));
+    TRY(members_finish(l->session, &last));
     batches_keep(&l->batches, &last);
     return record(l, &last);
 }
@@ -511,7 +515,7 @@ static int run(struct loop *l)
 int training_run(struct training *training)
 {
     struct session *s = training->session;
-    const qn_plan_info *plan = qn_plan_facts(session_running(s));
+    const struct members_bytes bytes = members_bytes(s);
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {
         .training = training,
@@ -534,8 +538,8 @@ int training_run(struct training *training)
                                       .terminal = isatty(STDOUT_FILENO) == 1,
                                       .total = loop.schedule.total,
                                       .samples_per_epoch = samples,
-                                      .bytes = qn_trainer_bytes(s->trainer),
-                                      .budget = plan->budget_bytes};
+                                      .bytes = bytes.allocated,
+                                      .budget = bytes.budget};
     int code = run(&loop);
     progress_end(&loop.progress);
     qn_loader_close(&loop.loader);

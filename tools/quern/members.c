@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include "members.h"
+#include "tuning.h"
+#include "value.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- reading --- */
+
+static int refuse(struct session *s, const char *key, const char *text)
+{
+    return failure_set(s->failure, CODE_USAGE, "%s: %s: %s", s->recipe.name, key, text);
+}
+
+/* What several devices do not train. */
+static int check_training(struct session *s)
+{
+    if (s->contrastive)
+        return refuse(s, "contrastive.mode",
+                      "pairs of a batch are one another's negatives: they "
+                      "train on one device");
+    if (!s->settings.train.batches.count)
+        return refuse(s, "train.batch", "adaptive is measured on one device");
+    return s->settings.memory.early_updates
+               ? refuse(s, "memory.early_updates", "does not wait for other devices")
+               : CODE_DONE;
+}
+
+static int read_member(struct session *s, struct member *member, int number,
+                       const struct arguments *a)
+{
+    const char *file = a->n_devices ? a->devices[number].budget_file : NULL;
+    member->recipe = malloc(sizeof *member->recipe);
+    member->session = number ? calloc(1, sizeof *s) : s;
+    if (!member->recipe || !member->session)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    *member->recipe = s->recipe;
+    struct settings own;
+    TRY(member_list_take(member->recipe, number, member->device, s->failure));
+    TRY(settings_read(&own, member->recipe, s->failure));
+    if (number) {
+        *member->session = *s;
+        member->session->quiet = true;
+        member->session->member = number;
+    }
+    member->session->settings.memory = own.memory;
+    return file ? budget_file_open(&member->session->budget_file, file,
+                                   &member->session->settings.memory.budget, s->failure)
+                : CODE_DONE;
+}
+
+static int refuse_share(struct session *s, const char *text, const char *reason)
+{
+    const struct recipe_entry *entry = recipe_find(&s->recipe, "group", "share");
+    return recipe_refuse(&s->recipe, entry, s->failure, "'%s' %s", text, reason);
+}
+
+static int read_share(struct session *s, const char *text, double *share)
+{
+    const char *reason = value_real(text, share);
+    return reason       ? refuse_share(s, text, reason)
+           : *share < 0 ? refuse_share(s, text, "is below 0")
+                        : CODE_DONE;
+}
+
+static int count_shares(const char *text)
+{
+    int count = 1;
+    for (; *text; text++)
+        count += *text == ':';
+    return count;
+}
+
+/* "3:1", for each member one. */
+static int read_shares(struct session *s)
+{
+    const char *said = s->settings.group.share;
+    struct members *members = s->members;
+    char text[RECIPE_VALUE_BYTES], *rest = text;
+    double sum = 0;
+    if (said && count_shares(said) != members->count)
+        return refuse_share(s, said, "has another number of shares than there are devices");
+    snprintf(text, sizeof text, "%s", said ? said : "");
+    for (int m = 0; m < members->count; m++) {
+        double *share = &members->member[m].share;
+        *share = 1;
+        if (said)
+            TRY(read_share(s, strsep(&rest, ":"), share));
+        sum += *share;
+    }
+    return sum > 0 ? CODE_DONE : refuse_share(s, said, "gives the samples to nobody");
+}
+
+static int split(const struct members *members, struct failure *failure, int64_t samples,
+                 int64_t counts[MAX_MEMBERS])
+{
+    double shares[MAX_MEMBERS];
+    for (int m = 0; m < members->count; m++)
+        shares[m] = members->member[m].share;
+    TRY_LIBRARY(failure, "group.share",
+                qn_group_split(samples, members->unit, shares, members->count, counts));
+    return CODE_DONE;
+}
+
+/* Nobody goes without samples unless a share of 0 says so. */
+static int check_ranges(struct session *s)
+{
+    const struct members *members = s->members;
+    const qn_plan_params plan = settings_plan(&s->settings);
+    for (int b = 0; b < QN_MAX_BATCH_SIZES && plan.batch[b]; b++) {
+        int64_t counts[MAX_MEMBERS];
+        TRY(split(members, s->failure, plan.batch[b], counts));
+        for (int m = 0; m < members->count; m++)
+            if (!counts[m] && members->member[m].share > 0)
+                return failure_set(s->failure, CODE_USAGE,
+                                   "%s: group.share: member %d gets none of a batch of %" PRId64
+                                   ", which is split in multiples of %" PRId64
+                                   "; a share of 0 says that it should get none",
+                                   s->recipe.name, m, plan.batch[b], members->unit);
+    }
+    return CODE_DONE;
+}
+
+int members_read(struct session *s, const struct arguments *a)
+{
+    const int count = member_list_count(&s->recipe);
+    if (count > MAX_MEMBERS)
+        return failure_set(s->failure, CODE_USAGE, "%s: group.devices: more than %d are named",
+                           s->recipe.name, MAX_MEMBERS);
+    if (count < 2)
+        return s->settings.group.share
+                   ? refuse_share(s, s->settings.group.share, "is of several devices")
+                   : CODE_DONE;
+    s->members = calloc(1, sizeof *s->members);
+    if (!s->members)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    s->members->count = count;
+    s->members->unit = qn_graph_batch_group(s->graph);
+    TRY(check_training(s));
+    for (int m = 0; m < count; m++)
+        TRY(read_member(s, &s->members->member[m], m, a));
+    TRY(read_shares(s));
+    return check_ranges(s);
+}
+
+static void close_member(struct member *member, bool borrows)
+{
+    struct session *s = member->session;
+    if (borrows && s) {
+        qn_plan_destroy(&s->plan);
+        free(s->tuning);
+        qn_device_close(&s->device);
+        free(s);
+    }
+    free(member->recipe);
+}
+
+void members_close(struct session *s)
+{
+    struct members *members = s->members;
+    if (!members)
+        return;
+    qn_group_close(&members->group);
+    s->trainer = NULL; /* it was the group's */
+    for (int m = 0; m < members->count; m++)
+        close_member(&members->member[m], m > 0);
+    free(members);
+    s->members = NULL;
+}
+
+/* --- opening --- */
+
+/* Members on one device share its memory, where their budgets are not said. */
+static void share_memory(const struct members *members)
+{
+    for (int m = 0; m < members->count; m++) {
+        struct session *s = members->member[m].session;
+        const char *name = qn_device_describe(s->device)->device;
+        int sharing = 0;
+        for (int o = 0; o < members->count; o++)
+            sharing +=
+                strcmp(qn_device_describe(members->member[o].session->device)->device, name) == 0;
+        if (sharing > 1 && !s->settings.memory.budget)
+            s->settings.memory.budget = qn_device_facts(s->device)->global_bytes / 4 * 3 / sharing;
+    }
+}
+
+static int open_device(struct session *s, int m)
+{
+    struct member *member = &s->members->member[m];
+    const qn_device *others[MAX_MEMBERS];
+    char context[48];
+    for (int o = 0; o < m; o++)
+        others[o] = s->members->member[o].session->device;
+    const qn_device_params params = {.log = failure_log(s->failure),
+                                     .match = *member->device ? member->device : NULL,
+                                     .others = others,
+                                     .n_others = s->settings.group.same_device ? 0 : m};
+    snprintf(context, sizeof context, "member %d", m);
+    failure_clear(s->failure);
+    const qn_status status = qn_device_open(&member->session->device, &params);
+    if (status == QN_ERR_NO_DEVICE && m && !s->settings.group.same_device)
+        return failure_set(s->failure, CODE_NO_DEVICE,
+                           "%s: %s; group.same_device = yes lets several members have one", context,
+                           s->failure->logged);
+    return status ? failure_library(s->failure, status, context) : CODE_DONE;
+}
+
+int members_devices(struct session *s, const struct arguments *a)
+{
+    struct members *members = s->members;
+    if (!members)
+        return session_device(s, a);
+    for (int m = 0; m < members->count; m++)
+        TRY(open_device(s, m));
+    if (s->settings.group.same_device)
+        share_memory(members);
+    return CODE_DONE;
+}
+
+/* Adds a batch size that is not there yet. */
+static void add_size(qn_plan_params *params, int64_t size)
+{
+    int b = 0;
+    while (params->batch[b] && params->batch[b] != size)
+        b++;
+    params->batch[b] = size;
+}
+
+static int64_t largest_size(const qn_plan_params *params)
+{
+    int64_t largest = 0;
+    for (int b = 0; b < QN_MAX_BATCH_SIZES; b++)
+        largest = params->batch[b] > largest ? params->batch[b] : largest;
+    return largest;
+}
+
+int members_plan_params(struct session *s, qn_plan_params *params)
+{
+    *params = settings_plan(&s->settings);
+    if (!s->members)
+        return CODE_DONE;
+    const qn_plan_params whole = *params;
+    memset(params->batch, 0, sizeof params->batch);
+    for (int b = 0; b < QN_MAX_BATCH_SIZES && whole.batch[b]; b++) {
+        int64_t counts[MAX_MEMBERS];
+        TRY(split(s->members, s->failure, whole.batch[b], counts));
+        if (counts[s->member])
+            add_size(params, counts[s->member]);
+    }
+    if (!params->batch[0]) /* it has no samples, and is there for its device's evaluations */
+        params->batch[0] = s->members->unit;
+    const int64_t largest = largest_size(params);
+    params->micro_batch = params->micro_batch < largest ? params->micro_batch : largest;
+    return CODE_DONE;
+}
+
+static int plan_one(struct session *s, enum tune_mode mode)
+{
+    qn_plan_params params;
+    TRY(members_plan_params(s, &params));
+    return tuning_plan(s, &params, mode);
+}
+
+int members_plan(struct session *s, enum tune_mode mode)
+{
+    struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++) {
+        const int code = plan_one(one, mode);
+        s->smallest_budget = one->smallest_budget;
+        if (code)
+            return code;
+    }
+    return CODE_DONE;
+}
+
+int members_trainers(struct session *s)
+{
+    const struct members *members = s->members;
+    if (!members)
+        return session_trainer(s);
+    qn_group_member given[MAX_MEMBERS];
+    for (int m = 0; m < members->count; m++)
+        given[m] = (qn_group_member){.device = members->member[m].session->device,
+                                     .plan = members->member[m].session->plan,
+                                     .share = members->member[m].share};
+    const qn_group_params params = {.trainer = session_trainer_params(s),
+                                    .unit = members->unit,
+                                    .timeout = (double)s->settings.group.timeout,
+                                    .log = failure_log(s->failure)};
+    const qn_status status = qn_group_open(&s->members->group, given, members->count, &params);
+    if (status != QN_OK)
+        return failure_status(s->failure, status);
+    for (int m = 0; m < members->count; m++)
+        members->member[m].session->trainer = qn_group_trainer(members->group, m);
+    return CODE_DONE;
+}
+
+int members_weights(struct session *s)
+{
+    struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++)
+        TRY(session_weights(one));
+    return CODE_DONE;
+}
+
+int members_restore(struct session *s, const qn_checkpoint *checkpoint)
+{
+    struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++)
+        TRY_LIBRARY(s->failure, NULL, qn_checkpoint_restore(checkpoint, one->trainer));
+    return CODE_DONE;
+}
+
+struct session *members_session(struct session *s, int member)
+{
+    const struct members *members = s->members;
+    if (!members)
+        return member == 0 ? s : NULL;
+    return member < members->count ? members->member[member].session : NULL;
+}
+
+/* --- the training --- */
+
+int members_step(struct session *s, const qn_cycle *cycle, qn_metrics *previous)
+{
+    if (!s->members) {
+        TRY_LIBRARY(s->failure, NULL, qn_trainer_step(s->trainer, cycle, previous));
+        return CODE_DONE;
+    }
+    const qn_status status = qn_group_step(s->members->group, cycle, previous);
+    return status ? failure_status(s->failure, status) : CODE_DONE;
+}
+
+int members_finish(struct session *s, qn_metrics *last)
+{
+    if (!s->members) {
+        TRY_LIBRARY(s->failure, NULL, qn_trainer_finish(s->trainer, last));
+        return CODE_DONE;
+    }
+    const qn_status status = qn_group_finish(s->members->group, last);
+    return status ? failure_status(s->failure, status) : CODE_DONE;
+}
+
+struct members_bytes members_bytes(const struct session *s)
+{
+    struct members_bytes sum = {0};
+    const int count = s->members ? s->members->count : 1;
+    for (int m = 0; m < count; m++) {
+        const struct session *one = s->members ? s->members->member[m].session : s;
+        const qn_plan_info *plan = qn_plan_facts(session_running(one));
+        sum.peak += plan->peak_bytes;
+        sum.budget += plan->budget_bytes;
+        sum.allocated += one->trainer ? qn_trainer_bytes(one->trainer) : 0;
+    }
+    return sum;
+}

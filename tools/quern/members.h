@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several devices that train one model: a session for each. Those behind the first borrow all from
+ * it but their settings of memory, their device, its tuning, their plan and their trainer.
+ */
+#ifndef QUERN_TOOL_MEMBERS_H
+#define QUERN_TOOL_MEMBERS_H
+
+#include "member_list.h"
+#include "session.h"
+
+struct members {
+    int count;
+    struct member {
+        struct session *session;          /* [0]: that of the training */
+        struct recipe *recipe;            /* with what is said of this device */
+        char device[MEMBER_DEVICE_BYTES]; /* text that it matches; "": any */
+        double share;
+    } member[MAX_MEMBERS];
+    int64_t unit; /* samples that a share has multiples of */
+    qn_group *group;
+};
+
+/* Reads what the recipe says of several devices; of fewer than two session->members stays NULL.
+ * Needs the graph; refuses what does not train on several before anything is opened. */
+int members_read(struct session *session, const struct arguments *arguments);
+void members_close(struct session *session);
+
+/* The devices of all, or session_device. */
+int members_devices(struct session *session, const struct arguments *arguments);
+/* What the member of a session is to plan for; without members settings_plan. */
+int members_plan_params(struct session *session, qn_plan_params *params);
+/* Makes the plan of each with tuned kernels. */
+int members_plan(struct session *session, enum tune_mode mode);
+/* Opens the trainers of all plans, together, or session_trainer. */
+int members_trainers(struct session *session);
+/* Loads the weights and adapters that the recipe names into all. */
+int members_weights(struct session *session);
+/* Puts the state of a checkpoint into all. */
+int members_restore(struct session *session, const qn_checkpoint *checkpoint);
+/* The session of a member, from 0; without members the session is the only one. NULL past the last.
+ */
+struct session *members_session(struct session *session, int member);
+/* A column for each member. */
+void members_print(const struct session *session);
+
+/* --- the training --- */
+
+/* One update, by all members, or by the trainer. */
+int members_step(struct session *session, const qn_cycle *cycle, qn_metrics *previous);
+int members_finish(struct session *session, qn_metrics *last);
+/* Bytes and budgets of all. */
+struct members_bytes {
+    int64_t peak, allocated, budget;
+};
+struct members_bytes members_bytes(const struct session *session);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "line.h"
+#include "members.h"
+#include "value.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { CELL_BYTES = 64 };
+
+/* What a row says of a member's plan. */
+typedef void (*row_text)(const struct session *session, char text[CELL_BYTES]);
+
+static const qn_plan_info *facts_of(const struct session *s)
+{
+    return qn_plan_facts(session_running(s));
+}
+
+static void samples(const struct session *s, char text[CELL_BYTES])
+{
+    const qn_plan_info *plan = facts_of(s);
+    const bool none = s->members->member[s->member].share == 0;
+    snprintf(text, CELL_BYTES, "%" PRId64,
+             none ? 0 : plan->micro_batch * plan->micro_steps + plan->remainder);
+}
+
+static void micro_batch(const struct session *s, char text[CELL_BYTES])
+{
+    snprintf(text, CELL_BYTES, "%" PRId64, facts_of(s)->micro_batch);
+}
+
+static void recomputed(const struct session *s, char text[CELL_BYTES])
+{
+    snprintf(text, CELL_BYTES, "%d of %d", facts_of(s)->recomputed_steps, facts_of(s)->steps);
+}
+
+static void seconds(const struct session *s, char text[CELL_BYTES])
+{
+    snprintf(text, CELL_BYTES, "%.3g s", facts_of(s)->seconds);
+}
+
+static void peak(const struct session *s, char text[CELL_BYTES])
+{
+    size_text(facts_of(s)->peak_bytes, text);
+}
+
+static void budget(const struct session *s, char text[CELL_BYTES])
+{
+    size_text(facts_of(s)->budget_bytes, text);
+}
+
+static void smallest(const struct session *s, char text[CELL_BYTES])
+{
+    size_text(facts_of(s)->smallest_budget, text);
+}
+
+static const struct {
+    const char *name;
+    row_text text;
+} rows[] = {
+    {"samples of an update", samples},
+    {"micro-batch", micro_batch},
+    {"recomputed steps", recomputed},
+    {"predicted for an update", seconds},
+    {"planned peak", peak},
+    {"budget", budget},
+    {"smallest budget", smallest},
+};
+
+void members_print(const struct session *s)
+{
+    const struct members *members = s->members;
+    char text[CELL_BYTES];
+    for (int m = 0; m < members->count; m++)
+        line_print(stdout, "member %d: %s, share %g", m,
+                   qn_device_facts(members->member[m].session->device)->name,
+                   members->member[m].share);
+    printf("  %-24s", "member");
+    for (int m = 0; m < members->count; m++)
+        printf("  %12d", m);
+    printf("\n");
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        printf("  %-24s", rows[r].name);
+        for (int m = 0; m < members->count; m++) {
+            rows[r].text(members->member[m].session, text);
+            printf("  %12s", text);
+        }
+        printf("\n");
+    }
+}
