@@ -97,6 +97,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
     QN_TRY(params->cl_queue ? wrap_queue(device, params->cl_queue) : make_queue(device));
     qn_device_measure(device, params->max_alloc_bytes);
     device->quirks = qn_quirks_of(&device->info);
+    qn_instance_take(device);
     if (!(device->quirks & QN_QUIRK_OWN_CACHE))
         device->cache = qn_cache_open(params->cache_dir, log);
     if (params->kernel_dir) {
@@ -145,6 +146,7 @@ void qn_device_close(qn_device **device)
     if (old->context)
         clReleaseContext(old->context);
     qn_cache_close(old->cache);
+    qn_instance_give_back(old);
     qn_arena_free(&old->arena);
     free(old);
     *device = NULL;

@@ -13,6 +13,8 @@
 
 enum { QN_MAX_DEVICES = 64, QN_MAX_MARKS = 16 };
 
+enum { QN_MAX_INSTANCES = 32 }; /* that are told apart; further ones share the last number */
+
 struct qn_found {
     cl_platform_id platform;
     cl_device_id id;
@@ -32,6 +34,7 @@ struct qn_device {
     struct qn_facts facts;
     size_t max_items[3]; /* of a work-group in each dimension */
     unsigned quirks;
+    int instance; /* under QN_QUIRK_OWN_PROGRAMS: which of those that are open, from 0 */
     struct qn_arena arena;
     struct qn_program *programs;
     const char *kernel_dir;   /* NULL: embedded kernels */
@@ -98,7 +101,8 @@ qn_status qn_kernel_create(struct qn_device *device, const char *stem, const cha
 #define QN_QUIRK_MAP(X)                                                                            \
     X(OWN_CACHE)                                                                                   \
     X(PTX_ASM)                                                                                     \
-    X(WRITE_BY_MAP)
+    X(WRITE_BY_MAP)                                                                                \
+    X(OWN_PROGRAMS)
 
 enum qn_quirk_bit {
 #define QN_QUIRK_BIT(name) QN_QUIRK_BIT_##name,
@@ -111,5 +115,9 @@ enum qn_quirk {
 #undef QN_QUIRK_FLAG
 };
 unsigned qn_quirks_of(const struct qn_device_info *info);
+/* Numbers the devices that are open under QN_QUIRK_OWN_PROGRAMS; gives a number back.
+ * Thread-safety: Safe. */
+void qn_instance_take(struct qn_device *device);
+void qn_instance_give_back(const struct qn_device *device);
 
 #endif

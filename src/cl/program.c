@@ -180,10 +180,12 @@ static qn_status add(struct qn_device *device, const char *stem, const char *opt
                      struct qn_program **added)
 {
     char all[2048]; /* more than a launch has (op/emit.h) */
-    char units[64] = "";
+    char units[64] = "", instance[64] = "";
     if (device->facts.matrix_units)
         snprintf(units, sizeof units, " -DQN_MATRIX_UNITS=%d", device->facts.matrix_units);
-    snprintf(all, sizeof all, "%s%s %s", base_options, units, options);
+    if (device->instance)
+        snprintf(instance, sizeof instance, " -DQN_INSTANCE=%d", device->instance);
+    snprintf(all, sizeof all, "%s%s%s %s", base_options, units, instance, options);
     struct build build = {.device = device, .stem = stem, .options = all};
     struct qn_program *entry = qn_arena_new(&device->arena, struct qn_program, 1);
     char *own_stem = qn_arena_strdup(&device->arena, stem);

@@ -5,6 +5,7 @@
  */
 #include "cl/private.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const struct {
 } table[] = {
     {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE | QN_QUIRK_PTX_ASM},
     {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
+    {"Portable Computing Language", NULL, NULL, QN_QUIRK_OWN_PROGRAMS},
 };
 
 static bool has(const char *text, const char *part)
@@ -30,6 +32,24 @@ unsigned qn_quirks_of(const struct qn_device_info *info)
             has(info->driver, table[i].driver))
             quirks |= table[i].quirks;
     return quirks;
+}
+
+/* A bit for each number that is taken. */
+static atomic_uint instances;
+
+void qn_instance_take(struct qn_device *device)
+{
+    if (!(device->quirks & QN_QUIRK_OWN_PROGRAMS))
+        return;
+    while (device->instance < QN_MAX_INSTANCES - 1 &&
+           atomic_fetch_or(&instances, 1u << device->instance) & 1u << device->instance)
+        device->instance++;
+}
+
+void qn_instance_give_back(const struct qn_device *device)
+{
+    if (device->quirks & QN_QUIRK_OWN_PROGRAMS)
+        atomic_fetch_and(&instances, ~(1u << device->instance));
 }
 
 /* Unpinned, the worker threads of PoCL may share a core while another is idle: products then ran at

@@ -5,6 +5,8 @@
 #include "cl/recording.h"
 #include "op/op.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct kept kept;
@@ -201,13 +203,102 @@ static void refuses_wrong_launches(void **state)
     qn_slab_close(&slab);
 }
 
+/* --- several devices --- */
+
+enum { NARROW = 1 << 16, LAUNCHES = 96, WIDE = NARROW + 16 * LAUNCHES, ROUNDS = 4 };
+
+/* A device that runs one kernel over and over, in a thread of its own. */
+struct runner {
+    qn_device *device;
+    struct qn_recording *recording;
+    struct qn_slab *slab;
+    qn_status status;
+};
+
+/* Every launch is over a grid that is wider by `growth` than that of the one before. */
+static void open_runner(struct runner *runner, qn_device *device, int growth)
+{
+    *runner = (struct runner){.device = device};
+    assert_int_equal(qn_slab_open(&runner->slab, device, (int64_t[]){WIDE * 4, WIDE * 4}, 2),
+                     QN_OK);
+    assert_int_equal(qn_slab_fill(runner->slab, 0, 0, WIDE * 4, 0x3f800000), QN_OK);
+    assert_int_equal(qn_slab_fill(runner->slab, 1, 0, WIDE * 4, 0), QN_OK);
+    assert_int_equal(qn_recording_open(&runner->recording, runner->slab), QN_OK);
+    for (int i = 0; i < LAUNCHES; i++) {
+        const int64_t width = NARROW + i * growth;
+        const struct qn_operand from = floats(0, 0, width), to = floats(1, 0, width);
+        assert_int_equal(axpy(qn_recording_emit(runner->recording, "runner"), &from, &to, width, 1),
+                         QN_OK);
+    }
+}
+
+static void *run_often(void *user)
+{
+    struct runner *runner = user;
+    for (int i = 0; i < ROUNDS && runner->status == QN_OK; i++) {
+        runner->status = qn_recording_run(runner->recording, 0, -1);
+        if (runner->status == QN_OK)
+            runner->status = qn_device_finish(runner->device);
+    }
+    return NULL;
+}
+
+static void close_runner(struct runner *runner)
+{
+    float first = 0;
+    assert_int_equal(runner->status, QN_OK);
+    assert_int_equal(qn_slab_read(runner->slab, 1, 0, &first, 4, NULL), QN_OK);
+    assert_true(first == LAUNCHES * ROUNDS);
+    qn_recording_close(&runner->recording);
+    qn_slab_close(&runner->slab);
+}
+
+/* A device whose kernels run on the thread that enqueues them, if the driver has such. */
+static qn_device *open_simple(const qn_device *taken)
+{
+    const qn_device_params params = {.log = kept_log(&kept),
+                                     .cache_dir = "",
+                                     .kernel_dir = folder,
+                                     .match = "basic",
+                                     .others = &taken,
+                                     .n_others = taken != NULL};
+    qn_device_params any = params;
+    qn_device *device = NULL;
+    any.match = "";
+    any.n_others = 0;
+    if (qn_device_open(&device, &params) != QN_OK)
+        assert_int_equal(qn_device_open(&device, &any), QN_OK);
+    return device;
+}
+
+/* The same kernel on two devices at the same time: PoCL loads it anew for a grid that is wider than
+ * all before, and then may take one device's use of it for the other's. */
+static void devices_do_not_share_programs(void **state)
+{
+    (void)state;
+    qn_device *one = open_simple(NULL), *other = open_simple(one);
+    struct runner wide, narrow;
+    pthread_t thread;
+    open_runner(&narrow, one, 0);
+    open_runner(&wide, other, 16);
+    assert_int_equal(pthread_create(&thread, NULL, run_often, &wide), 0);
+    run_often(&narrow);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close_runner(&wide);
+    close_runner(&narrow);
+    qn_device_close(&other);
+    qn_device_close(&one);
+}
+
 int main(void)
 {
+    setenv("POCL_DEVICES", "pthread basic basic", 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replays_launches),
         cmocka_unit_test(replays_many),
         cmocka_unit_test(passes_longs),
         cmocka_unit_test(refuses_wrong_launches),
+        cmocka_unit_test(devices_do_not_share_programs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
