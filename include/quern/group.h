@@ -98,6 +98,11 @@ QN_API void qn_group_close(qn_group **group);
 QN_API qn_status qn_group_step(qn_group *group, const qn_cycle *cycle, qn_metrics *previous);
 QN_API qn_status qn_group_finish(qn_group *group, qn_metrics *last);
 
+/* Times what members compute of a cycle of the group: each runs the micro-steps of its own range,
+ * all begin together, and nobody adds anything up. seconds[m] is of member m of all, 0 of one
+ * without samples. Changes no state; may be called between two updates. Waits. */
+QN_API qn_status qn_group_time(qn_group *group, const qn_cycle *cycle, double *seconds);
+
 /* The trainer of a member of this process, from 0, for all but updates; NULL past the last.
  * Parameters and state are the same in all. */
 QN_API qn_trainer *qn_group_trainer(const qn_group *group, int member);

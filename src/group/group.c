@@ -2,6 +2,7 @@
  *
  * A group of members: opening them, and their updates.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "group/member.h"
@@ -168,29 +169,43 @@ void qn_group_close(qn_group **group)
 
 /* --- updates --- */
 
-static qn_status step(struct qn_member *member)
+/* The range of the present cycle that is the member's. */
+static qn_cycle own_cycle(const struct qn_member *member)
 {
     const struct qn_device_group *group = member->group;
     qn_cycle own = *group->cycle;
     own.samples = group->counts[member->transport.member];
     own.whole = group->cycle->samples;
-    own.reduce = &member->exchange.reduce;
     own.measure_noise = false; /* the first micro-step of a member is none of the whole cycle */
     for (int m = 0; m < member->transport.member; m++)
         own.first += group->counts[m];
+    return own;
+}
+
+static qn_status step(struct qn_member *member)
+{
+    qn_cycle own = own_cycle(member);
+    own.reduce = &member->exchange.reduce;
     QN_TRY(qn_trainer_step(member->trainer, &own, &member->metrics));
     member->exchange.figures.updates++;
     member->exchange.figures.samples += own.samples;
     return QN_OK;
 }
 
-qn_status qn_group_step(qn_group *group, const qn_cycle *cycle, qn_metrics *previous)
+/* Gives every member its range of the cycle. */
+static qn_status divide(struct qn_device_group *group, const qn_cycle *cycle)
 {
-    QN_REQUIRE(NULL, group && cycle);
     QN_REQUIRE(&group->log, !cycle->first && !cycle->whole && !cycle->reduce);
     QN_TRY(qn_group_split(cycle->samples, group->params.unit ? group->params.unit : 1,
                           group->shares, group->all, group->counts));
     group->cycle = cycle;
+    return QN_OK;
+}
+
+qn_status qn_group_step(qn_group *group, const qn_cycle *cycle, qn_metrics *previous)
+{
+    QN_REQUIRE(NULL, group && cycle);
+    QN_TRY(divide(group, cycle));
     QN_TRY(qn_members_do(group, step));
     if (previous)
         *previous = group->members[0].metrics;
@@ -209,6 +224,37 @@ qn_status qn_group_finish(qn_group *group, qn_metrics *last)
     if (last)
         *last = group->members[0].metrics;
     return QN_OK;
+}
+
+/* --- timing --- */
+
+static qn_status time_own(struct qn_member *member)
+{
+    const qn_transport *transport = &member->transport;
+    const qn_cycle own = own_cycle(member);
+    double seconds = 0;
+    QN_TRY(transport->gather(transport->user, &seconds, sizeof seconds, member->seconds));
+    const double began = qn_clock();
+    if (own.samples) {
+        QN_TRY(qn_trainer_accumulate(member->trainer, &own));
+        seconds = qn_clock() - began;
+    }
+    return transport->gather(transport->user, &seconds, sizeof seconds, member->seconds);
+}
+
+qn_status qn_group_time(qn_group *group, const qn_cycle *cycle, double *seconds)
+{
+    QN_REQUIRE(NULL, group && cycle && seconds);
+    QN_TRY(divide(group, cycle));
+    double *rooms = calloc((size_t)group->count * (size_t)group->all, sizeof *rooms);
+    if (!rooms)
+        return qn_fail(&group->log, QN_ERR_MEMORY, "group: out of host memory");
+    for (int m = 0; m < group->count; m++)
+        group->members[m].seconds = rooms + m * group->all;
+    const qn_status status = qn_members_do(group, time_own);
+    memcpy(seconds, rooms, (size_t)group->all * sizeof *seconds);
+    free(rooms);
+    return status;
 }
 
 /* --- looking on --- */

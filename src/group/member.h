@@ -21,6 +21,7 @@ struct qn_member {
     struct qn_trainer *trainer;
     struct qn_exchange exchange;
     qn_metrics metrics; /* that the last work gave */
+    double *seconds;    /* of all members, by qn_group_time */
     qn_status status;   /* of the last work */
     char error[QN_MEMBER_LINE];
     pthread_t thread;

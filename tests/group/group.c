@@ -139,6 +139,15 @@ static void check_bytes(const struct team *team)
     assert_int_equal(sent, 2 * (team->count - 1) * numbers * (int64_t)sizeof(float) * UPDATES);
 }
 
+/* Timing changes no number of the training around it. */
+static void time_members(const struct team *team, const double *shares)
+{
+    double seconds[MOST];
+    assert_int_equal(qn_group_time(team->group, &whole, seconds), QN_OK);
+    for (int m = 0; m < team->count; m++)
+        assert_int_equal(seconds[m] > 0, shares[m] > 0);
+}
+
 static void train_team(const qn_graph *graph, const double *shares, int count, double near)
 {
     qn_metrics want, have = {0};
@@ -149,6 +158,8 @@ static void train_team(const qn_graph *graph, const double *shares, int count, d
     for (int round = 0; round < 2; round++) {
         struct team team = open_team(graph, shares, count);
         for (int update = 0; update < UPDATES; update++) {
+            if (update == round)
+                time_members(&team, shares);
             assert_int_equal(qn_group_step(team.group, &whole, &have), QN_OK);
             assert_int_equal(have.valid, update > 0);
         }
@@ -174,9 +185,12 @@ static const struct {
     {3, {7, 2, 1}}, {3, {1, 0, 1}}, {4, {1, 1, 1, 1}},
 };
 
-static void the_same_training(qn_graph *graph, double near)
+enum { TEAMS = sizeof teams / sizeof *teams, SOME_TEAMS = 5, FEW_TEAMS = 3 };
+
+/* By the first `count` teams: each member builds its kernels. */
+static void the_same_training(qn_graph *graph, double near, size_t count)
 {
-    for (size_t t = 0; t < sizeof teams / sizeof *teams; t++)
+    for (size_t t = 0; t < count; t++)
         train_team(graph, teams[t].shares, teams[t].count, near);
     qn_graph_destroy(&graph);
 }
@@ -185,20 +199,20 @@ static void the_same_training(qn_graph *graph, double near)
 static void weights_of_all(void **state)
 {
     (void)state;
-    the_same_training(test_mlp(WIDTH, true), NEAR);
+    the_same_training(test_mlp(WIDTH, true), NEAR, TEAMS);
 }
 
 /* Batch norm in groups of samples, dropout. */
 static void groups_of_samples(void **state)
 {
     (void)state;
-    the_same_training(test_cnn(QN_F32), NEAR);
+    the_same_training(test_cnn(QN_F32), NEAR, SOME_TEAMS);
 }
 
 static void loss_scale(void **state)
 {
     (void)state;
-    the_same_training(test_cnn(QN_F16), NEAR_16);
+    the_same_training(test_cnn(QN_F16), NEAR_16, FEW_TEAMS);
 }
 
 /* --- failures --- */

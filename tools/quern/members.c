@@ -74,9 +74,8 @@ static int count_shares(const char *text)
 }
 
 /* "3:1", for each member one. */
-static int read_shares(struct session *s)
+int members_share(struct session *s, const char *said)
 {
-    const char *said = s->settings.group.share;
     struct members *members = s->members;
     char text[RECIPE_VALUE_BYTES], *rest = text;
     double sum = 0;
@@ -93,13 +92,21 @@ static int read_shares(struct session *s)
     return sum > 0 ? CODE_DONE : refuse_share(s, said, "gives the samples to nobody");
 }
 
-static int split(const struct members *members, struct failure *failure, int64_t samples,
-                 int64_t counts[MAX_MEMBERS])
+/* Those that are measured begin as equal ones. */
+static int read_shares(struct session *s)
 {
+    const char *said = s->settings.group.share;
+    s->members->measured = said && strcmp(said, "auto") == 0;
+    return members_share(s, s->members->measured ? NULL : said);
+}
+
+int members_split(struct session *s, int64_t samples, int64_t counts[MAX_MEMBERS])
+{
+    const struct members *members = s->members;
     double shares[MAX_MEMBERS];
     for (int m = 0; m < members->count; m++)
         shares[m] = members->member[m].share;
-    TRY_LIBRARY(failure, "group.share",
+    TRY_LIBRARY(s->failure, "group.share",
                 qn_group_split(samples, members->unit, shares, members->count, counts));
     return CODE_DONE;
 }
@@ -111,7 +118,7 @@ static int check_ranges(struct session *s)
     const qn_plan_params plan = settings_plan(&s->settings);
     for (int b = 0; b < QN_MAX_BATCH_SIZES && plan.batch[b]; b++) {
         int64_t counts[MAX_MEMBERS];
-        TRY(split(members, s->failure, plan.batch[b], counts));
+        TRY(members_split(s, plan.batch[b], counts));
         for (int m = 0; m < members->count; m++)
             if (!counts[m] && members->member[m].share > 0)
                 return failure_set(s->failure, CODE_USAGE,
@@ -157,13 +164,20 @@ static void close_member(struct member *member, bool borrows)
     free(member->recipe);
 }
 
+void members_close_trainers(struct session *s)
+{
+    struct session *one;
+    qn_group_close(&s->members->group);
+    for (int m = 0; (one = members_session(s, m)); m++)
+        one->trainer = NULL; /* it was the group's */
+}
+
 void members_close(struct session *s)
 {
     struct members *members = s->members;
     if (!members)
         return;
-    qn_group_close(&members->group);
-    s->trainer = NULL; /* it was the group's */
+    members_close_trainers(s);
     for (int m = 0; m < members->count; m++)
         close_member(&members->member[m], m > 0);
     free(members);
@@ -246,7 +260,7 @@ int members_plan_params(struct session *s, qn_plan_params *params)
     memset(params->batch, 0, sizeof params->batch);
     for (int b = 0; b < QN_MAX_BATCH_SIZES && whole.batch[b]; b++) {
         int64_t counts[MAX_MEMBERS];
-        TRY(split(s->members, s->failure, whole.batch[b], counts));
+        TRY(members_split(s, whole.batch[b], counts));
         if (counts[s->member])
             add_size(params, counts[s->member]);
     }

@@ -17,7 +17,8 @@ struct members {
         char device[MEMBER_DEVICE_BYTES]; /* text that it matches; "": any */
         double share;
     } member[MAX_MEMBERS];
-    int64_t unit; /* samples that a share has multiples of */
+    bool measured; /* the shares are (members_auto.c) */
+    int64_t unit;  /* samples that a share has multiples of */
     qn_group *group;
 };
 
@@ -34,6 +35,14 @@ int members_plan_params(struct session *session, qn_plan_params *params);
 int members_plan(struct session *session, enum tune_mode mode);
 /* Opens the trainers of all plans, together, or session_trainer. */
 int members_trainers(struct session *session);
+void members_close_trainers(struct session *session);
+/* Takes shares, "3:1", of as many numbers as there are members; NULL: equal ones. */
+int members_share(struct session *session, const char *said);
+/* How many of a cycle's samples each member computes. */
+int members_split(struct session *session, int64_t samples, int64_t counts[MAX_MEMBERS]);
+/* Where shares are measured: settles them, writes them into the recipe and makes the plans for them
+ * (members_auto.c). Needs plans; a signal ends it with its code. */
+int members_settle(struct session *session, enum tune_mode mode);
 /* Loads the weights and adapters that the recipe names into all. */
 int members_weights(struct session *session);
 /* Puts the state of a checkpoint into all. */

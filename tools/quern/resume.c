@@ -132,6 +132,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(members_read(s, a));
     TRY(members_devices(s, a));
     TRY(s->members ? members_plan(s, TUNE_STORED) : make_plan(s, checkpoint, a));
+    TRY(members_settle(s, TUNE_STORED));
     TRY(training_begin(training, a, true, info->update));
     if (!s->quiet)
         training_announce(s);

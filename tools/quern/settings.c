@@ -276,7 +276,7 @@ static const struct key keys[] = {
     {"group", "devices", key_text, AT(group.devices),
      .help = "DEVICE budget=SIZE micro_batch=N recompute=MODE | DEVICE ...: they train together"},
     {"group", "share", key_text, AT(group.share),
-     .help = "N:N:... how the samples are split among them (equally)"},
+     .help = "N:N:... how samples are split among them; auto: by speed (equally)"},
     {"group", "same_device", key_switch, AT(group.same_device),
      .help = "two of them may be one device (no)"},
     {"group", "timeout", key_count, AT(group.timeout), 1, 1 << 30,

@@ -13,6 +13,7 @@ static int plan_and_probe(struct session *s)
     const enum tune_mode mode = s->settings.memory.tune;
     struct session *one;
     TRY(members_plan(s, mode));
+    TRY(members_settle(s, mode));
     for (int m = 0; (one = members_session(s, m)); m++) {
         qn_plan_params params;
         TRY(members_plan_params(one, &params));

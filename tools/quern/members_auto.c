@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shares that are measured: before the training begins the members time their micro-steps side by
+ * side, and the samples are split so that all would be ready at the same time.
+ */
+#include "members.h"
+#include "progress.h"
+#include "signals.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Cycles that are timed go on until they took so many seconds, or are so many. Shares are settled
+ * where no member's part takes longer than this beside the shortest, or after so many rounds: other
+ * shares have other plans. */
+static const double timed_seconds = 1, near = 1.03;
+enum { TIMED_CYCLES = 8, ROUNDS = 3 };
+
+/* Seconds of the members for a cycle, summed over several; the first one only warms up. */
+static int time_cycles(struct session *s, const qn_cycle *cycle, double sum[MAX_MEMBERS])
+{
+    const struct members *members = s->members;
+    double spent = 0, seconds[MAX_MEMBERS];
+    memset(sum, 0, MAX_MEMBERS * sizeof *sum);
+    for (int i = 0; i <= TIMED_CYCLES && spent < timed_seconds && !signals_received(); i++) {
+        const double began = clock_now();
+        const qn_status status = qn_group_time(members->group, cycle, seconds);
+        if (status != QN_OK)
+            return failure_status(s->failure, status);
+        if (i == 0)
+            continue;
+        spent += clock_now() - began;
+        for (int m = 0; m < members->count; m++)
+            sum[m] += seconds[m];
+    }
+    return signals_received() ? signals_code(s->failure) : CODE_DONE;
+}
+
+/* From the samples and seconds of the present shares to new ones: whole numbers of units, in
+ * `counts`; a member that is too slow for one unit gets none. */
+static int share_by_speed(struct session *s, int64_t samples, const double seconds[MAX_MEMBERS],
+                          int64_t counts[MAX_MEMBERS])
+{
+    const struct members *members = s->members;
+    double speed[MAX_MEMBERS], sum = 0;
+    for (int m = 0; m < members->count; m++) {
+        speed[m] = seconds[m] > 0 ? (double)counts[m] / seconds[m] : 0;
+        sum += speed[m];
+    }
+    for (int m = 0; m < members->count; m++)
+        if (speed[m] / sum * (double)samples < (double)members->unit)
+            speed[m] = 0;
+    TRY_LIBRARY(s->failure, "group.share",
+                qn_group_split(samples, members->unit, speed, members->count, counts));
+    return CODE_DONE;
+}
+
+/* Writes them down, "171:85", so that a checkpoint has them. */
+static int put_shares(struct session *s, const int64_t counts[MAX_MEMBERS])
+{
+    char text[MAX_MEMBERS * 24] = "";
+    for (int m = 0; m < s->members->count; m++) {
+        const size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s%" PRId64, m ? ":" : "", counts[m]);
+    }
+    TRY(recipe_put(&s->recipe, "group", "share", text, "--share auto", s->failure));
+    return members_share(s, text);
+}
+
+static bool is_even(const struct members *members, const double seconds[MAX_MEMBERS])
+{
+    double least = 0, most = 0;
+    for (int m = 0; m < members->count; m++) {
+        if (seconds[m] <= 0)
+            continue;
+        least = least == 0 || seconds[m] < least ? seconds[m] : least;
+        most = seconds[m] > most ? seconds[m] : most;
+    }
+    return most <= near * least;
+}
+
+/* Times the present shares; where they are uneven, makes others and the plans for them. */
+static int settle_round(struct session *s, const qn_cycle *cycle, enum tune_mode mode, bool *even)
+{
+    double seconds[MAX_MEMBERS];
+    int64_t counts[MAX_MEMBERS];
+    TRY(members_trainers(s));
+    int code = time_cycles(s, cycle, seconds);
+    members_close_trainers(s);
+    TRY(code);
+    *even = is_even(s->members, seconds);
+    TRY(members_split(s, cycle->samples, counts));
+    if (!*even)
+        TRY(share_by_speed(s, cycle->samples, seconds, counts));
+    TRY(put_shares(s, counts));
+    return *even ? CODE_DONE : members_plan(s, mode);
+}
+
+static int settle(struct session *s, qn_loader *loader, int64_t samples, enum tune_mode mode)
+{
+    qn_batch batch;
+    bool even = false;
+    TRY_LIBRARY(s->failure, NULL, qn_loader_next(loader, samples, &batch));
+    const qn_cycle cycle = {
+        .samples = samples, .fetch = qn_batch_fetch, .user = &batch, .choose = qn_batch_choose};
+    for (int round = 0; round < ROUNDS && !even; round++)
+        TRY(settle_round(s, &cycle, mode, &even));
+    return CODE_DONE;
+}
+
+int members_settle(struct session *s, enum tune_mode mode)
+{
+    if (!s->members || !s->members->measured)
+        return CODE_DONE;
+    const qn_plan_params plan = settings_plan(&s->settings);
+    const qn_loader_params params = {.log = failure_log(s->failure),
+                                     .seed = (uint64_t)s->settings.train.seed,
+                                     .max_samples = plan.batch[0]};
+    qn_loader *loader = NULL;
+    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&loader, s->data.train, &params));
+    const int code = settle(s, loader, plan.batch[0], mode);
+    qn_loader_close(&loader);
+    return code;
+}
