@@ -106,9 +106,9 @@ int members_split(struct session *s, int64_t samples, int64_t counts[MAX_MEMBERS
     double shares[MAX_MEMBERS];
     for (int m = 0; m < members->count; m++)
         shares[m] = members->member[m].share;
-    TRY_LIBRARY(s->failure, "group.share",
-                qn_group_split(samples, members->unit, shares, members->count, counts));
-    return CODE_DONE;
+    if (qn_group_split(samples, members->unit, shares, members->count, counts) == QN_OK)
+        return CODE_DONE;
+    return failure_set(s->failure, CODE_USAGE, "group.%s", qn_last_error());
 }
 
 /* Nobody goes without samples unless a share of 0 says so. */
