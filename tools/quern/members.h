@@ -9,6 +9,8 @@
 #include "member_list.h"
 #include "session.h"
 
+#include <cjson/cJSON.h>
+
 struct members {
     int count;
     struct member {
@@ -52,6 +54,10 @@ int members_restore(struct session *session, const qn_checkpoint *checkpoint);
 struct session *members_session(struct session *session, int member);
 /* A column for each member. */
 void members_print(const struct session *session);
+/* The plans of all, in a list; NULL when out of memory. */
+cJSON *members_json(const struct session *session);
+/* The session of the member for which no plan was made; without members the session. */
+const struct session *members_refused(const struct session *session);
 
 /* --- the training --- */
 

@@ -4,6 +4,7 @@
 #include "value.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CELL_BYTES = 64 };
@@ -87,4 +88,24 @@ void members_print(const struct session *s)
         }
         printf("\n");
     }
+}
+
+cJSON *members_json(const struct session *s)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int m = 0; m < s->members->count; m++) {
+        char *text = qn_plan_json(session_running(s->members->member[m].session));
+        cJSON_AddItemToArray(list, text ? cJSON_CreateRaw(text) : NULL);
+        free(text);
+    }
+    return list;
+}
+
+const struct session *members_refused(const struct session *s)
+{
+    const struct members *members = s->members;
+    int m = 0;
+    while (members && m < members->count && members->member[m].session->plan)
+        m++;
+    return members && m < members->count ? members->member[m].session : s;
 }

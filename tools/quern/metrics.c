@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "metrics.h"
+#include "members.h"
 #include "history.h"
 
 #include <errno.h>
@@ -119,9 +120,11 @@ int metrics_plan(const struct metrics *metrics, const struct session *s)
     if (!metrics->count)
         return CODE_DONE;
     char *text = qn_plan_json(session_running(s));
-    cJSON *plan = text ? cJSON_CreateRaw(text) : NULL;
+    cJSON *line = wrap("plan", text ? cJSON_CreateRaw(text) : NULL);
     free(text);
-    return write_object(metrics, wrap("plan", plan), s->failure);
+    if (line && s->members)
+        cJSON_AddItemToObject(line, "members", members_json(s));
+    return write_object(metrics, line, s->failure);
 }
 
 int metrics_environment(const struct metrics *metrics, const struct session *s)
@@ -252,7 +255,8 @@ int metrics_changes(const struct metrics *metrics, const struct arguments *a,
     return write_object(metrics, wrap("changed", object), failure);
 }
 
-cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
+/* Of the device of a session, which may be one of several. */
+static cJSON *device_json(const struct session *s)
 {
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
     char hash[32];
@@ -266,6 +270,34 @@ cJSON *summary_json(const struct session *s, const struct evaluation *evaluation
     cJSON_AddNumberToObject(object, "micro_steps", (double)plan->micro_steps);
     cJSON_AddNumberToObject(object, "recomputed_steps", plan->recomputed_steps);
     cJSON_AddStringToObject(object, "plan_hash", hash);
+    return object;
+}
+
+static void replace_number(cJSON *object, const char *key, int64_t number)
+{
+    cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key), (double)number);
+}
+
+/* Bytes and budgets of all, and then what is said of each. */
+static void add_members(cJSON *object, const struct session *s)
+{
+    const struct members_bytes bytes = members_bytes(s);
+    replace_number(object, "peak_bytes_planned", bytes.peak);
+    replace_number(object, "peak_bytes_allocated", bytes.allocated);
+    replace_number(object, "budget_bytes", bytes.budget);
+    cJSON *list = cJSON_AddArrayToObject(object, "members");
+    for (int m = 0; m < s->members->count; m++) {
+        cJSON *one = device_json(s->members->member[m].session);
+        cJSON_AddNumberToObject(one, "share", s->members->member[m].share);
+        cJSON_AddItemToArray(list, one);
+    }
+}
+
+cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)
+{
+    cJSON *object = device_json(s);
+    if (s->members)
+        add_members(object, s);
     if (evaluation->samples)
         add_evaluation(object, evaluation);
     return object;
@@ -284,8 +316,9 @@ int metrics_summary(const struct metrics *metrics, const struct session *s,
     return write_object(metrics, wrap("summary", object), s->failure);
 }
 
-cJSON *refusal_json(const struct session *s)
+cJSON *refusal_json(const struct session *session)
 {
+    const struct session *s = members_refused(session);
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "error", s->failure->text);
     if (s->settings.memory.budget)

@@ -46,8 +46,23 @@ static int print_text(struct session *s, char *text)
     return CODE_DONE;
 }
 
+/* Takes `object`. */
+static int print_object(struct session *s, cJSON *object)
+{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    TRY(print_text(s, text));
+    printf("\n");
+    return CODE_DONE;
+}
+
 static int print_json(struct session *s)
 {
+    if (s->members) {
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddItemToObject(object, "members", members_json(s));
+        return print_object(s, object);
+    }
     TRY(print_text(s, qn_plan_json(s->plan)));
     printf("\n");
     return CODE_DONE;
@@ -120,14 +135,22 @@ static int print_plan(struct session *s, const struct arguments *a)
     return print_text(s, qn_plan_text(s->plan));
 }
 
-static void print_refusal(const struct session *s)
+/* What several devices have no single answer to. */
+static int check_members(struct session *s, const struct arguments *a)
 {
-    cJSON *object = refusal_json(s);
-    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
-    if (text)
-        printf("%s\n", text);
-    free(text);
-    cJSON_Delete(object);
+    static const struct {
+        enum option option;
+        const char *name;
+    } single[] = {{OPTION_SVG, "--svg"},
+                  {OPTION_HTML, "--html"},
+                  {OPTION_FRONTIER, "--frontier"},
+                  {OPTION_EXPLAIN, "--explain"},
+                  {OPTION_FACTS, "--facts"}};
+    for (size_t i = 0; s->members && i < sizeof single / sizeof *single; i++)
+        if (a->value[single[i].option])
+            return failure_set(s->failure, CODE_USAGE, "plan: %s: is of one device",
+                               single[i].name);
+    return CODE_DONE;
 }
 
 /* With what was timed on the device, if there is one. */
@@ -147,10 +170,11 @@ static int plan(struct session *s, const struct arguments *a)
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(members_read(s, a));
+    TRY(check_members(s, a));
     TRY(s->members ? members_devices(s, a) : find_facts(s, a, &facts));
     int code = make(s, &facts);
     if (code == CODE_NO_PLAN && a->value[OPTION_JSON])
-        print_refusal(s);
+        print_object(s, refusal_json(s));
     return code ? code : print_plan(s, a);
 }
 

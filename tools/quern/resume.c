@@ -75,6 +75,25 @@ static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const s
     return session_plan(s, qn_device_facts(s->device), &params);
 }
 
+/* Whether it was a member that saved, with a plan for its share of the batch. */
+static bool was_member(const struct session *s, const qn_checkpoint *checkpoint)
+{
+    const qn_plan_params whole = settings_plan(&s->settings);
+    const qn_plan_params *had = &qn_checkpoint_describe(checkpoint)->plan;
+    return !s->contrastive && memcmp(had->batch, whole.batch, sizeof whole.batch) != 0;
+}
+
+/* Plans of members are not in the checkpoint: they follow from what is known of their devices. */
+static int plan_all(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
+{
+    const enum tune_mode known =
+        s->settings.memory.tune == TUNE_QUICK ? TUNE_STORED : s->settings.memory.tune;
+    if (!s->members && !was_member(s, checkpoint))
+        return make_plan(s, checkpoint, a);
+    TRY(members_plan(s, known));
+    return members_settle(s, known);
+}
+
 /* The order of the samples means nothing among others. */
 static int check_samples(const struct session *s, const char *dir)
 {
@@ -105,15 +124,15 @@ static int check_changes(const struct arguments *a, struct failure *failure)
                                        "train.plateau_patience",
                                        "train.plateau_factor",
                                        NULL};
+    static const char *const options[] = {"--set", "--micro-batch", "--recompute", NULL};
     int index;
     for (int i = 0; i < a->n_overrides; i++)
-        if (strcmp(a->overrides[i].option, "--set") == 0 &&
+        if (!value_word(a->overrides[i].option, options, &index) &&
             value_word(a->overrides[i].name, keys, &index))
-            return failure_set(
-                failure, CODE_USAGE,
-                "--set %s: is settled when a training begins; learning rate, schedule, "
-                "end, saving, evaluation and patience may change",
-                a->overrides[i].name);
+            return failure_set(failure, CODE_USAGE,
+                               "%s %s: is settled when a training begins; learning rate, schedule, "
+                               "end, saving, evaluation and patience may change",
+                               a->overrides[i].option, a->overrides[i].name);
     return CODE_DONE;
 }
 
@@ -131,8 +150,7 @@ static int go_on(struct session *s, struct training *training, const qn_checkpoi
     TRY(judge_check(s));
     TRY(members_read(s, a));
     TRY(members_devices(s, a));
-    TRY(s->members ? members_plan(s, TUNE_STORED) : make_plan(s, checkpoint, a));
-    TRY(members_settle(s, TUNE_STORED));
+    TRY(plan_all(s, checkpoint, a));
     TRY(training_begin(training, a, true, info->update));
     if (!s->quiet)
         training_announce(s);
@@ -193,6 +211,7 @@ const struct command command_resume = {
     false,
     run,
     {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_SHARE, OPTION_BUDGET,
-     OPTION_MICRO_BATCH, OPTION_BUDGET_FILE, OPTION_REPLAN, OPTION_OUT, OPTION_METRICS,
-     OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
+     OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_BUDGET_FILE, OPTION_REPLAN, OPTION_OUT,
+     OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE, OPTION_QUIET,
+     OPTION_COUNT},
 };

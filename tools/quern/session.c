@@ -234,6 +234,15 @@ static qn_status make_other_plan(struct session *s, const qn_facts *facts,
     return QN_ERR_BUDGET;
 }
 
+static int refuse_plan(struct session *s, qn_status status)
+{
+    char context[sizeof s->recipe.name + 32];
+    if (!s->members)
+        return failure_library(s->failure, status, s->recipe.name);
+    snprintf(context, sizeof context, "%s: member %d", s->recipe.name, s->member);
+    return failure_library(s->failure, status, context);
+}
+
 int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params *params)
 {
     struct waiting waiting;
@@ -243,7 +252,7 @@ int session_plan(struct session *s, const qn_facts *facts, const qn_plan_params 
     if (status == QN_ERR_BUDGET)
         status = make_other_plan(s, facts, params);
     waiting_end(&waiting);
-    return status ? failure_library(s->failure, status, s->recipe.name) : CODE_DONE;
+    return status ? refuse_plan(s, status) : CODE_DONE;
 }
 
 qn_trainer_params session_trainer_params(const struct session *s)

@@ -220,9 +220,8 @@ static int settle(struct loop *l)
 /* --- another budget --- */
 
 /* Moves the training onto a plan for this budget, if there is one. */
-static int take_budget(struct loop *l, int64_t bytes)
+static int take_budget(struct loop *l, struct session *s, int64_t bytes)
 {
-    struct session *s = l->session;
     struct waiting waiting;
     session_warn_budget(s, bytes, qn_device_facts(s->device));
     failure_clear(s->failure);
@@ -236,26 +235,35 @@ static int take_budget(struct loop *l, int64_t bytes)
     if (status != QN_OK)
         return failure_library(s->failure, status, s->budget_file.path);
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
+    const struct members_bytes sum = members_bytes(l->session);
     char size[SIZE_TEXT_BYTES];
-    l->progress.bytes = plan->peak_bytes;
-    l->progress.budget = plan->budget_bytes;
+    l->progress.bytes = sum.peak;
+    l->progress.budget = sum.budget;
     progress_say(&l->progress,
                  "budget: %s: micro-batch %" PRId64 ", %d of %d steps recomputed, plan %016" PRIx64,
                  size_text(bytes, size), plan->micro_batch, plan->recomputed_steps, plan->steps,
                  plan->hash);
-    TRY(metrics_plan(&l->training->metrics, s));
+    TRY(metrics_plan(&l->training->metrics, l->session));
     return keep_picture(l->training);
 }
 
-static int follow_budget(struct loop *l)
+static int follow_budget(struct loop *l, struct session *s)
 {
-    struct budget_file *file = &l->session->budget_file;
+    struct budget_file *file = &s->budget_file;
     int64_t bytes = 0;
     if (!budget_file_changed(file, &bytes))
         return CODE_DONE;
     if (!*file->why)
-        return take_budget(l, bytes);
+        return take_budget(l, s, bytes);
     say("warning: %s: %s; the old plan goes on", file->path, file->why);
+    return CODE_DONE;
+}
+
+static int follow_budgets(struct loop *l)
+{
+    struct session *one;
+    for (int m = 0; (one = members_session(l->session, m)); m++)
+        TRY(follow_budget(l, one));
     return CODE_DONE;
 }
 
@@ -497,7 +505,7 @@ static int run(struct loop *l)
         TRY(save(l, false));
     lap(l);
     while (!signals_received() && !is_over(l)) {
-        TRY(follow_budget(l));
+        TRY(follow_budgets(l));
         TRY(step(l));
         TRY(look_after(l));
     }
