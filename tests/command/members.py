@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""members.py PROGRAM [CLCOUNT] [cnn]: several devices train one model: the same losses and weights as
+those of one, each inside its budget; the devices are PoCL's, of one compute unit each. `cnn`: the
+convolutional network alone, which takes longer."""
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import sys
+import time
+
+from array import array
+from math import sqrt
+
+from bad_input import check
+from runs import digest, lines
+from support import Bench
+
+# Several threads at once end PoCL 3.1's device `basic` by an assertion; its usual one they do not.
+COUNT = 4
+DEVICES = {'POCL_DEVICES': ' '.join(['pthread'] * COUNT), 'POCL_MAX_PTHREAD_COUNT': '1',
+           'OCL_ICD_VENDORS': '/etc/OpenCL/vendors/pocl.icd'}
+NEAR, NEAR_CNN = 1e-5, 1e-4
+UPDATES = 50
+MIB = 1 << 20
+ONE = ('--device', 'pthread')
+TWO = (*ONE, '--budget', '8MiB', '--micro-batch', 48, *ONE, '--budget', '9MiB', '--recompute', 'all')
+TEAMS = [
+    (TWO, None),
+    (TWO, '3:1'),
+    ((*ONE, *ONE, '--micro-batch', 7, *ONE, '--budget', '5MiB'), '7:2:1'),
+    ((*ONE, '--micro-batch', 32, *ONE, *ONE, '--recompute', 'all', *ONE), '2:0:1:1'),
+    ((*ONE, *ONE), '0:1'),
+]
+
+
+def train(bench, out, members, *args, recipe='fashion-mlp', share=None):
+    """Trains into a new folder; the rows of the figures."""
+    shares = ('--share', share) if share else ()
+    metrics = f'{out}.json'
+    bench.good('train', recipe, '--quiet', '--out', out, '--metrics', metrics, '--set', 'memory.tune=off',
+               '--set', 'train.eval_every=0', *members, *shares, *args)
+    return lines(bench, metrics)
+
+
+def losses(rows):
+    return [row['loss'] for row in rows if 'step' in row and 'loss' in row]
+
+
+def weights(bench, out):
+    """The tensors of the last checkpoint: name -> numbers."""
+    data = (bench.folder / out / 'last/weights.safetensors').read_bytes()
+    length, = struct.unpack('<Q', data[:8])
+    tensors = json.loads(data[8:8 + length])
+    tensors.pop('__metadata__', None)
+    return {name: array('f', data[8 + length + t['data_offsets'][0]:8 + length + t['data_offsets'][1]])
+            for name, t in tensors.items()}
+
+
+def distance(a, b):
+    """Of two arrays, beside the length of the first."""
+    return sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / max(sum(x * x for x in a), 1e-30))
+
+
+def joined(tensors):
+    return [number for name in sorted(tensors) for number in tensors[name]]
+
+
+def compare(bench, what, rows, out, to, near, together=False):
+    """Figures and weights of a training beside those of one device, `to`: (rows, folder). Weights each
+    by itself, or `together`: where sums of a hundred thousand numbers that cancel are a tensor's all."""
+    mine, other = losses(rows), losses(to[0])
+    worst = max((abs(a - b) / abs(b) for a, b in zip(mine, other)), default=1)
+    bench.expect(len(mine) == len(other) > 0 and worst < near, f'{what}: losses differ by {worst}')
+    have, want = weights(bench, out), weights(bench, to[1])
+    far = ({'all': distance(joined(want), joined(have))} if together else
+           {name: distance(want[name], have[name]) for name in want})
+    bench.expect(have.keys() == want.keys() and max(far.values()) < near, f'{what}: weights: {far}')
+
+
+# --- the same model ---
+
+
+def check_teams(bench):
+    to = train(bench, 'one', ONE, '--steps', UPDATES), 'one'
+    for number, (members, share) in enumerate(TEAMS):
+        rows = train(bench, f'team{number}', members, '--steps', UPDATES, share=share)
+        compare(bench, f'{members} {share}', rows, f'team{number}', to, NEAR)
+
+
+def check_same_device(bench):
+    same = ('--set', 'group.same_device=yes')
+    rows = train(bench, 'same', (*ONE, *ONE), '--steps', UPDATES, *same)
+    compare(bench, 'one device twice', rows, 'same', (lines(bench, 'one.json'), 'one'), NEAR)
+
+
+def check_recipe(bench):
+    """The keys of a recipe say what the options say."""
+    key = 'pthread budget=8MiB micro_batch=48 | pthread budget=9MiB recompute=all'
+    train(bench, 'keys', (), '--steps', 5, '--set', f'group.devices={key}', '--set', 'group.share=3:1')
+    train(bench, 'options', TWO, '--steps', 5, share='3:1')
+    bench.expect(digest(bench, 'keys') == digest(bench, 'options'), 'a recipe says otherwise')
+
+
+def check_again(bench):
+    """The order of all sums is fixed: the same members give the same bits, whenever they stop."""
+    for share in (None, '3:1'):
+        for out in ('first', 'second'):
+            shutil.rmtree(bench.folder / out, ignore_errors=True)
+            train(bench, out, TWO, '--steps', 40, share=share)
+        bench.expect(digest(bench, 'first') == digest(bench, 'second'), f'{share}: twice, other bits')
+        shutil.rmtree(bench.folder / 'half', ignore_errors=True)
+        train(bench, 'half', TWO, '--steps', 20, share=share, recipe=constant(bench))
+        shutil.rmtree(bench.folder / 'whole', ignore_errors=True)
+        train(bench, 'whole', TWO, '--steps', 40, share=share, recipe=constant(bench))
+        bench.good('resume', 'half', '--quiet', '--steps', 40)
+        bench.expect(digest(bench, 'half') == digest(bench, 'whole'), f'{share}: resumed, other bits')
+
+
+def constant(bench):
+    """A recipe whose learning rate does not look at the end of the training."""
+    text = (bench.folder / 'mlp.ini').read_text()
+    (bench.folder / 'constant.ini').write_text(text.replace('schedule = cosine', 'schedule = constant'))
+    return 'constant.ini'
+
+
+def check_crossing(bench):
+    """What two members saved one device goes on with, and the other way round."""
+    to = train(bench, 'straight', ONE, '--steps', 30, recipe=constant(bench)), 'straight'
+    for out, began, goes_on in (('to_one', TWO, ONE), ('to_two', ONE, TWO)):
+        train(bench, out, began, '--steps', 15, recipe=constant(bench))
+        bench.good('resume', out, '--quiet', '--steps', 30, *goes_on, '--metrics', f'{out}.json')
+        compare(bench, out, lines(bench, f'{out}.json'), out, to, NEAR)
+
+
+def check_cnn(bench):
+    """Batch norm: members have whole groups of samples, so all statistics are the same. By sgd: adamw
+    makes steps of one size of gradients that are nothing but rounding."""
+    sgd = ('--steps', 10, '--set', 'train.optimizer=sgd')
+    to = train(bench, 'cnn', ONE, *sgd, recipe='fashion-mnist'), 'cnn'
+    two = (*ONE, '--micro-batch', 32, *ONE, '--recompute', 'all')
+    for number, (members, share) in enumerate(((two, None), ((*two, *ONE), '3:2:1'))):
+        rows = train(bench, f'cnn{number}', members, *sgd, recipe='fashion-mnist', share=share)
+        compare(bench, f'cnn {share}', rows, f'cnn{number}', to, NEAR_CNN, together=True)
+
+
+# --- bytes ---
+
+
+def check_plan(bench):
+    out = bench.good('plan', 'fashion-mlp', *TWO, '--share', '3:1')
+    for row in (r'member 0 1', r'samples of an update 192 64', r'micro-batch 48 64',
+                r'budget 8 MiB 9 MiB'):
+        bench.expect(any(' '.join(line.split()) == row for line in out.splitlines()), f'no {row}: {out}')
+    plans = json.loads(bench.good('plan', 'fashion-mlp', *TWO, '--share', '3:1', '--json'))['members']
+    bench.expect([p['batch'] for p in plans] == [192, 64], f'{[p["batch"] for p in plans]}')
+    bench.expect([p['budget_bytes'] for p in plans] == [8 * MIB, 9 * MIB], 'budgets of the plans')
+    told = lines(bench, 'team1.json')[0]
+    bench.expect([p['budget_bytes'] for p in told['members']] == [8 * MIB, 9 * MIB], 'plans in figures')
+
+
+def check_summary(bench):
+    """All bytes together, and those of each."""
+    summary = lines(bench, 'team1.json')[-1]['summary']
+    members = summary['members']
+    bench.expect([m['share'] for m in members] == [3, 1], f'{members}')
+    bench.expect([m['budget_bytes'] for m in members] == [8 * MIB, 9 * MIB], f'{members}')
+    for m in members:
+        bench.expect(m['peak_bytes_planned'] == m['peak_bytes_allocated'] <= m['budget_bytes'], f'{m}')
+    for key in ('peak_bytes_planned', 'peak_bytes_allocated', 'budget_bytes'):
+        bench.expect(summary[key] == sum(m[key] for m in members), f'{key}: {summary}')
+    whole = lines(bench, 'one.json')[-1]['summary']
+    bench.expect('members' not in whole, 'one device has members')
+
+
+def check_counted(bench, clcount):
+    """Ten pairs of budgets: what is counted from outside is what both plans say."""
+    folder, name = os.path.split(os.path.abspath(clcount))
+    plans = json.loads(bench.good('plan', 'fashion-mlp', *ONE, *ONE, '--json'))['members']
+    least = plans[0]['smallest_budget_bytes']
+    for number in range(10):
+        budgets = [least + random.randrange(2 * MIB) for _ in range(2)]
+        rows = train(bench, f'count{number}', (*ONE, '--budget', budgets[0], *ONE, '--budget', budgets[1]),
+                     '--steps', 2)
+        members = rows[-1]['summary']['members']
+        for budget, m in zip(budgets, members):
+            bench.expect(m['peak_bytes_planned'] == m['peak_bytes_allocated'] <= m['budget_bytes'] == budget,
+                         f'{budgets}: {m}')
+        counted = bench.folder / 'counts.json'
+        bench.good('train', 'fashion-mlp', '--quiet', '--steps', 2, '--set', 'memory.tune=off', *ONE,
+                   '--budget', budgets[0], *ONE, '--budget', budgets[1], LD_PRELOAD=name,
+                   LD_LIBRARY_PATH=folder, CLCOUNT_FILE=str(counted))
+        counts = json.loads(counted.read_text())
+        bench.expect(counts['peak_bytes'] == sum(m['peak_bytes_planned'] for m in members) and
+                     not any(counts[key] for key in ('alive', 'queues', 'programs', 'kernels', 'events')),
+                     f'{budgets}: {counts}')
+
+
+def check_budget_file(bench):
+    """A member's budget may change while all train."""
+    file, metrics = bench.folder / 'budget', bench.folder / 'follow.json'
+    file.write_text('8MiB')
+    process = bench.start('train', 'fashion-mlp', '--quiet', '--steps', UPDATES, '--set', 'memory.tune=off',
+                          '--set', 'train.eval_every=0', '--out', 'follow', '--metrics', metrics, *ONE,
+                          '--budget', '8MiB', *ONE, '--budget-file', file)
+    while process.poll() is None and not (metrics.exists() and '"step":4,' in metrics.read_text()):
+        time.sleep(0.005)
+    file.write_text('4MiB')
+    _, error = process.communicate(timeout=300)
+    rows = lines(bench, 'follow.json')
+    budgets = [[p['budget_bytes'] for p in row['members']] for row in rows if 'plan' in row]
+    bench.expect(process.returncode == 0 and not error, f'{process.returncode}: {error}')
+    bench.expect(budgets == [[8 * MIB, 8 * MIB], [8 * MIB, 4 * MIB]], f'{budgets}')
+    compare(bench, 'another budget', rows, 'follow', (lines(bench, 'one.json'), 'one'), NEAR)
+
+
+# --- what ends ---
+
+
+def check_signal(bench):
+    """SIGTERM: all is saved, and the training goes on to the same end."""
+    recipe = constant(bench)
+    args = ('--set', 'memory.tune=off', '--set', 'train.eval_every=0', *TWO)
+    process = bench.start('train', recipe, '--quiet', '--out', 'ended', '--metrics', 'ended.json', *args)
+    path = bench.folder / 'ended.json'
+    while process.poll() is None and not (path.exists() and '"step":7,' in path.read_text()):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=300)
+    summary = lines(bench, 'ended.json')[-1]['summary']
+    bench.expect(process.returncode == 128 + signal.SIGTERM and not error and summary['interrupted'],
+                 f'SIGTERM: {process.returncode}: {error} {summary}')
+    steps = summary['updates'] + 5
+    bench.good('resume', 'ended', '--quiet', '--steps', steps)
+    train(bench, 'unended', TWO, '--steps', steps, recipe=recipe)
+    bench.expect(digest(bench, 'ended') == digest(bench, 'unended'), 'other bits after SIGTERM')
+
+
+TEAM = '--device pthread --device pthread'
+BAD = [
+    (f'{TEAM} --share 1:-1', 2, r"--share: group\.share: '-1' is below 0"),
+    (f'{TEAM} --share 0:0', 2, r"group\.share: '0:0' gives the samples to nobody"),
+    (f'{TEAM} --share 1:1:1', 2, r"'1:1:1' has another number of shares than there are devices"),
+    (f'{TEAM} --share 1', 2, r"'1' has another number of shares"),
+    (f'{TEAM} --share a:b', 2, r"group\.share: 'a' is not a number"),
+    (f'{TEAM} --share 1:', 2, r"group\.share: '' is not a number"),
+    (f'{TEAM} --share nan:1', 2, r"group\.share: 'nan' is not a number"),
+    (f'{TEAM} --share 10000:1', 2, r'group\.share: nothing of the batch is left for member 1; give it 0'),
+    ('--share 1:1', 2, r"group\.share: '1:1' is of several devices"),
+    ('--device pthread --share 1:1', 2, r"group\.share: '1:1' is of several devices"),
+    (f'{TEAM} --batch adaptive --set train.batch_min=8 --set train.batch_max=64 --steps 5', 2,
+     r'train\.batch: adaptive is measured on one device'),
+    (f'{TEAM} --set memory.early_updates=yes', 2, r'memory\.early_updates: does not wait for other devices'),
+    (' '.join(['--device pthread'] * 17), 2, r'--device: more than 16 are named'),
+    (f'--set group.devices={"|".join("a" * 17)}', 2, r'group\.devices: more than 16 are named'),
+    (f'{TEAM} --budget 0', 2, r"memory\.budget: '0' "),
+    (f'{TEAM} --budget 2KB', 2, r"memory\.budget: '2KB' is not a size"),
+    (f'{TEAM} --micro-batch 0', 2, r"memory\.micro_batch: '0' is too small"),
+    (f'{TEAM} --recompute some', 2, r'member 1: .*no node is called some'),
+    (f'{TEAM} --budget-file nowhere', 2, r'nowhere: No such file'),
+    ('--set group.devices=pthread|colour=red', 2, r"'colour' is said of no device"),
+    ('--device a|b --device pthread', 2, r"--device: 'a\|b'"),
+    (f'{TEAM} --budget 1KiB', 3, r'member 1: no plan fits 1\.00 KiB .*the smallest budget is \d+ bytes'),
+    ('--device pthread --device nosuch', 4, r'member 1: no usable OpenCL device matches "nosuch"'),
+]
+
+
+def check_bad(bench):
+    for args, code, pattern in BAD:
+        check(bench, f'train mlp.ini --quiet --set memory.tune=off {args}', code, pattern)
+    check(bench, f'train retrieve-fashion {TEAM}', 2, r'contrastive\.mode: .* train on one device')
+    check(bench, f'train mlp.ini {TEAM}', 4, r'member 1: .* is taken already.*group\.same_device',
+          POCL_DEVICES='pthread')
+    bench.good('train', 'mlp.ini', '--quiet', '--steps', 1, *TEAM.split(), '--set', 'memory.tune=off', '--set',
+               'group.same_device=yes', POCL_DEVICES='pthread')
+    for option in ('--frontier', '--svg x.svg', '--html x.html', '--explain x', '--facts x.json'):
+        check(bench, f'plan mlp.ini {TEAM} {option}', 2, rf'plan: {option.split()[0]}: is of one device')
+    check(bench, f'eval mlp.ini {TEAM}', 2, r'eval: --device: takes one')
+    for option in ('--micro-batch 8', '--recompute all'):
+        check(bench, f'resume one --steps 60 {option}', 2, rf'{option.split()[0]} memory.* is settled when a')
+    code, out, _ = bench.run('plan', 'mlp.ini', *ONE, *ONE, '--budget', '1KiB', '--json')
+    told = json.loads(out)
+    bench.expect(code == 3 and told['budget_bytes'] == 1024 < told['smallest_budget_bytes'], f'{out}')
+
+
+def main():
+    os.environ.update(DEVICES)
+    with Bench(sys.argv[1]) as bench:
+        recipes = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../recipes')
+        shutil.copy(os.path.join(recipes, 'fashion-mlp.ini'), bench.folder / 'mlp.ini')
+        if 'cnn' in sys.argv:
+            check_cnn(bench)
+            bench.end()
+        for part in (check_teams, check_bad, check_same_device, check_plan, check_summary, check_recipe,
+                     check_again, check_crossing, check_budget_file, check_signal):
+            part(bench)
+        if len(sys.argv) > 2:
+            check_counted(bench, sys.argv[2])
+        bench.end()
+
+
+if __name__ == '__main__':
+    main()
