@@ -260,6 +260,9 @@ BAD = [
     (f'{TEAM} --budget 2KB', 2, r"memory\.budget: '2KB' is not a size"),
     (f'{TEAM} --micro-batch 0', 2, r"memory\.micro_batch: '0' is too small"),
     (f'{TEAM} --recompute some', 2, r'member 1: .*no node is called some'),
+    ('--budget 8MiB --device pthread --budget 7MiB --device pthread --budget 7MiB', 2,
+     r'--budget: every device has one of its own'),
+    (f'--budget-file mlp.ini.budget {TEAM}', 2, r'--budget-file: of several devices it stands behind the'),
     (f'{TEAM} --budget-file nowhere', 2, r'nowhere: No such file'),
     ('--set group.devices=pthread|colour=red', 2, r"'colour' is said of no device"),
     ('--device a|b --device pthread', 2, r"--device: 'a\|b'"),
@@ -269,6 +272,7 @@ BAD = [
 
 
 def check_bad(bench):
+    (bench.folder / 'mlp.ini.budget').write_text('8MiB')
     for args, code, pattern in BAD:
         check(bench, f'train mlp.ini --quiet --set memory.tune=off {args}', code, pattern)
     check(bench, f'train retrieve-fashion {TEAM}', 2, r'contrastive\.mode: .* train on one device')
@@ -279,6 +283,7 @@ def check_bad(bench):
     for option in ('--frontier', '--svg x.svg', '--html x.html', '--explain x', '--facts x.json'):
         check(bench, f'plan mlp.ini {TEAM} {option}', 2, rf'plan: {option.split()[0]}: is of one device')
     check(bench, f'eval mlp.ini {TEAM}', 2, r'eval: --device: takes one')
+    check(bench, 'resume team1 --steps 60 --budget 1KiB', 2, r'--budget: every device has one of its own')
     for option in ('--micro-batch 8', '--recompute all'):
         check(bench, f'resume one --steps 60 {option}', 2, rf'{option.split()[0]} memory.* is settled when a')
     code, out, _ = bench.run('plan', 'mlp.ini', *ONE, *ONE, '--budget', '1KiB', '--json')

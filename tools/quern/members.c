@@ -51,6 +51,24 @@ static int read_member(struct session *s, struct member *member, int number,
                 : CODE_DONE;
 }
 
+/* Whether what a device has of a key is said of it alone. */
+static bool is_own(const struct member *member, const char *key)
+{
+    const struct recipe_entry *entry = recipe_find(member->recipe, "memory", key);
+    return entry && strcmp(entry->option, "group.devices") == 0;
+}
+
+/* An option that stands behind no device is of all that say nothing else. */
+static int check_common(struct session *s, const struct arguments *a)
+{
+    bool used = !a->value[OPTION_BUDGET];
+    if (a->value[OPTION_BUDGET_FILE])
+        return refuse(s, "--budget-file", "of several devices it stands behind the --device");
+    for (int m = 0; m < s->members->count; m++)
+        used |= !is_own(&s->members->member[m], "budget");
+    return used ? CODE_DONE : refuse(s, "--budget", "every device has one of its own");
+}
+
 static int refuse_share(struct session *s, const char *text, const char *reason)
 {
     const struct recipe_entry *entry = recipe_find(&s->recipe, "group", "share");
@@ -148,6 +166,7 @@ int members_read(struct session *s, const struct arguments *a)
     TRY(check_training(s));
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
+    TRY(check_common(s, a));
     TRY(read_shares(s));
     return check_ranges(s);
 }
