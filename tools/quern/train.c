@@ -82,9 +82,10 @@ const struct command command_train = {
     "whose memory fits the budget (--budget, else the recipe's, else three quarters of the "
     "device's\n"
     "memory), and printed. SIGINT and SIGTERM end the training after the update under way; with\n"
-    "--out it is saved first, and `quern resume` goes on as if nothing had happened.\n\n"
+    "--out it is saved first, and `quern resume` goes on as if nothing had happened.\n"
     "--budget-file names a file with a size in it, read again before every update: the plan\n"
-    "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n\n"
+    "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n"
+    "Several --device train together; budgets and micro-batches behind each are its own.\n"
     "--metrics writes lines of JSON: plan and environment, then every update and evaluation, last\n"
     "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
