@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What must hold of contrastive cycles whatever the numbers are: sums over micro-steps, banks that
- * get no gradient, the balance of pulls and pushes, anchors and their hard negatives, and sets of
- * samples as small as can be.
+ * get no gradient, the balance of pulls and pushes, the gradient of each vector, anchors and their
+ * hard negatives, and sets of samples as small as can be.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,21 +241,21 @@ static void banks_of_both_sides_are_balanced(void **state)
     assert_true(alone < -0.5);
 }
 
-/* --- hard negatives --- */
+/* --- vectors that are parameters --- */
 
-enum { ANCHORS = 6, EACH = 3 };
-
-/* Each vector is a parameter: the row of a table that the sample's id names. */
+/* Each vector is a parameter: the row of a table that the sample's id names. `user` is a struct
+ * pairs of a set of `data` samples with `each` passages. */
 static qn_status table_towers(void *user, qn_graph *graph, qn_tensor *queries, qn_tensor *passages)
 {
-    (void)user;
+    const struct pairs *pairs = user;
+    const int64_t each = pairs->each;
     const qn_init init = qn_init_fan_in(2 * CODE);
     qn_tensor x = qn_input(graph, "x", QN_I32, 1, (int64_t[]){QN_BATCH});
-    qn_tensor y = qn_input(graph, "y", QN_I32, 1, (int64_t[]){EACH * QN_BATCH});
-    *queries =
-        qn_embedding(graph, x, qn_parameter(graph, "query", 2, (int64_t[]){ANCHORS, CODE}, &init));
+    qn_tensor y = qn_input(graph, "y", QN_I32, 1, (int64_t[]){each * QN_BATCH});
+    *queries = qn_embedding(graph, x,
+                            qn_parameter(graph, "query", 2, (int64_t[]){pairs->data, CODE}, &init));
     *passages = qn_embedding(
-        graph, y, qn_parameter(graph, "passage", 2, (int64_t[]){ANCHORS * EACH, CODE}, &init));
+        graph, y, qn_parameter(graph, "passage", 2, (int64_t[]){pairs->data * each, CODE}, &init));
     return QN_OK;
 }
 
@@ -263,12 +263,174 @@ static qn_status table_towers(void *user, qn_graph *graph, qn_tensor *queries, q
 static qn_status fetch_places(void *user, const char *input, int64_t first, int64_t count,
                               void *rows)
 {
-    (void)user;
-    const int64_t each = strcmp(input, "y") == 0 ? EACH : 1;
+    const struct pairs *pairs = user;
+    const int64_t each = strcmp(input, "y") == 0 ? pairs->each : 1;
     for (int64_t i = 0; i < count * each; i++)
-        ((int32_t *)rows)[i] = (int32_t)(first * each + i);
+        ((int32_t *)rows)[i] = (int32_t)(id_of(pairs, first + i / each) * each + i % each);
     return QN_OK;
 }
+
+/* --- the gradient of each vector --- */
+
+enum { OWN = 7, LATER = 3, SET = OWN * (LATER + 1) };
+
+/* Vectors of samples, or their gradients. */
+struct sides {
+    double q[SET * CODE], p[SET * MOST_EACH * CODE];
+};
+
+/* The scores of all queries with all passages: the first OWN samples are the micro-step's, the
+ * others the bank's. */
+struct matrix {
+    struct sides at;
+    int64_t rows, columns, each; /* `each` columns of a sample, its own passage first */
+    double temperature, mean;    /* the sum over rows is divided by `mean` */
+};
+
+static double score_of(const struct matrix *m, int64_t row, int64_t column)
+{
+    double sum = 0;
+    for (int c = 0; c < CODE; c++)
+        sum += m->at.q[row * CODE + c] * m->at.p[column * CODE + c];
+    return sum / m->temperature;
+}
+
+static double sum_of_row(const struct matrix *m, int64_t row)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < m->columns; j++)
+        sum += exp(score_of(m, row, j));
+    return sum;
+}
+
+static double loss_of(const struct matrix *m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < m->rows; i++)
+        sum += log(sum_of_row(m, i)) - score_of(m, i, i * m->each);
+    return sum / m->mean;
+}
+
+/* Equations 8 and 9 of Kim et al. 2024: where s is the softmax of each row, and o its own column,
+ *
+ *     dL/dq_i = (sum over columns j of s_ij p_j - p_o(i)) / (R t),
+ *     dL/dp_j = (sum over rows i of s_ij q_i - the q_i with o(i) = j) / (R t). */
+static void by_equations(const struct matrix *m, struct sides *to)
+{
+    *to = (struct sides){0};
+    for (int64_t i = 0; i < m->rows; i++) {
+        const double sum = sum_of_row(m, i);
+        for (int64_t j = 0; j < m->columns; j++) {
+            const double share = exp(score_of(m, i, j)) / sum;
+            const double g = (share - (j == i * m->each)) / (m->mean * m->temperature);
+            for (int c = 0; c < CODE; c++) {
+                to->q[i * CODE + c] += g * m->at.p[j * CODE + c];
+                to->p[j * CODE + c] += g * m->at.q[i * CODE + c];
+            }
+        }
+    }
+}
+
+/* The derivative by one number of `m`, from the loss alone. */
+static double derivative(struct matrix *m, double *number)
+{
+    const double at = *number, step = 1e-5;
+    *number = at + step;
+    const double above = loss_of(m);
+    *number = at - step;
+    const double below = loss_of(m);
+    *number = at;
+    return (above - below) / (2 * step);
+}
+
+static void by_differences(struct matrix *m, struct sides *to)
+{
+    for (int64_t k = 0; k < OWN * CODE; k++)
+        to->q[k] = derivative(m, &m->at.q[k]);
+    for (int64_t k = 0; k < OWN * m->each * CODE; k++)
+        to->p[k] = derivative(m, &m->at.p[k]);
+}
+
+/* Of the micro-step's own samples. */
+static double sides_apart(const struct sides *have, const struct sides *want, int64_t each)
+{
+    double apart = 0, size = 0;
+    for (int64_t k = 0; k < OWN * CODE; k++) {
+        apart += pow(have->q[k] - want->q[k], 2);
+        size += pow(want->q[k], 2);
+    }
+    for (int64_t k = 0; k < OWN * each * CODE; k++) {
+        apart += pow(have->p[k] - want->p[k], 2);
+        size += pow(want->p[k], 2);
+    }
+    return sqrt(apart / size);
+}
+
+typedef qn_status (*read_fn)(qn_trainer *, const char *, float *, int64_t);
+
+/* What tables hold of the next OWN samples, and of the `held` ones before them. */
+static void read_sides(struct pair_run *of, read_fn read, int64_t held, struct sides *to)
+{
+    const int64_t each = of->pairs.each;
+    float q[SET * CODE], p[SET * MOST_EACH * CODE];
+    assert_int_equal(read(of->run.trainer, "query", q, SET * CODE), QN_OK);
+    assert_int_equal(read(of->run.trainer, "passage", p, SET * each * CODE), QN_OK);
+    for (int64_t i = 0; i < OWN + held; i++) {
+        const int64_t id = of->pairs.first + (i < OWN ? i : i - OWN - held);
+        for (int64_t k = 0; k < CODE; k++)
+            to->q[i * CODE + k] = (double)q[id * CODE + k];
+        for (int64_t k = 0; k < each * CODE; k++)
+            to->p[i * each * CODE + k] = (double)p[id * each * CODE + k];
+    }
+}
+
+/* After so many updates that only filled the bank. */
+static void compare_with_equations(const qn_contrastive_params *how, int64_t each, int updates)
+{
+    struct pair_run of = {.pairs = {.data = SET, .each = each}};
+    const qn_cycle cycle = {.samples = OWN, .fetch = fetch_places, .user = &of.pairs};
+    struct sides have, equations, differences;
+    open_pairs(&of, how, OWN, OWN);
+    for (int i = 0; i < updates; i++, of.pairs.first += OWN)
+        train_updates(of.run.trainer, &cycle, 1);
+    assert_int_equal(qn_trainer_accumulate(of.run.trainer, &cycle), QN_OK);
+    const int64_t held = updates * OWN < how->bank ? updates * OWN : how->bank;
+    struct matrix m = {.rows = OWN + (how->no_query_bank ? 0 : held),
+                       .columns = (OWN + held) * each,
+                       .each = each,
+                       .temperature = how->temperature};
+    m.mean = (double)(how->local_mean ? OWN : m.rows);
+    read_sides(&of, qn_trainer_read, held, &m.at);
+    read_sides(&of, qn_trainer_read_gradient, held, &have);
+    by_equations(&m, &equations);
+    by_differences(&m, &differences);
+    const double apart = sides_apart(&have, &equations, each);
+    print_message("  %d of bank %d, queries %d, own mean %d, passages %d: %.2e apart\n", (int)held,
+                  (int)how->bank, !how->no_query_bank, how->local_mean, (int)each, apart);
+    assert_true(sides_apart(&equations, &differences, each) < 1e-8);
+    assert_true(apart < 1e-5);
+    close_pairs(&of);
+}
+
+/* Without queries in the bank, and by the mean over own rows; the bank empty, filled in part, and
+ * full after it began anew; with two hard negatives, too. */
+static void gradients_are_those_of_the_equations(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++)
+        for (int64_t each = 1; each <= MOST_EACH; each += MOST_EACH - 1)
+            for (int updates = 0; updates <= LATER; updates++) {
+                qn_contrastive_params how = with_bank(OWN * 2 + 2);
+                how.towers = table_towers;
+                how.no_query_bank = way % 2;
+                how.local_mean = way / 2;
+                compare_with_equations(&how, each, updates);
+            }
+}
+
+/* --- hard negatives --- */
+
+enum { ANCHORS = 6, EACH = 3 };
 
 struct tables {
     float q[ANCHORS][CODE], p[ANCHORS * EACH][CODE];
@@ -308,8 +470,7 @@ static void table_gradient(const struct tables *at, int64_t micro, bool bank, st
 
 static void read_tables(qn_trainer *trainer, bool gradients, struct tables *tables)
 {
-    qn_status (*read)(qn_trainer *, const char *, float *, int64_t) =
-        gradients ? qn_trainer_read_gradient : qn_trainer_read;
+    const read_fn read = gradients ? qn_trainer_read_gradient : qn_trainer_read;
     assert_int_equal(read(trainer, "query", tables->q[0], ANCHORS * CODE), QN_OK);
     assert_int_equal(read(trainer, "passage", tables->p[0], ANCHORS * EACH * CODE), QN_OK);
 }
@@ -336,13 +497,13 @@ static bool is_pulled(const struct tables *at, const struct tables *gradient, in
 static void train_anchors(qn_contrastive_mode mode, int64_t micro, int64_t bank)
 {
     qn_contrastive_params how = with_bank(bank);
-    struct pair_run of = {0};
+    struct pair_run of = {.pairs = {.data = ANCHORS, .each = EACH}};
     struct tables at, want, have;
     how.mode = mode;
     how.towers = table_towers;
     open_pairs(&of, &how, ANCHORS, micro);
     place_anchors(of.run.trainer, &at);
-    const qn_cycle cycle = {.samples = ANCHORS, .fetch = fetch_places};
+    const qn_cycle cycle = {.samples = ANCHORS, .fetch = fetch_places, .user = &of.pairs};
     if (bank)
         train_updates(of.run.trainer, &cycle, 1);
     assert_int_equal(qn_trainer_accumulate(of.run.trainer, &cycle), QN_OK);
@@ -462,6 +623,7 @@ int main(void)
         cmocka_unit_test(banks_hold_what_is_encoded),
         cmocka_unit_test(banks_get_no_gradient),
         cmocka_unit_test(banks_of_both_sides_are_balanced),
+        cmocka_unit_test(gradients_are_those_of_the_equations),
         cmocka_unit_test(anchors_are_never_trained_towards_negatives),
         cmocka_unit_test(sets_may_be_small),
         cmocka_unit_test(one_pair_alone_has_no_loss),
