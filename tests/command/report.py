@@ -157,6 +157,25 @@ def check_curves(bench):
         report(bench, 'odd.json')
 
 
+def check_drift(bench):
+    """The newest drift of each training by age, and none of older ones."""
+    ages = {'old': [(age, 0.5) for age in range(9)], 'one': [(0, 1.0), (24, 0.9), (48, 0.7)],
+            'two': [(0, 1.0), (16, 0.8)]}
+    drift = {name: {'drift': {'update': 2, 'ages': [
+        {'age': age, 'entries': 3, 'queries': cosine, 'passages': cosine / 2} for age, cosine in of]}}
+             for name, of in ages.items()}
+    write(bench, 'one.json', [update(0), drift['old'], update(1), drift['one']])
+    write(bench, 'two.json', [update(0), drift['two']])
+    page = report(bench, 'one.json', 'gap.json', 'two.json')
+    for key, factor in (('queries', 1), ('passages', 0.5)):
+        chart = page.chart(f'drift of {key}: mean cosine')
+        bench.expect(chart and f'drift of {key}: mean cosine over age in samples 0 to 48' in page.text, f'{key}: {chart}')
+        for line, name in zip(chart['data']['lines'], ('one', 'two'), strict=True):
+            bench.expect(line['name'] == f'{name}.json' and
+                         same(line, [(age, cosine * factor) for age, cosine in ages[name]]), f'{line}')
+    bench.expect(page.chart('entries') is None and page.chart('queries') is None, 'more than drift')
+
+
 def check_long(bench):
     """The gate: 100,000 updates."""
     with (bench.folder / 'long.json').open('w') as file:
@@ -233,6 +252,7 @@ def main():
         check_training(bench)
         check_alone(bench)
         check_curves(bench)
+        check_drift(bench)
         check_long(bench)
         check_bad(bench)
         bench.end()

@@ -49,8 +49,9 @@ const struct command command_report = {
     "a page with the curves, memory and time of trainings",
     "Writes one HTML file, which needs no network, about one training or several side by side:\n"
     "losses, evaluations, learning rates, gradient norms and samples per second over updates,\n"
-    "bytes and picture of the plan, time, device and versions. DIR is what --out of quern train\n"
-    "named, FILE a file of --metrics. A training that is under way can be reported.\n\n"
+    "the newest drift of banks over the age of what they hold, bytes and picture of the plan,\n"
+    "time, device and versions. DIR is what --out of quern train named, FILE a file of --metrics.\n"
+    "A training that is under way can be reported.\n\n"
     "A curve of many updates is drawn by the least, the greatest and the mean of each stretch,\n"
     "so that no spike is lost. Time by kind of step is of a training with --profile.",
     false,

@@ -22,6 +22,8 @@ static const struct kind_of_figure known[] = {
     {FIGURE_UPDATE, "grad_norm_ratio", "ratio of gradient norms"},
     {FIGURE_UPDATE, "lr", "learning rate"},
     {FIGURE_UPDATE, "noise_scale", "noise scale"},
+    {FIGURE_DRIFT, "queries", "drift of queries: mean cosine"},
+    {FIGURE_DRIFT, "passages", "drift of passages: mean cosine"},
     /* Not drawn: */
     {FIGURE_UPDATE, "samples", NULL},
     {FIGURE_UPDATE, "seconds", NULL},
@@ -72,9 +74,10 @@ struct curves {
     int bins;
 };
 
-static void put_lines(const struct curves *c, const char *title, int n)
+static void put_lines(const struct curves *c, enum figure_kind kind, const char *title, int n)
 {
-    const struct chart chart = {title, {"update", true}, c->lines, n, c->bins};
+    const char *over = kind == FIGURE_DRIFT ? "age in samples" : "update";
+    const struct chart chart = {title, {over, true}, c->lines, n, c->bins};
     if (n)
         chart_put(c->page, &chart);
 }
@@ -98,7 +101,7 @@ static void put_figure(const struct curves *c, enum figure_kind kind, const char
         const struct reported *training = &c->report->trainings[t];
         n = add_line(c, n, training->name, history_find(&training->history, kind, name), t);
     }
-    put_lines(c, title, n);
+    put_lines(c, kind, title, n);
 }
 
 static void put_speeds(const struct curves *c)
@@ -106,7 +109,7 @@ static void put_speeds(const struct curves *c)
     int n = 0;
     for (int t = 0; t < c->report->count; t++)
         n = add_line(c, n, c->report->trainings[t].name, &c->report->trainings[t].speed, t);
-    put_lines(c, "samples per second", n);
+    put_lines(c, FIGURE_UPDATE, "samples per second", n);
 }
 
 /* What is not known by name, of updates or of evaluations. */
@@ -135,7 +138,7 @@ static void put_group(const struct curves *c, const struct reported *t, int firs
     report_readable(h->figures[first].group, title);
     snprintf(whole, sizeof whole, "%s%s%.100s", title, c->report->count > 1 ? ": " : "",
              c->report->count > 1 ? t->name : "");
-    put_lines(c, whole, n);
+    put_lines(c, FIGURE_GROUP, whole, n);
 }
 
 static void put_groups(const struct curves *c, const struct reported *t)
