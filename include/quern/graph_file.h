@@ -33,9 +33,10 @@ enum {
     QN_GRAPH_FILE_NUMBERS = 16 << 20,
 };
 
-/* Builds what the text says into a graph that has no node yet; its storage types stay as they were
- * asked for. `name` begins every message; NULL: "graph". The error, QN_ERR_FORMAT or
- * QN_ERR_MEMORY, sticks to the graph, as of the functions that build one. */
+/* Builds what the text says into a graph that has no node yet, or into a scope of one
+ * (qn_graph_begin_scope); its storage types stay as they were asked for. `name` begins every
+ * message; NULL: "graph". The error, QN_ERR_FORMAT or QN_ERR_MEMORY, sticks to the graph, as of the
+ * functions that build one. */
 QN_API qn_status qn_graph_read(qn_graph *graph, const char *text, const char *name);
 /* The same from a file; QN_ERR_IO: it cannot be read. */
 QN_API qn_status qn_graph_load(qn_graph *graph, const char *path);

@@ -290,7 +290,21 @@ MAKE(bias, void, in[0], in[1])
 MAKE(chain, struct qn_form_steps, in, p->step, p->count)
 MAKE(dropout, struct number, in[0], p->value)
 MAKE(embedding, void, in[0], in[1])
-MAKE(reshape, qn_shape, in[0], p->rank, p->dim)
+/* Of the batch that the scope's network sees. */
+static qn_shape seen_shape(const qn_graph *graph, const qn_shape *shape)
+{
+    qn_shape seen = *shape;
+    for (int i = 0; i < seen.rank && graph->scope.each > 1; i++)
+        seen.dim[i] *= seen.dim[i] < 0 ? graph->scope.each : 1;
+    return seen;
+}
+
+static qn_tensor make_reshape(qn_graph *graph, const qn_tensor *in, const void *params)
+{
+    const qn_shape shape = seen_shape(graph, params);
+    return qn_reshape(graph, in[0], shape.rank, shape.dim);
+}
+
 MAKE(flatten, void, in[0])
 MAKE(transpose, struct qn_form_axes, in[0], p->rank, p->axis)
 MAKE(slice, struct qn_slice_attr, in[0], (int)p->axis, p->start, p->length)

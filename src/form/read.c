@@ -89,7 +89,7 @@ static void read_parameter(struct qn_reader *r, char *name, char *at)
     tensor = qn_parameter(r->graph, name, shape.rank, shape.dim, &init);
     if (!tensor.id)
         return;
-    struct qn_node *node = &r->graph->nodes[r->graph->n_nodes - 1];
+    struct qn_node *node = &r->graph->nodes[r->graph->tensors[tensor.id].node];
     node->frozen = p.frozen;
     node->rate = (float)p.rate;
     node->decay = p.decay < 0 ? node->decay : (float)p.decay;
@@ -176,7 +176,7 @@ static void read_line(struct qn_reader *r)
     char *next = at + strspn(at, QN_BLANKS);
     if (!*word)
         return;
-    if (r->graph->n_nodes >= QN_GRAPH_FILE_NODES) {
+    if (r->graph->n_nodes - r->first >= QN_GRAPH_FILE_NODES) {
         qn_reader_refuse(r, "more than %d nodes", QN_GRAPH_FILE_NODES);
         return;
     }
@@ -215,7 +215,7 @@ static void read_all(struct qn_reader *r)
         read_line(r);
         qn_arena_free(&r->arena);
     }
-    if (going_on(r) && !r->graph->n_nodes)
+    if (going_on(r) && r->graph->n_nodes == r->first)
         qn_reader_refuse(r, "has no line that makes a node");
 }
 
@@ -223,8 +223,8 @@ qn_status qn_graph_read(qn_graph *graph, const char *text, const char *name)
 {
     QN_REQUIRE(NULL, graph && text);
     QN_TRY(qn_graph_status(graph));
-    QN_REQUIRE(&graph->log, graph->n_nodes == 0);
-    struct qn_reader r = {.graph = graph, .at = text};
+    QN_REQUIRE(&graph->log, graph->n_nodes == 0 || *graph->scope.prefix);
+    struct qn_reader r = {.graph = graph, .first = graph->n_nodes, .at = text};
     graph->source =
         (struct qn_source){.file = name ? name : "graph", .numbers = QN_GRAPH_FILE_NUMBERS};
     r.line = malloc(QN_GRAPH_FILE_LINE);

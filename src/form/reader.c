@@ -59,6 +59,14 @@ static int line_that_names(const char *from, int number, const char *name)
     return 0;
 }
 
+/* As the text calls a node. */
+static const char *name_in_text(const struct qn_reader *r, int node)
+{
+    const char *name = r->graph->nodes[node].name, *prefix = r->graph->scope.prefix;
+    const size_t length = strlen(prefix);
+    return strncmp(name, prefix, length) == 0 ? name + length : name;
+}
+
 static bool refuse_unknown(struct qn_reader *r, const char *user, const char *name)
 {
     char hint[QN_NEAREST_BYTES];
@@ -72,32 +80,37 @@ static bool refuse_unknown(struct qn_reader *r, const char *user, const char *na
             user, name, later);
     if (strcmp(user, name) == 0)
         return qn_reader_refuse(r, "%s: takes itself: a line takes what lines above it make", user);
-    for (int n = 0; n < r->graph->n_nodes; n++)
-        qn_nearest_offer(&nearest, r->graph->nodes[n].name);
+    for (int n = r->first; n < r->graph->n_nodes; n++)
+        qn_nearest_offer(&nearest, name_in_text(r, n));
     return qn_reader_refuse(r, "%s: no line above makes '%.60s'%s", user, name,
                             qn_nearest_hint(&nearest, hint));
 }
 
 bool qn_reader_tensor(struct qn_reader *r, const char *user, const char *name, qn_tensor *tensor)
 {
-    const int number = qn_graph_named(r->graph, name);
-    if (number < 0)
-        return refuse_unknown(r, user, name);
-    *tensor = (qn_tensor){r->graph->nodes[number].out};
-    return true;
+    *tensor = qn_graph_scoped_tensor(r->graph, name);
+    return tensor->id ? true : refuse_unknown(r, user, name);
+}
+
+/* A parameter that an earlier network of the graph has may be taken again. */
+static bool is_taken(const struct qn_reader *r, const char *name)
+{
+    const qn_tensor tensor = qn_graph_scoped_tensor(r->graph, name);
+    return tensor.id && (int)r->graph->tensors[tensor.id].node >= r->first;
 }
 
 bool qn_reader_name(struct qn_reader *r, const char *name)
 {
+    char scoped[QN_SCOPED_BYTES];
     if (!*name || strcmp(name, "-") == 0)
         return qn_reader_refuse(r, "a name is missing");
-    if (strlen(name) > QN_GRAPH_MAX_NAME)
+    if (strlen(qn_graph_scoped(r->graph, name, scoped)) > QN_GRAPH_MAX_NAME)
         return qn_reader_refuse(r, "%.40s...: the name is longer than %d bytes", name,
                                 QN_GRAPH_MAX_NAME);
     if (!qn_form_is_name(name))
         return qn_reader_refuse(
             r, "'%.60s' is no name: it has one of ( ) , = \" or what is no text", name);
-    if (qn_graph_named(r->graph, name) >= 0)
+    if (is_taken(r, name))
         return qn_reader_refuse(r, "%s: the name is already taken", name);
     return true;
 }

@@ -10,6 +10,7 @@
 
 struct qn_reader {
     qn_graph *graph;
+    int first;             /* nodes before it are not the text's */
     const char *at;        /* the next line of the text */
     char *line;            /* a copy of the one that is read, cut into words */
     struct qn_arena arena; /* of lists of this line */

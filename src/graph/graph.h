@@ -108,6 +108,9 @@ const char *qn_graph_scoped(const qn_graph *graph, const char *name, char text[Q
 /* The same of a parameter's. */
 const char *qn_graph_scoped_parameter(const qn_graph *graph, const char *name,
                                       char text[QN_SCOPED_BYTES]);
+/* What a network of the scope calls so: a node, or a parameter, which may be an earlier network's.
+ * Of an input it is what the network sees. None: there is no such node. */
+qn_tensor qn_graph_scoped_tensor(qn_graph *graph, const char *name);
 /* To be told when a node has another name than before. */
 void qn_graph_renamed(qn_graph *graph, int number);
 

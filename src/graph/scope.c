@@ -60,6 +60,25 @@ const char *qn_graph_scoped_parameter(const qn_graph *graph, const char *name,
     return scope ? join(scope->shared ? scope->parameters : scope->prefix, name, text) : name;
 }
 
+/* Where a sample has several rows, the node behind an input's makes each of them a sample. */
+static bool has_rows(const qn_graph *graph, const struct qn_node *input)
+{
+    return graph->scope.each > 1 && input->kind == QN_NODE_INPUT && !input->cell &&
+           input + 1 < graph->nodes + graph->n_nodes && input[1].in[0] == input->out;
+}
+
+qn_tensor qn_graph_scoped_tensor(qn_graph *graph, const char *name)
+{
+    char scoped[QN_SCOPED_BYTES];
+    int number = qn_graph_named(graph, qn_graph_scoped(graph, name, scoped));
+    if (number >= 0)
+        return (qn_tensor){graph->nodes[number + has_rows(graph, &graph->nodes[number])].out};
+    number = qn_graph_named(graph, qn_graph_scoped_parameter(graph, name, scoped));
+    return number >= 0 && graph->nodes[number].kind == QN_NODE_PARAMETER
+               ? (qn_tensor){graph->nodes[number].out}
+               : (qn_tensor){0};
+}
+
 qn_tensor qn_graph_take_output(qn_graph *graph, const char *name)
 {
     char scoped[QN_SCOPED_BYTES];

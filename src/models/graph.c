@@ -25,21 +25,20 @@ static qn_status read_whole(qn_graph *graph, const struct settings *s)
     return s->text ? qn_graph_read(graph, s->text, s->path) : qn_graph_load(graph, s->path);
 }
 
-/* The output "logits" and all parameters: read once for what the output follows from. */
-static void read_for_predictions(qn_graph *graph, const struct settings *s)
+/* An output and all parameters: read once for what the output follows from. */
+static void read_for_output(qn_graph *graph, const struct settings *s, const char *output)
 {
-    const qn_graph_write_params params = {.output = "logits"};
+    const qn_graph_write_params params = {.output = output};
     qn_graph *whole = NULL;
     char *text = NULL;
     if (qn_graph_create(&whole, NULL) != QN_OK)
         return;
-    if (read_whole(whole, s) == QN_OK)
-        text = qn_graph_write(whole, &params);
-    if (text)
+    if (read_whole(whole, s) != QN_OK)
+        read_whole(graph, s); /* which fails with the same line */
+    else if ((text = qn_graph_write(whole, &params)))
         qn_graph_read(graph, text, s->path);
     else
-        qn_graph_refuse(graph, "%s",
-                        *qn_graph_error(whole) ? qn_graph_error(whole) : qn_last_error());
+        qn_graph_refuse(graph, "%s", qn_last_error());
     qn_free(text);
     qn_graph_destroy(&whole);
 }
@@ -82,8 +81,6 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                          int n_options, const struct qn_lora *lora, char error[200])
 {
     struct settings s = {0};
-    if (data->embedding)
-        return "model graph: is no tower: its names are its own";
     if (qn_model_read(keys, options, n_options, &s, error))
         return error;
     if (!s.path && !s.text)
@@ -93,11 +90,13 @@ static const char *build(qn_graph *graph, const qn_model_data *data, const qn_mo
                "of the models that ship";
     if (data->longest)
         return "model graph: has samples of one length alone";
-    if (data->predict)
-        read_for_predictions(graph, &s);
+    if (data->embedding || data->predict)
+        read_for_output(graph, &s, data->embedding ? "embedding" : "logits");
     else
         read_whole(graph, &s);
-    return qn_graph_status(graph) == QN_OK ? refuse_outputs(graph, data, &s, error) : NULL;
+    return qn_graph_status(graph) == QN_OK && !data->embedding
+               ? refuse_outputs(graph, data, &s, error)
+               : NULL;
 }
 
 const struct qn_model qn_model_graph = {

@@ -17,6 +17,16 @@ static qn_tensor to_length_1(qn_graph *graph, qn_tensor x)
     return qn_scale(graph, x, 1 / sqrt((double)features));
 }
 
+/* Models that come as text may give anything. */
+static void check_vectors(qn_graph *graph, const qn_tower *tower, qn_tensor x, int64_t each)
+{
+    const qn_shape shape = qn_shape_of(graph, x);
+    if (qn_graph_status(graph) == QN_OK && (shape.rank != 2 || shape.dim[0] != each * QN_BATCH ||
+                                            shape.dim[1] != tower->data.embedding))
+        qn_graph_refuse(graph, "model %s: the output embedding of a tower is (batch, %d)",
+                        tower->model, tower->data.embedding);
+}
+
 static qn_tensor put_tower(qn_graph *graph, const qn_tower *tower, const char *prefix, int64_t each,
                            const qn_towers *towers)
 {
@@ -26,6 +36,7 @@ static qn_tensor put_tower(qn_graph *graph, const qn_tower *tower, const char *p
         qn_model_build(graph, tower->model, &tower->data, tower->options, tower->n_options);
     const qn_tensor x = qn_graph_take_output(graph, "embedding");
     qn_graph_end_scope(graph);
+    check_vectors(graph, tower, x, each);
     if (qn_graph_status(graph) != QN_OK)
         return (qn_tensor){0};
     return towers->dot ? x : to_length_1(graph, x);

@@ -4,6 +4,7 @@
 wrong with pairs."""
 import json
 import random
+import re
 import struct
 import sys
 
@@ -288,6 +289,40 @@ def check_negatives(bench):
     bench.expect(abs(figures(bench, 'hard-vectors')[0] - seen['test_mrr']) < 1e-3, f'{seen}')
 
 
+def write_tower(bench, recipe, output='embedding'):
+    """The queries' tower of a recipe as the file t.graph, and g.ini, the recipe with that as its model."""
+    text = bench.good('model', recipe)
+    text = re.sub(r'(?<![\w.])query\.|  +#.*', '', text[:text.index('\ninput passage.')])
+    tower, vectors = re.fullmatch(r'(.*)\nrms_norm_\d+ = rms_norm\((\S+), -\).*', text, re.DOTALL).groups()
+    (bench.folder / 't.graph').write_text(f'{tower}\noutput {output} = {vectors}\n')
+    recipe = re.sub(r'\[model\][^[]*', '[model]\nname = graph\npath = t.graph\n', (bench.folder / recipe).read_text())
+    (bench.folder / 'g.ini').write_text(recipe)
+
+
+def check_graph_files(bench):
+    """Towers of a graph file train as those of the model whose graph it is, tied and with hard negatives, too."""
+    cases = (('r.ini', '--steps', 12), ('l.ini',), ('n.ini', *sets('contrastive.mode=whole')),
+             ('r.ini', '--steps', 12, *sets('contrastive.tied=yes')))
+    for i, (recipe, *args) in enumerate(cases):
+        write_tower(bench, recipe.replace('n.ini', 'l.ini'))
+        text = (bench.folder / 'g.ini').read_text()
+        (bench.folder / 'g.ini').write_text(text + '[negatives]\npath = hard.txt\n' * (recipe == 'n.ini'))
+        for name, out in ((recipe, f'model{i}'), ('g.ini', f'file{i}')):
+            bench.good('train', name, '--quiet', '--out', out, *args)
+        bench.expect(digest(bench, f'file{i}') == digest(bench, f'model{i}'), f'{recipe} {args}: trains otherwise')
+    (bench.folder / 't.graph').rename(bench.folder / 'gone.graph')
+    seen = [json.loads(bench.good('eval', out, '--json'))['test_mrr'] for out in ('file3', 'model3')]
+    bench.expect(seen[0] == seen[1], f'without the file: {seen}')
+    write_tower(bench, 'r.ini', output='vectors')
+    check(bench, 'train g.ini', 2, r'embedding: no output has this name')
+    write_tower(bench, 'r.ini')
+    check(bench, 'train g.ini --set contrastive.dim=9', 2, r'model graph: the output embedding of a tower is \(batch, 9\)')
+    check(bench, 'train g.ini --set data.pairs=passages --set passages.kind=idx --set passage_model.name=graph', 2,
+          r'passage_model\.name: a graph file is that of \[model\]')
+    (bench.folder / 't.graph').write_text('input images u8 Bx1x8x4\nx = nothing(images)\n')
+    check(bench, 'train g.ini', 1, r't\.graph:2: x: .nothing. is no operator')
+
+
 def check_pretrained(bench):
     """Both towers begin with an encoder in Hugging Face's layout."""
     masked = LINES[LINES.index('[model]'):].replace('kind = lines', 'kind = text').replace('pooling = mean\n', '')
@@ -361,6 +396,7 @@ def main():
         check_found(bench)
         check_lines(bench)
         check_negatives(bench)
+        check_graph_files(bench)
         check_pretrained(bench)
         check_bad(bench)
         bench.end()

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <quern/graph_file.h>
 #include <quern/quern.h>
 
 #include <string.h>
@@ -95,6 +96,40 @@ static void test_each(void **state)
     qn_graph_destroy(&graph);
 }
 
+static qn_status read_scope(qn_graph *graph, const char *prefix, int64_t each, const char *text)
+{
+    qn_graph_begin_scope(graph, &(qn_scope){prefix, "", each});
+    const qn_status status = qn_graph_read(graph, text, "file");
+    qn_graph_end_scope(graph);
+    return status;
+}
+
+/* Lines of a graph file name what the scope has; B is its batch. */
+static void test_read(void **state)
+{
+    (void)state;
+    static const char text[] = "input x f32 Bx4\nparameter w 4x4 init=ones frozen=yes\n"
+                               "y = linear(x, w)\nz = reshape(y) shape=Bx2x2\noutput z\n";
+    qn_tensor z;
+    qn_graph *graph = new_graph();
+    assert_int_equal(read_scope(graph, "a.", 1, text), QN_OK);
+    assert_int_equal(read_scope(graph, "b.", 3, text), QN_OK);
+    assert_int_equal(count_parameters(graph), 1);
+    assert_string_equal(qn_graph_parameter(graph, 0, NULL), "w");
+    assert_string_equal(qn_graph_input(graph, 1, NULL), "b.x");
+    assert_string_equal(qn_graph_output(graph, 1, &z), "b.z");
+    const qn_shape shape = qn_shape_of(graph, z);
+    assert_true(shape.rank == 3 && shape.dim[0] == 3 * QN_BATCH && shape.dim[1] == 2);
+    assert_int_equal(read_scope(graph, "c.", 1, "input x f32 Bx4\nu = linear(a.x, w)\n"),
+                     QN_ERR_FORMAT);
+    assert_string_equal(qn_graph_error(graph), "file:2: u: no line above makes 'a.x'");
+    qn_graph_destroy(&graph);
+    graph = new_graph();
+    assert_int_equal(read_scope(graph, "a.", 1, "parameter w 4\nparameter w 4\n"), QN_ERR_FORMAT);
+    assert_string_equal(qn_graph_error(graph), "file:2: w: the name is already taken");
+    qn_graph_destroy(&graph);
+}
+
 /* Without a scope names are taken once. */
 static void test_refused(void **state)
 {
@@ -150,7 +185,7 @@ static void test_towers(void **state)
                  {"mlp", 0, 0, "towers: give vectors of one size, at least 1"},
                  {"unet", 5, 5, "model unet: gives no vector for each sample"},
                  {"gpt", 5, 5, "model gpt: gives no vector for each sample"},
-                 {"graph", 5, 5, "model graph: is no tower: its names are its own"}};
+                 {"graph", 5, 5, "model graph: model.path: missing: the file of the graph"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qn_graph *graph = new_graph();
         assert_string_equal(refusal(graph, cases[i].model, cases[i].embedding, cases[i].other),
@@ -164,7 +199,8 @@ static void test_towers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_shared), cmocka_unit_test(test_each),
+        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_each),     cmocka_unit_test(test_read),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_towers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

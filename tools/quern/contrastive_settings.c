@@ -74,6 +74,9 @@ int contrastive_check(const struct settings *s, const struct recipe *recipe,
                     s->data.validation == 0 || (!data_settings_augments(&s->data) &&
                                                 !data_settings_augments(&s->passages)),
                     "data.validation: of pairs goes without random images", failure));
+    TRY(recipe_need(recipe, !s->passage_model.name || strcmp(s->passage_model.name, "graph") != 0,
+                    "passage_model.name: a graph file is that of [model], for queries or for both",
+                    failure));
     return recipe_need(recipe, !s->contrastive.tied || !s->passage_model.name,
                        "passage_model.name: goes without contrastive.tied", failure);
 }

@@ -43,6 +43,8 @@ static int put_graph(struct session *s)
     const qn_status status = put_towers(s, s->graph, &queries, &passages);
     if (status == QN_ERR_MEMORY)
         return failure_library(s->failure, status, s->recipe.name);
+    if (status == QN_ERR_FORMAT)
+        return failure_set(s->failure, CODE_FAILED, "%s", qn_graph_error(s->graph));
     if (qn_graph_status(s->graph) != QN_OK)
         return session_refuse_model(s, qn_graph_error(s->graph));
     if (status != QN_OK)
