@@ -37,6 +37,10 @@ typedef struct qn_transport {
     void (*fail)(void *user);
 } qn_transport;
 
+/* For functions of tables: makes `line` what qn_last_error gives on this thread, and gives
+ * `status`. Thread-safety: Safe. */
+QN_API qn_status qn_transport_error(qn_status status, const char *line);
+
 /* The transport between members of one process. Thread-safety: Safe, by the functions of its
  * tables. Lifetime: until qn_hub_close; the members' threads have ended then. */
 typedef struct qn_hub qn_hub;

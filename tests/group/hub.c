@@ -189,6 +189,15 @@ static void lengths_must_fit(void **state)
     qn_hub_close(&hub);
 }
 
+static void lines_of_other_transports(void **state)
+{
+    (void)state;
+    assert_int_equal(qn_transport_error(QN_ERR_MEMBER, "member 3:\ngone"), QN_ERR_MEMBER);
+    assert_string_equal(qn_last_error(), "member 3:\\ngone");
+    assert_int_equal(qn_transport_error(QN_ERR_IO, NULL), QN_ERR_IO);
+    assert_string_equal(qn_last_error(), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +206,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(a_failure_ends_all_waits),
         cmocka_unit_test(lengths_must_fit),
+        cmocka_unit_test(lines_of_other_transports),
     };
     return cmocka_run_group_tests_name("hub", tests, NULL, NULL);
 }
