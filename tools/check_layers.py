@@ -29,6 +29,7 @@ LAYERS = {
     "tune": ["base", "op", "plan", "cl", "check"],
     "run": ["base", "cl", "op", "io", "plan"],
     "group": ["base", "cl", "op", "plan", "run"],
+    "mpi": [],
     "models": [],
     "generate": ["base"],
 }
@@ -61,6 +62,7 @@ LIBRARIES = {
     "utf8proc.h": ["text"],
     "cjson/": ["io", "text", "plan", "run", "tools"],
     "ini.h": ["tools"],
+    "mpi.h": ["mpi"],
 }
 OPENCL_OUTSIDE = {"examples/embed.c": "it brings its own OpenCL objects"}
 VENDORS = re.compile(

@@ -5,7 +5,7 @@
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 ocl-icd-opencl-dev libclblast-dev
     libinih-dev libcjson-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libpcre2-dev
     libutf8proc-dev pocl-opencl-icd dataset-fashion-mnist"
-test_packages="g++ libcmocka-dev clang libclang-rt-14-dev oclgrind"
+test_packages="g++ libcmocka-dev clang libclang-rt-14-dev oclgrind openmpi-bin libopenmpi-dev"
 full_packages="mesa-opencl-icd python3-venv chromium"
 
 missing_packages()

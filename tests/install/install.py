@@ -29,6 +29,20 @@ int main(void)
     return printf("%s: %s", qn_status_name(status), qn_last_error()) < 0;
 }
 """
+SAYS_RANKS = """#include <quern/mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    qn_mpi *mpi;
+    const qn_mpi_params params = {.members = 2};
+    qn_status status = qn_mpi_open(&mpi, &params);
+    printf("rank %d of %d, %d members: %s\\n", qn_mpi_rank(mpi), qn_mpi_ranks(mpi),
+           qn_mpi_members(mpi), qn_status_name(status));
+    qn_mpi_close(&mpi);
+    return 0;
+}
+"""
+AS_ROOT = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
 OTHER_HEADERS = {
     'same': ('plan.h', 'int64_t capacity;', 'int64_t capacity;', 'QN_OK: '),
     'other': ('abi.h', r'X\(qn_place_params, 0x\w+', 'X(qn_place_params, 0x12345678',
@@ -65,10 +79,12 @@ class Installed(Place):
 
 def check_files(place):
     headers = {path.stem for path in place.dest.rglob('include/quern/*.h')}
-    place.expect(headers == PUBLIC, f'headers: {headers}')
     names = {path.name for path in place.dest.rglob('*')}
     major, minor, _ = (place.root / 'meson.build').read_text().split("version: '")[1].split('.', 2)
     soname = f'libquern.so.0.{minor}' if major == '0' else f'libquern.so.{major}'
+    mpi = 'libquern-mpi.so' in names
+    place.expect(headers == PUBLIC | ({'mpi'} if mpi else set()), f'headers: {headers}')
+    place.expect(('quern-mpi.pc' in names) == mpi, 'quern-mpi.pc without its library, or it alone')
     for name in ('libquern.so', soname, 'libquern.a', 'quern.pc', 'quern', 'fashion-mnist.ini'):
         place.expect(name in names, f'{name} is not installed')
 
@@ -106,6 +122,18 @@ def check_other_headers(place):
             place.expect(re.fullmatch(expected, out), f'{source.name} says: {out}')
 
 
+def check_mpi(place):
+    """The library for MPI, if the build has it, by its own pkg-config file alone."""
+    if not list(place.dest.rglob('quern-mpi.pc')):
+        return
+    shared, libdir = place.flags('--cflags', '--libs', 'quern-mpi')
+    source = place.folder / 'ranks.c'
+    source.write_text(SAYS_RANKS)
+    place.good('cc', *STRICT, source, '-o', 'ranks', *shared)
+    out = place.good(place.folder / 'ranks', LD_LIBRARY_PATH=str(libdir), **AS_ROOT)
+    place.expect(out == 'rank 0 of 1, 2 members: QN_OK\n', f'ranks says: {out}')
+
+
 def check_command(place):
     program = next(place.dest.rglob('bin/quern'))
     _, libdir = place.flags('--libs', 'quern')
@@ -137,6 +165,7 @@ def main():
         check_program(place, 'embed', place.root / 'examples/embed.c', r'51\d of 512 points right')
         check_program(place, 'first', place.readme_program(), r'^done: 3\.000$')
         check_other_headers(place)
+        check_mpi(place)
         check_command(place)
     return place.end()
 

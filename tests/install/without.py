@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """without.py ROOT: builds the tree without what is optional (libpng, libjpeg, CLBlast, PCRE2,
-utf8proc), and what the build then does: some tests of the host, training, and one line about an
+utf8proc, MPI), and what the build then does: some tests of the host, training, and one line about an
 image or a tokenizer that it cannot read."""
 import json
 import pathlib
@@ -10,7 +10,7 @@ import sys
 
 from support import Place
 
-MISSING = ['png', 'jpeg', 'clblast', 'pcre2', 'utf8proc']
+MISSING = ['png', 'jpeg', 'clblast', 'pcre2', 'utf8proc', 'mpi']
 TESTS = ['plan/hash', 'io/folder', 'data/dataset', 'graph/graph']
 COMMAND = 'build/tools/quern/quern'
 # What an image begins with, and what is said of it.
