@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Members of a group in the processes of an MPI job: transports over messages between two ranks.
- * A library of its own, quern-mpi; libquern needs no MPI.
+ * A library of its own, quern-mpi; libquern needs no MPI. It belongs to the shared libquern: a
+ * program that has the static one would not find its lines by qn_last_error.
  */
 #ifndef QUERN_MPI_H
 #define QUERN_MPI_H

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """run.py RANKS PROGRAM [ARGUMENT]...: runs the program in that many processes of this machine. Without
-mpirun: 77, which Meson takes for skipped."""
+mpirun: 77, which Meson takes for skipped. A program whose last argument is "fails" must fail, after
+each process has said how it "ended:"."""
 import os
 import shutil
 import subprocess
@@ -22,8 +23,12 @@ def main():
     if not mpirun:
         print('skipped: there is no mpirun')
         return 77
-    return subprocess.run([mpirun, '-n', ranks, *command], env={**os.environ, **SETTINGS},
-                          check=False).returncode
+    done = subprocess.run([mpirun, '-n', ranks, *command], env={**os.environ, **SETTINGS},
+                          text=True, stdout=subprocess.PIPE, check=False)
+    print(done.stdout)
+    if command[-1] != 'fails':
+        return done.returncode
+    return 0 if done.returncode and done.stdout.count('ended: ') == int(ranks) else 1
 
 
 if __name__ == '__main__':

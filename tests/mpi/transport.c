@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Messages between members in several processes: mpirun -n RANKS transport MEMBERS, where each rank
- * has MEMBERS of them. The program initialises MPI itself, so that one scenario after another has
- * an object of its own, also after a failure.
+ * has MEMBERS of them; 0: what is refused before. The program initialises MPI itself, so that one
+ * scenario after another has an object of its own, also after a failure.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -319,13 +319,23 @@ static void who_does_not_come(void)
     }
 }
 
-int main(int argc, char **argv)
+/* MPI that is initialised for one thread alone; and once it is finalised. */
+static int refused_threads(void)
 {
+    qn_mpi *mpi;
     int provided;
-    own = argc > 1 ? atoi(argv[1]) : 1;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    EXPECT(provided < MPI_THREAD_MULTIPLE);
+    EXPECT(qn_mpi_open(&mpi, NULL) == QN_ERR_ARGUMENT && !mpi);
+    EXPECT(strstr(qn_last_error(), "initialised without MPI_THREAD_MULTIPLE"));
+    MPI_Finalize();
+    EXPECT(qn_mpi_open(&mpi, NULL) == QN_ERR_ARGUMENT && !mpi);
+    EXPECT(strstr(qn_last_error(), "was finalised"));
+    return wrong ? 1 : 0;
+}
+
+static void run_all(void)
+{
     params_are_checked();
     ranks_differ();
     with_members(60, messages_arrive_in_order);
@@ -338,9 +348,18 @@ int main(int argc, char **argv)
     with_members(600, one_fails_all_end);
     with_members(0.2, silence_ends);
     who_does_not_come();
-    fflush(stdout);
-    /* What was not received is on its way still, for which MPI_Finalize may wait. */
-    int all_wrong = 0;
+}
+
+int main(int argc, char **argv)
+{
+    int provided, all_wrong = 0;
+    own = argc > 1 ? atoi(argv[1]) : 1;
+    if (own == 0)
+        return refused_threads();
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    run_all();
     MPI_Allreduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("%d wrong\n", all_wrong);
