@@ -132,19 +132,10 @@ int members_split(struct session *s, int64_t samples, int64_t counts[MAX_MEMBERS
 /* Nobody goes without samples unless a share of 0 says so. */
 static int check_ranges(struct session *s)
 {
-    const struct members *members = s->members;
     const qn_plan_params plan = settings_plan(&s->settings);
-    for (int b = 0; b < QN_MAX_BATCH_SIZES && plan.batch[b]; b++) {
-        int64_t counts[MAX_MEMBERS];
+    int64_t counts[MAX_MEMBERS];
+    for (int b = 0; b < QN_MAX_BATCH_SIZES && plan.batch[b]; b++)
         TRY(members_split(s, plan.batch[b], counts));
-        for (int m = 0; m < members->count; m++)
-            if (!counts[m] && members->member[m].share > 0)
-                return failure_set(s->failure, CODE_USAGE,
-                                   "%s: group.share: member %d gets none of a batch of %" PRId64
-                                   ", which is split in multiples of %" PRId64
-                                   "; a share of 0 says that it should get none",
-                                   s->recipe.name, m, plan.batch[b], members->unit);
-    }
     return CODE_DONE;
 }
 

@@ -52,8 +52,9 @@ int members_restore(struct session *session, const qn_checkpoint *checkpoint);
 /* The session of a member, from 0; without members the session is the only one. NULL past the last.
  */
 struct session *members_session(struct session *session, int member);
-/* A column for each member. */
+/* A column for each member, with its plan; with what it did in this run. */
 void members_print(const struct session *session);
+void members_report(const struct session *session);
 /* The plans of all, in a list; NULL when out of memory. */
 cJSON *members_json(const struct session *session);
 /* The session of the member for which no plan was made; without members the session. */

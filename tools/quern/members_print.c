@@ -55,10 +55,12 @@ static void smallest(const struct session *s, char text[CELL_BYTES])
     size_text(facts_of(s)->smallest_budget, text);
 }
 
-static const struct {
+struct row {
     const char *name;
     row_text text;
-} rows[] = {
+};
+
+static const struct row rows[] = {
     {"samples of an update", samples},
     {"micro-batch", micro_batch},
     {"recomputed steps", recomputed},
@@ -68,26 +70,72 @@ static const struct {
     {"smallest budget", smallest},
 };
 
-void members_print(const struct session *s)
+static void print_rows(const struct members *members, const struct row *list, size_t count)
 {
-    const struct members *members = s->members;
     char text[CELL_BYTES];
-    for (int m = 0; m < members->count; m++)
-        line_print(stdout, "member %d: %s, share %g", m,
-                   qn_device_facts(members->member[m].session->device)->name,
-                   members->member[m].share);
     printf("  %-24s", "member");
     for (int m = 0; m < members->count; m++)
         printf("  %12d", m);
     printf("\n");
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        printf("  %-24s", rows[r].name);
+    for (size_t r = 0; r < count; r++) {
+        printf("  %-24s", list[r].name);
         for (int m = 0; m < members->count; m++) {
-            rows[r].text(members->member[m].session, text);
+            list[r].text(members->member[m].session, text);
             printf("  %12s", text);
         }
         printf("\n");
     }
+}
+
+void members_print(const struct session *s)
+{
+    const struct members *members = s->members;
+    for (int m = 0; m < members->count; m++)
+        line_print(stdout, "member %d: %s, share %g", m,
+                   qn_device_facts(members->member[m].session->device)->name,
+                   members->member[m].share);
+    print_rows(members, rows, sizeof rows / sizeof *rows);
+}
+
+/* --- what they did --- */
+
+static qn_group_figures work_of(const struct session *s)
+{
+    qn_group_figures figures = {0};
+    qn_group_measure(s->members->group, s->member, &figures);
+    return figures;
+}
+
+static void rate(const struct session *s, char text[CELL_BYTES])
+{
+    const qn_group_figures work = work_of(s);
+    snprintf(text, CELL_BYTES, "%.0f/s",
+             work.computed > 0 ? (double)work.samples / work.computed : 0);
+}
+
+static void waiting(const struct session *s, char text[CELL_BYTES])
+{
+    const qn_group_figures work = work_of(s);
+    const double all = work.computed + work.waited;
+    snprintf(text, CELL_BYTES, "%.1f %%", all > 0 ? 100 * work.waited / all : 0);
+}
+
+static void sent(const struct session *s, char text[CELL_BYTES])
+{
+    const qn_group_figures work = work_of(s);
+    size_text(work.updates ? work.bytes_sent / work.updates : 0, text);
+}
+
+static const struct row work_rows[] = {
+    {"samples while computing", rate},
+    {"time spent waiting", waiting},
+    {"sent in an update", sent},
+};
+
+void members_report(const struct session *s)
+{
+    if (s->members && !s->quiet)
+        print_rows(s->members, work_rows, sizeof work_rows / sizeof *work_rows);
 }
 
 cJSON *members_json(const struct session *s)

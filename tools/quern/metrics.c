@@ -278,6 +278,18 @@ static void replace_number(cJSON *object, const char *key, int64_t number)
     cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key), (double)number);
 }
 
+/* What a member did in this run. */
+static void add_work(cJSON *object, const struct session *s, int member)
+{
+    qn_group_figures figures;
+    if (qn_group_measure(s->members->group, member, &figures) != QN_OK)
+        return;
+    cJSON_AddNumberToObject(object, "samples", (double)figures.samples);
+    cJSON_AddNumberToObject(object, "computed_seconds", figures.computed);
+    cJSON_AddNumberToObject(object, "waited_seconds", figures.waited);
+    cJSON_AddNumberToObject(object, "bytes_sent", (double)figures.bytes_sent);
+}
+
 /* Bytes and budgets of all, and then what is said of each. */
 static void add_members(cJSON *object, const struct session *s)
 {
@@ -289,6 +301,7 @@ static void add_members(cJSON *object, const struct session *s)
     for (int m = 0; m < s->members->count; m++) {
         cJSON *one = device_json(s->members->member[m].session);
         cJSON_AddNumberToObject(one, "share", s->members->member[m].share);
+        add_work(one, s, m);
         cJSON_AddItemToArray(list, one);
     }
 }

@@ -482,6 +482,7 @@ static void report(struct loop *l, bool whole)
     else if (!whole)
         progress_say(&l->progress, "stopped by a signal after update %" PRId64 "%s%s", l->update,
                      out ? "; go on with quern resume " : "", out ? out : "");
+    members_report(l->session);
 }
 
 static bool is_over(const struct loop *l)
