@@ -46,14 +46,13 @@ static qn_status initialise(qn_mpi *mpi)
     return QN_OK;
 }
 
-/* Nothing can be told to ranks that do not come: there is no communicator. */
+/* Nothing can be told to ranks that do not come, and MPI may still write to mpi->comm then. */
 static qn_status join(qn_mpi *mpi)
 {
     const double began = qn_link_clock();
-    MPI_Comm comm;
     MPI_Request request;
     int done = 0;
-    bool fine = MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request) == MPI_SUCCESS;
+    bool fine = MPI_Comm_idup(MPI_COMM_WORLD, &mpi->comm, &request) == MPI_SUCCESS;
     while (fine && !done && qn_link_clock() - began < mpi->timeout) {
         fine = MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS;
         qn_link_pause(qn_link_clock() - began);
@@ -64,7 +63,6 @@ static qn_status join(qn_mpi *mpi)
                             "mpi: rank %d: not all of the %d ranks came for %g seconds", mpi->rank,
                             mpi->ranks, mpi->timeout);
     }
-    mpi->comm = comm;
     MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
     return QN_OK;
 }
@@ -224,11 +222,11 @@ qn_status qn_mpi_open(qn_mpi **mpi, const qn_mpi_params *params)
 }
 
 /* After a failure messages may be on their way, which use what MPI_Comm_free and MPI_Finalize end,
- * and the word of it, which lies in the object. */
+ * and the object itself; false: it stays. */
 static bool leave(qn_mpi *mpi)
 {
     if (mpi->locked && qn_link_failed(mpi))
-        return mpi->comm == MPI_COMM_NULL;
+        return false;
     if (mpi->comm != MPI_COMM_NULL)
         MPI_Comm_free(&mpi->comm);
     if (mpi->finalise)
