@@ -19,6 +19,8 @@ PLANTED = [
     ("layers", "src/plan/cost/price.c", '#include "plan/search/cut.h"'),
     ("layers", "src/plan/plan.c", '#include "zlib.h"'),
     ("layers", "src/plan/plan.c", "/* wrong on NVIDIA */"),
+    ("layers", "src/group/hub.c", "#include <mpi.h>"),
+    ("layers", "src/mpi/link.c", '#include "base/log.h"'),
     ("layers", "src/ops/relu.c", '#include "ops/tanh.h"'),
     ("layers", "tools/quern/main.c", '#include "../../src/base/log.h"'),
     ("layers", "tools/quern/main.c", "#include <base/log.h>"),
