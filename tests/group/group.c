@@ -3,19 +3,13 @@
  * Groups of members in one process beside one trainer that computes the whole cycle: weights,
  * losses and norms; shares, micro-batches and recomputation differ from member to member.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "support.h"
+#include "team.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 24, WIDTH = 64, MOST = 4, UPDATES = 5, UNIT = 4 };
+enum { SAMPLES = 24, WIDTH = 64, UPDATES = 5 };
 
 /* Activations of 16 bits round what differs in the last bits of sums to another number. */
 static const double NEAR = 1e-5, NEAR_16 = 2e-4;
@@ -23,24 +17,6 @@ static const double NEAR = 1e-5, NEAR_16 = 2e-4;
 static struct test_data data;
 
 static const qn_trainer_params training = {.seed = 5, .weight_decay = 0.01, .clip = 0.5};
-
-/* Members with their plans. */
-struct team {
-    qn_device *devices[MOST];
-    qn_plan *plans[MOST];
-    qn_group *group;
-    int count;
-};
-
-static qn_plan_params plan_of(int64_t samples, int64_t micro_batch, qn_recompute_mode recompute)
-{
-    return (qn_plan_params){.budget = 8 << 20,
-                            .batch = {samples ? samples : UNIT},
-                            .micro_batch = micro_batch,
-                            .recompute = recompute,
-                            .optimizer = {.name = "adam"},
-                            .norm_groups = "auto"};
-}
 
 /* Members m have micro-batches of 4, 8, 12 ... samples, and every second one recomputes all. */
 static struct team open_team(const qn_graph *graph, const double *shares, int count)
@@ -61,15 +37,6 @@ static struct team open_team(const qn_graph *graph, const double *shares, int co
     const qn_group_params params = {.trainer = training, .unit = UNIT, .log = test_log};
     assert_int_equal(qn_group_open(&team.group, members, count, &params), QN_OK);
     return team;
-}
-
-static void close_team(struct team *team)
-{
-    qn_group_close(&team->group);
-    for (int m = 0; m < team->count; m++) {
-        qn_plan_destroy(&team->plans[m]);
-        qn_device_close(&team->devices[m]);
-    }
 }
 
 /* As test_fetch, but called by several threads. */

@@ -4,13 +4,7 @@
  * mpirun -n RANKS group MEMBERS, where each rank has MEMBERS members. With "fails" the data of the
  * last member are missing in the second update; every rank tells its line then.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "support.h"
+#include "../group/team.h"
 
 #include <mpi.h>
 #include <quern/mpi.h>
@@ -19,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SAMPLES = 24, WIDTH = 64, MOST = 4, UPDATES = 4, UNIT = 4 };
+enum { SAMPLES = 24, WIDTH = 64, UPDATES = 4 };
 
 static const double NEAR = 1e-5;
 static const double shares[MOST] = {3, 1, 1, 1};
@@ -38,24 +32,7 @@ static qn_status fetch(void *user, const char *input, int64_t first, int64_t cou
 
 static const qn_cycle whole = {.samples = SAMPLES, .lr = 0.05, .fetch = fetch, .user = &data};
 
-/* Members first, first + 1, ... of `all` with their plans. */
-struct team {
-    qn_device *devices[MOST];
-    qn_plan *plans[MOST];
-    qn_group *group;
-    int count;
-};
-
-static qn_plan_params plan_of(int64_t samples, int64_t micro_batch, qn_recompute_mode recompute)
-{
-    return (qn_plan_params){.budget = 8 << 20,
-                            .batch = {samples},
-                            .micro_batch = micro_batch,
-                            .recompute = recompute,
-                            .optimizer = {.name = "adam"},
-                            .norm_groups = "auto"};
-}
-
+/* Members first, first + 1, ... of `all`. */
 static struct team open_team(const qn_graph *graph, int first, int count, int all,
                              const qn_transport *transports)
 {
@@ -80,15 +57,6 @@ static struct team open_team(const qn_graph *graph, int first, int count, int al
                                     .log = test_log};
     assert_int_equal(qn_group_open(&team.group, members, count, &params), QN_OK);
     return team;
-}
-
-static void close_team(struct team *team)
-{
-    qn_group_close(&team->group);
-    for (int m = 0; m < team->count; m++) {
-        qn_plan_destroy(&team->plans[m]);
-        qn_device_close(&team->devices[m]);
-    }
 }
 
 /* What the updates of a team give: the last metrics, and the weights, the same in all members. */

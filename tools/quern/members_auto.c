@@ -38,23 +38,20 @@ static int time_cycles(struct session *s, const qn_cycle *cycle, double sum[MAX_
     return signals_received() ? signals_code(s->failure) : CODE_DONE;
 }
 
-/* From the samples and seconds of the present shares to new ones: whole numbers of units, in
- * `counts`; a member that is too slow for one unit gets none. */
+/* From the samples in `counts` and their seconds to shares by speed, and the samples that follow
+ * from them; a member that is too slow for one unit gets none. */
 static int share_by_speed(struct session *s, int64_t samples, const double seconds[MAX_MEMBERS],
                           int64_t counts[MAX_MEMBERS])
 {
     const struct members *members = s->members;
-    double speed[MAX_MEMBERS], sum = 0;
-    for (int m = 0; m < members->count; m++) {
-        speed[m] = seconds[m] > 0 ? (double)counts[m] / seconds[m] : 0;
-        sum += speed[m];
-    }
+    double sum = 0;
     for (int m = 0; m < members->count; m++)
-        if (speed[m] / sum * (double)samples < (double)members->unit)
-            speed[m] = 0;
-    TRY_LIBRARY(s->failure, "group.share",
-                qn_group_split(samples, members->unit, speed, members->count, counts));
-    return CODE_DONE;
+        sum += seconds[m] > 0 ? (double)counts[m] / seconds[m] : 0;
+    for (int m = 0; m < members->count; m++) {
+        const double share = seconds[m] > 0 ? (double)counts[m] / seconds[m] / sum : 0;
+        s->members->member[m].share = share * (double)samples < (double)members->unit ? 0 : share;
+    }
+    return members_split(s, samples, counts);
 }
 
 /* Writes them down, "171:85", so that a checkpoint has them. */
