@@ -12,8 +12,6 @@
 extern "C" {
 #endif
 
-enum { QN_MAX_GROUP = 1024 }; /* members */
-
 /* --- how bytes get from member to member --- */
 
 /* What a member of a group sends and receives by. Messages between two members arrive in the order
@@ -107,8 +105,16 @@ QN_API qn_status qn_group_finish(qn_group *group, qn_metrics *last);
  * without samples. Changes no state; may be called between two updates. Waits. */
 QN_API qn_status qn_group_time(qn_group *group, const qn_cycle *cycle, double *seconds);
 
-/* The trainer of a member of this process, from 0, for all but updates; NULL past the last.
- * Parameters and state are the same in all. */
+/* Writes a checkpoint as qn_checkpoint_save does, into `dir` of the process of member 0, which
+ * reads what the others keep; called in every process of the group between two updates. A
+ * checkpoint that could not be written leaves the group as it was; all processes are given the
+ * status. Weights and checkpoints are read by each trainer for itself, from the same files. */
+QN_API qn_status qn_group_save(qn_group *group, const char *dir, const qn_save_params *params);
+
+/* The trainer of a member of this process, from 0, for all but updates and saving; NULL past the
+ * last. Parameters and state are the same in all; where members share the optimizer's work
+ * (qn_plan_params.members), gradients are those of this member's samples but for what it updates,
+ * and masters of the others are read as they were rounded. */
 QN_API qn_trainer *qn_group_trainer(const qn_group *group, int member);
 
 /* What a member did since the group was opened. */
@@ -117,7 +123,8 @@ typedef struct qn_group_figures {
     int64_t bytes_sent;       /* of gradients and parameters */
     int64_t bytes_told;       /* of numbers beside them, of which each update has a few */
     double computed;          /* seconds from the beginning of updates to its last gradient */
-    double waited;            /* seconds from there until the sums of all had arrived */
+    double waited;            /* seconds from there until the sums of all, or what they have
+                                 updated, had arrived */
 } qn_group_figures;
 QN_API qn_status qn_group_measure(const qn_group *group, int member, qn_group_figures *figures);
 

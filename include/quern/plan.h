@@ -90,6 +90,7 @@ typedef enum qn_plan_effort {
 } qn_plan_effort;
 
 enum { QN_MAX_BATCH_SIZES = 16, QN_MAX_NORM_GROUPS = 64 };
+enum { QN_MAX_GROUP = 1024 }; /* members */
 
 typedef struct qn_plan_params {
     int64_t budget; /* bytes of all device buffers together; 0: three quarters of the device's
@@ -126,6 +127,11 @@ typedef struct qn_plan_params {
                                 qn_plan_norm_group has it. NULL or "", and programs that train
                                 nothing: none. No number of the training changes; the norms take
                                 some bytes of the budget. */
+    /* Of a group (group.h) whose members share the optimizer's work: how many there are, and the
+     * number of the one that the plan is for. It has the optimizer's state and the masters of its
+     * own chunks of parameters alone, and sends out what it has updated. 0 or 1 member: there are
+     * no others, or each has all. Neither early_updates nor optimizer.ema. */
+    int members, member;
 } qn_plan_params;
 
 /* --- programs of several runs --- */

@@ -55,8 +55,13 @@ typedef struct qn_reduce {
     /* This member's part of the slice is complete once what was enqueued so far has run: called in
      * the last micro-step, for every number once, in an order that plans of equal steps share. */
     qn_status (*begin)(void *user, qn_trainer *trainer, const qn_reduce_slice *slice);
-    /* Returns when every slice of this member holds the sum over all members. */
+    /* Returns when every slice of this member holds the sum over all members; where members share
+     * the optimizer's work (qn_plan_params.members), of gradients the numbers that it updates. */
     qn_status (*finish)(void *user, qn_trainer *trainer);
+    /* Where they share it, else not called: gives each member the norms of all chunks, and what
+     * the others have updated. */
+    qn_status (*norms)(void *user, qn_trainer *trainer);
+    qn_status (*parameters)(void *user, qn_trainer *trainer);
 } qn_reduce;
 
 typedef struct qn_cycle {

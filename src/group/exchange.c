@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buckets go through four stages, one after another, and several of them at the same time: reading
- * from the device, parts to their owners, sums to all, writing to the device. Each begins to be
- * read when its gradients are complete, while the rest of the backward pass runs.
+ * What the stages of an exchange share: messages, transfers and the rooms of buckets; and the sums
+ * of weights.
  */
 #include "group/exchange.h"
 
@@ -10,32 +9,28 @@
 #include "base/log.h"
 #include "run/trainer.h"
 
-#include <string.h>
-
 enum { BUCKET_NUMBERS = 1 << 18 }; /* 1 MiB */
 
 /* --- messages --- */
 
-static qn_status begin_send(struct qn_exchange *x, struct qn_slot *slot, int to,
-                            const float *numbers, int64_t count)
+qn_status qn_slot_send(struct qn_exchange *x, struct qn_slot *slot, int to, const void *numbers,
+                       int64_t bytes)
 {
-    const int64_t bytes = count * (int64_t)sizeof *numbers;
     x->figures.bytes_sent += bytes;
-    return count ? x->transport->send(x->transport->user, to, numbers, bytes,
+    return bytes ? x->transport->send(x->transport->user, to, numbers, bytes,
                                       &slot->tickets[slot->n_tickets++])
                  : QN_OK;
 }
 
-static qn_status begin_receive(struct qn_exchange *x, struct qn_slot *slot, int from,
-                               float *numbers, int64_t count)
+qn_status qn_slot_receive(struct qn_exchange *x, struct qn_slot *slot, int from, void *numbers,
+                          int64_t bytes)
 {
-    const int64_t bytes = count * (int64_t)sizeof *numbers;
-    return count ? x->transport->receive(x->transport->user, from, numbers, bytes,
+    return bytes ? x->transport->receive(x->transport->user, from, numbers, bytes,
                                          &slot->tickets[slot->n_tickets++])
                  : QN_OK;
 }
 
-static qn_status wait_tickets(struct qn_exchange *x, struct qn_slot *slot)
+qn_status qn_slot_arrive(struct qn_exchange *x, struct qn_slot *slot)
 {
     qn_status status = QN_OK;
     for (int i = 0; i < slot->n_tickets; i++) {
@@ -46,7 +41,7 @@ static qn_status wait_tickets(struct qn_exchange *x, struct qn_slot *slot)
     return status;
 }
 
-static qn_status wait_transfers(struct qn_exchange *x, struct qn_slot *slot)
+qn_status qn_slot_settle(struct qn_exchange *x, struct qn_slot *slot)
 {
     qn_status status = QN_OK;
     while (slot->n_transfers > 0) {
@@ -56,97 +51,26 @@ static qn_status wait_transfers(struct qn_exchange *x, struct qn_slot *slot)
     return status;
 }
 
-/* --- the stages of a bucket --- */
+/* --- numbers of a bucket --- */
 
-static struct qn_slot *slot_of(struct qn_exchange *x, int bucket)
+struct qn_numbers qn_owned_numbers(const struct qn_exchange *x, int bucket, int member)
 {
-    return &x->slots[bucket % QN_SLOTS];
+    const int64_t *part = x->buckets.buckets[bucket].part;
+    return (struct qn_numbers){part[member], part[member + 1] - part[member]};
 }
 
-/* What a member owns of a bucket. */
-struct range {
-    int64_t first, count;
-};
-
-static struct range owned(const struct qn_exchange *x, int bucket, int member)
+qn_status qn_exchange_slices(struct qn_exchange *x, struct qn_trainer *trainer, int bucket,
+                             struct qn_numbers numbers, qn_slice_work work)
 {
     const struct qn_bucket *b = &x->buckets.buckets[bucket];
-    const int64_t first = qn_bucket_part(b, member, x->transport->members);
-    return (struct range){first, qn_bucket_part(b, member + 1, x->transport->members) - first};
-}
-
-static qn_status read_bucket(struct qn_exchange *x, struct qn_trainer *trainer, int bucket)
-{
-    const struct qn_bucket *b = &x->buckets.buckets[bucket];
-    struct qn_slot *slot = slot_of(x, bucket);
-    float *to = slot->own;
-    QN_TRY(wait_transfers(x, slot)); /* of the bucket that had the slot before */
-    for (int p = b->first_piece; p < b->first_piece + b->n_pieces; p++) {
-        const qn_reduce_slice slice = qn_piece_slice(&x->buckets, &x->buckets.pieces[p]);
-        QN_TRY(qn_slices_read(trainer, &slice, to, &x->marks[bucket],
-                              &slot->transfers[slot->n_transfers++]));
-        to += slice.count;
-    }
-    return QN_OK;
-}
-
-/* In round r member i sends to i + r and receives from i - r, so that no link waits for another. */
-static qn_status exchange_parts(struct qn_exchange *x, int bucket)
-{
-    const int self = x->transport->member, members = x->transport->members;
-    struct qn_slot *slot = slot_of(x, bucket);
-    QN_TRY(wait_transfers(x, slot));
-    QN_TRY(qn_transfer_wait(x->device, &x->marks[bucket]));
-    const struct range mine = owned(x, bucket, self);
-    for (int r = 1; r < members; r++) {
-        const int to = (self + r) % members, from = (self + members - r) % members;
-        const struct range theirs = owned(x, bucket, to);
-        QN_TRY(begin_send(x, slot, to, slot->own + theirs.first, theirs.count));
-        QN_TRY(begin_receive(x, slot, from, slot->parts + from * x->part, mine.count));
-    }
-    return QN_OK;
-}
-
-/* Of this member's own range, in the order of members. */
-static void add_parts(const struct qn_exchange *x, struct qn_slot *slot, struct range mine)
-{
-    const int self = x->transport->member, members = x->transport->members;
-    float *sum = slot->parts + self * x->part, *own = slot->own + mine.first;
-    memcpy(sum, self == 0 ? own : slot->parts, (size_t)mine.count * sizeof *sum);
-    for (int m = 1; m < members; m++) {
-        const float *part = m == self ? own : slot->parts + m * x->part;
-        for (int64_t i = 0; i < mine.count; i++)
-            sum[i] += part[i];
-    }
-    memcpy(own, sum, (size_t)mine.count * sizeof *sum);
-}
-
-static qn_status exchange_sums(struct qn_exchange *x, int bucket)
-{
-    const int self = x->transport->member, members = x->transport->members;
-    struct qn_slot *slot = slot_of(x, bucket);
-    QN_TRY(wait_tickets(x, slot));
-    const struct range mine = owned(x, bucket, self);
-    add_parts(x, slot, mine);
-    for (int r = 1; r < members; r++) {
-        const int to = (self + r) % members, from = (self + members - r) % members;
-        const struct range theirs = owned(x, bucket, from);
-        QN_TRY(begin_send(x, slot, to, slot->own + mine.first, mine.count));
-        QN_TRY(begin_receive(x, slot, from, slot->own + theirs.first, theirs.count));
-    }
-    return QN_OK;
-}
-
-static qn_status write_bucket(struct qn_exchange *x, struct qn_trainer *trainer, int bucket)
-{
-    const struct qn_bucket *b = &x->buckets.buckets[bucket];
-    struct qn_slot *slot = slot_of(x, bucket);
-    const float *from = slot->own;
-    QN_TRY(wait_tickets(x, slot));
-    for (int p = b->first_piece; p < b->first_piece + b->n_pieces; p++) {
-        const qn_reduce_slice slice = qn_piece_slice(&x->buckets, &x->buckets.pieces[p]);
-        QN_TRY(qn_slices_write(trainer, &slice, from, &slot->transfers[slot->n_transfers++]));
-        from += slice.count;
+    const struct qn_piece *piece = &x->buckets.pieces[b->first_piece];
+    int64_t before = 0, at;
+    for (int p = 0; p < b->n_pieces; p++, piece++) {
+        const qn_reduce_slice slice =
+            qn_piece_slice(&x->buckets, piece, before, numbers.first, numbers.count, &at);
+        if (slice.count)
+            QN_TRY(work(x, trainer, bucket, &slice, numbers.first + at));
+        before += piece->count;
     }
     return QN_OK;
 }
@@ -187,34 +111,6 @@ static qn_status begin_slice(void *user, qn_trainer *trainer, const qn_reduce_sl
     return QN_OK;
 }
 
-static qn_status run_stages(struct qn_exchange *x, struct qn_trainer *trainer, double *computed)
-{
-    const int count = x->buckets.n_buckets;
-    for (int b = 0; b < count + QN_SLOTS - 1; b++) {
-        if (b < count)
-            QN_TRY(read_bucket(x, trainer, b));
-        if (b >= 1 && b - 1 < count)
-            QN_TRY(exchange_parts(x, b - 1));
-        if (b == count)
-            *computed = qn_clock();
-        if (b >= 2 && b - 2 < count)
-            QN_TRY(exchange_sums(x, b - 2));
-        if (b >= 3)
-            QN_TRY(write_bucket(x, trainer, b - 3));
-    }
-    return QN_OK;
-}
-
-static qn_status finish(void *user, qn_trainer *trainer)
-{
-    struct qn_exchange *x = user;
-    double computed = x->began;
-    QN_TRY(run_stages(x, trainer, &computed));
-    x->figures.computed += computed - x->began;
-    x->figures.waited += qn_clock() - computed;
-    return QN_OK;
-}
-
 /* --- opening --- */
 
 static qn_status pack(struct qn_exchange *x, const struct qn_trainer *trainer)
@@ -229,8 +125,10 @@ static qn_status pack(struct qn_exchange *x, const struct qn_trainer *trainer)
     if (!b->slices)
         return QN_ERR_MEMORY;
     qn_slices_list(trainer, b->slices, b->n_slices);
-    return qn_buckets_pack(b, &x->arena, b->n_slices - gradients, BUCKET_NUMBERS) ? QN_OK
-                                                                                  : QN_ERR_MEMORY;
+    b->members = x->transport->members;
+    return qn_buckets_pack(b, &x->arena, persist, b->n_slices - gradients, BUCKET_NUMBERS)
+               ? QN_OK
+               : QN_ERR_MEMORY;
 }
 
 static int most_pieces(const struct qn_buckets *buckets)
@@ -247,16 +145,28 @@ static bool open_slot(struct qn_exchange *x, struct qn_slot *slot)
     slot->own = qn_arena_new(&x->arena, float, (size_t)x->buckets.largest + 1);
     slot->parts = qn_arena_new(&x->arena, float, members *part);
     slot->transfers =
-        qn_arena_new(&x->arena, struct qn_transfer, (size_t)most_pieces(&x->buckets) + 1);
+        qn_arena_new(&x->arena, struct qn_transfer, (size_t)most_pieces(&x->buckets) + 2);
     slot->tickets = qn_arena_new(&x->arena, void *, 2 * members);
     return slot->own && slot->parts && slot->transfers && slot->tickets;
 }
 
-static bool open_rooms(struct qn_exchange *x)
+/* The most numbers of a bucket that this member owns. */
+static int64_t most_owned(const struct qn_exchange *x)
+{
+    int64_t most = 0;
+    for (int b = 0; b < x->buckets.n_buckets; b++) {
+        const int64_t count = qn_owned_numbers(x, b, x->transport->member).count;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static bool open_rooms(struct qn_exchange *x, const struct qn_persist *persist)
 {
     const size_t members = (size_t)x->transport->members;
-    bool complete = true;
-    x->part = x->buckets.largest / (int64_t)members + 1;
+    bool complete =
+        !persist->shard.members || qn_exchange_open_norms(x, &persist->shard, persist->n_chunks);
+    x->part = most_owned(x) + 1;
     x->marks = qn_arena_new(&x->arena, struct qn_transfer, (size_t)x->buckets.n_buckets + 1);
     x->waiting = qn_arena_new(&x->arena, int, (size_t)x->buckets.n_buckets + 1);
     x->told = qn_arena_new(&x->arena, double, members *QN_METRICS_LOSSES);
@@ -270,8 +180,9 @@ qn_status qn_exchange_open(struct qn_exchange *x, struct qn_trainer *trainer,
 {
     *x = (struct qn_exchange){.transport = transport,
                               .device = trainer->device,
-                              .reduce = {x, add_weights, begin_slice, finish}};
-    if (pack(x, trainer) != QN_OK || !open_rooms(x))
+                              .reduce = {x, add_weights, begin_slice, qn_exchange_gradients,
+                                         qn_exchange_norms, qn_exchange_parameters}};
+    if (pack(x, trainer) != QN_OK || !open_rooms(x, &trainer->plan->persist))
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "group: out of host memory");
     return QN_OK;
 }
@@ -280,8 +191,8 @@ void qn_exchange_drain(struct qn_exchange *x)
 {
     for (int s = 0; s < QN_SLOTS; s++) {
         if (x->transport)
-            wait_tickets(x, &x->slots[s]);
-        wait_transfers(x, &x->slots[s]);
+            qn_slot_arrive(x, &x->slots[s]);
+        qn_slot_settle(x, &x->slots[s]);
     }
     for (int b = 0; x->marks && b < x->buckets.n_buckets; b++)
         qn_transfer_wait(x->device, &x->marks[b]);

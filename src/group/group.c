@@ -77,7 +77,8 @@ static uint64_t digest(const struct qn_device_group *group, const struct qn_plan
     const struct qn_persist *persist = &plan->persist;
     const qn_trainer_params *t = &group->params.trainer;
     const double settings[] = {(double)t->seed, t->weight_decay, t->clip,
-                               (double)(group->params.unit ? group->params.unit : 1)};
+                               (double)(group->params.unit ? group->params.unit : 1),
+                               persist->shard.members};
     uint64_t hash = qn_hash(QN_HASH_START, settings, sizeof settings);
     for (int p = 0; p < persist->n_parameters; p++) {
         const struct qn_node *node = persist->parameters[p].node;
@@ -107,9 +108,21 @@ static qn_status compare(struct qn_member *member)
     return status;
 }
 
+/* The plan of one that shares the optimizer's work is for its own number. */
+static qn_status check_number(const struct qn_member *member)
+{
+    const struct qn_shard *shard = &member->given->plan->persist.shard;
+    if (!shard->members ||
+        (shard->members == member->group->all && shard->member == member->transport.member))
+        return QN_OK;
+    return qn_fail(NULL, QN_ERR_ARGUMENT, "its plan is for member %d of %d, and it is %d of %d",
+                   shard->member, shard->members, member->transport.member, member->group->all);
+}
+
 static qn_status open_member(struct qn_member *member)
 {
     QN_TRY(compare(member));
+    QN_TRY(check_number(member));
     QN_TRY(qn_trainer_open(&member->trainer, member->given->device, member->given->plan,
                            &member->group->params.trainer));
     return qn_exchange_open(&member->exchange, member->trainer, &member->transport);

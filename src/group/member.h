@@ -22,6 +22,7 @@ struct qn_member {
     struct qn_exchange exchange;
     qn_metrics metrics; /* that the last work gave */
     double *seconds;    /* of all members, by qn_group_time */
+    qn_status saved;    /* of the last qn_group_save */
     qn_status status;   /* of the last work */
     char error[QN_MEMBER_LINE];
     pthread_t thread;
@@ -38,6 +39,8 @@ struct qn_device_group {
     double *shares;  /* of all members */
     qn_hub *hub;     /* NULL: the transports were given */
     const qn_cycle *cycle;
+    const char *folder; /* of the present qn_group_save, and its params */
+    const qn_save_params *saving;
     qn_status failed;
     /* The work of the members' threads: the first member's is done by the caller. */
     pthread_mutex_t lock;

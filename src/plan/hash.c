@@ -196,6 +196,10 @@ static void add_params(uint64_t *hash, const struct qn_plan_params *params)
     add_number(hash, params->effort);
     add_number(hash, params->early_updates);
     add_number(hash, params->park);
+    if (params->members > 1) {
+        add_number(hash, params->members);
+        add_number(hash, params->member);
+    }
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         add_text(hash, texts[i] ? texts[i] : "");
 }

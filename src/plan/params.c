@@ -96,6 +96,20 @@ static qn_status check_optimizer(const struct qn_log *log, const struct qn_plan_
     return QN_OK;
 }
 
+static qn_status check_members(const struct qn_log *log, const struct qn_plan_params *params)
+{
+    QN_REQUIRE(log, params->members >= 0 && params->members <= QN_MAX_GROUP);
+    QN_REQUIRE(log, params->member >= 0 && params->member <= params->members);
+    QN_REQUIRE(log, !params->members || params->member < params->members);
+    if (params->members > 1 && params->optimizer.ema > 0)
+        return qn_fail(log, QN_ERR_ARGUMENT,
+                       "plan: members that share the optimizer's work keep no averages (ema)");
+    if (params->members > 1 && params->early_updates)
+        return qn_fail(log, QN_ERR_ARGUMENT,
+                       "plan: early_updates do not wait for the other members");
+    return QN_OK;
+}
+
 static qn_status check_choices(const struct qn_log *log, const struct qn_plan_params *params)
 {
     QN_REQUIRE(log, params->budget >= 0);
@@ -225,6 +239,7 @@ qn_status qn_plan_check(const struct qn_log *log, const struct qn_facts *facts,
     QN_TRY(check_facts(log, facts));
     QN_TRY(check_choices(log, params));
     QN_TRY(check_optimizer(log, params));
+    QN_TRY(check_members(log, params));
     QN_TRY(check_batches(log, params));
     return check_variants(log, params->variants);
 }

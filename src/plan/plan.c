@@ -139,7 +139,8 @@ static double phase_seconds(const struct qn_program *program, int phase, task_ki
 static double update_seconds(const struct qn_program *program, task_kind *counts)
 {
     const struct qn_cycle_plan *cycle = &program->cycles[0];
-    double seconds = phase_seconds(program, program->update, counts);
+    double seconds = phase_seconds(program, program->update, counts) +
+                     phase_seconds(program, program->norms, counts);
     for (int r = 0; r < QN_MAX_RUNS; r++)
         seconds += phase_seconds(program, cycle->runs[r].first, counts) +
                    (double)(cycle->micro_steps - 1) *

@@ -42,6 +42,7 @@ struct qn_block {
     int average, working_average; /* values of their moving average in f32, and of what evaluations
                                      read: the same in the type of `working`; -1: does not exist */
     int gradients, state[QN_MAX_STATE], table; /* values; -1: does not exist */
+    int64_t count;                             /* elements of `working` and `gradients` */
     int chunks, first_chunk; /* their number; the first one's in the list of all blocks' chunks */
 };
 
@@ -58,8 +59,31 @@ struct qn_parameter {
     int average, working_average; /* of those of the block; -1 */
     int gradient;                 /* -1: not trainable */
     int block;                    /* of persist->blocks; -1: not trainable */
+    int64_t first;                /* if trainable: its first element in the block */
     int first_chunk, chunks;      /* if trainable: its range in the list of all blocks' chunks */
     struct qn_state_part part[QN_MAX_STATE]; /* if trainable: its own of each state of its block */
+};
+
+/* Neighbouring chunks of a block that one member of a group updates. */
+struct qn_range {
+    int block, owner;
+    int bucket;              /* ranges of one bucket lie side by side, by owner */
+    int parameter;           /* the first that it has numbers of */
+    int first_chunk, chunks; /* in the list of all blocks' chunks */
+    int64_t first, count;    /* elements of the block, with what pads its parameters */
+    /* Of this member's own: where its elements begin in the block's masters, its rows in the table,
+     * and its part in each state. */
+    int64_t kept, kept_state[QN_MAX_STATE];
+    int kept_chunk;
+};
+
+/* How members of a group share the optimizer's work (ZeRO stage 1: Rajbhandari et al. 2020).
+ * Masters, states and tables of blocks hold this member's ranges alone, one behind the other; the
+ * offsets of parameters in them and qn_parameter.part are what they were if it had all. */
+struct qn_shard {
+    int members, member;     /* members 0: there are no others */
+    struct qn_range *ranges; /* of all members, in about the order in which gradients complete */
+    int n_ranges, n_buckets;
 };
 
 /* A state of an operator (running averages), shared by the graphs that have its node. */
@@ -144,7 +168,8 @@ struct qn_persist {
     struct qn_frozen frozen;
     int control; /* value of the control block */
     bool early;  /* parameters are updated in the micro-step, as their gradients complete */
-    int norms;   /* value of early updates: the norms of all chunks; -1 */
+    int norms;   /* value of early updates, and of a shard: the norms of all chunks; -1 */
+    struct qn_shard shard;
     struct qn_norm_groups groups;
 };
 
@@ -284,10 +309,15 @@ void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,
 int qn_block_correction(const struct qn_block *block);
 int qn_correction_of(const struct qn_persist *persist, const struct qn_parameter *parameter);
 
-/* The block->chunks rows of a block's chunk table. With early updates, elements
- * are counted from the beginning of their parameter, not of the block. */
-void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
-                    struct qn_chunk *table);
+/* The rows that a block's chunk table has, of which there are at most block->chunks; gives how
+ * many. Elements are counted from the beginning of the block, or of what is updated alone: with
+ * early updates a parameter, of a shard a range. */
+int qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
+                   struct qn_chunk *table);
+
+/* The part of slot `slot` of its block that a range has; slot -1: of the block's elements. */
+struct qn_state_part qn_range_part(const struct qn_persist *persist, const struct qn_range *range,
+                                   int slot);
 
 /* The persist->n_chunks numbers of the table of persist->groups. */
 void qn_norm_groups_table(const struct qn_persist *persist, int32_t *table);
@@ -300,6 +330,9 @@ qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist 
                          struct qn_problem *problem);
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,
                           struct qn_problem *problem);
+/* What comes before the update where members share it: the norms of this one's chunks. */
+qn_status qn_lower_norms(const struct qn_lowering *how, const struct qn_persist *persist,
+                         struct qn_problem *problem);
 
 /* The call of a group's task, without addresses: every operand of its node has its shape, except
  * gradients that are not wanted and alternatives that were not chosen. `first`: the accumulators of

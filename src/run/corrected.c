@@ -41,7 +41,7 @@ static qn_status write_some(struct qn_trainer *trainer, const struct place *at,
     qn_number_split(numbers, count, room->stored, room->code);
     QN_TRY(qn_trainer_write_value(trainer, at->stored, at->stored_at, room->stored,
                                   count * (int64_t)sizeof *room->stored));
-    return qn_trainer_write_value(trainer, at->code, at->code_at, room->code, count);
+    return qn_shard_write(trainer, at->code, at->code_at, room->code, count);
 }
 
 static qn_status read_some(struct qn_trainer *trainer, const struct place *at, float *numbers,
@@ -49,7 +49,7 @@ static qn_status read_some(struct qn_trainer *trainer, const struct place *at, f
 {
     QN_TRY(qn_trainer_read_value(trainer, at->stored, at->stored_at, room->stored,
                                  count * (int64_t)sizeof *room->stored));
-    QN_TRY(qn_trainer_read_value(trainer, at->code, at->code_at, room->code, count));
+    QN_TRY(qn_shard_read(trainer, at->code, at->code_at, room->code, count));
     qn_number_join(room->stored, room->code, count, numbers);
     return QN_OK;
 }

@@ -52,6 +52,17 @@ static qn_status check_cycle(struct qn_trainer *trainer, const struct qn_cycle *
     return QN_OK;
 }
 
+/* A member of those that share the optimizer's work cannot update alone. */
+static qn_status check_others(const struct qn_trainer *trainer, const struct qn_cycle *cycle)
+{
+    const bool shared = trainer->plan->persist.shard.members;
+    if (shared && !(cycle->reduce && cycle->reduce->norms && cycle->reduce->parameters))
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "step: the plan is that of a member who updates its own parameters alone; "
+                       "qn_group_step");
+    return QN_OK;
+}
+
 static int64_t whole_cycle(const struct qn_cycle *cycle)
 {
     return cycle->whole ? cycle->whole : cycle->samples;
@@ -204,6 +215,7 @@ qn_status qn_trainer_run(qn_trainer *trainer, const qn_cycle *cycle, const doubl
 {
     QN_REQUIRE(NULL, trainer && weights);
     QN_TRY(check_cycle(trainer, cycle));
+    QN_TRY(check_others(trainer, cycle));
     struct qn_update_record *record = present_record(trainer);
     QN_TRY(qn_trainer_check(trainer, collect(trainer, record, NULL)));
     QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
@@ -245,12 +257,20 @@ qn_status qn_trainer_reduce(qn_trainer *trainer, const qn_cycle *cycle)
     return end_call(trainer, QN_UPDATE_REDUCED, reduce(trainer, cycle->reduce));
 }
 
-static qn_status update(struct qn_trainer *trainer, struct qn_update_record *record)
+static qn_status update(struct qn_trainer *trainer, const struct qn_reduce *reduce,
+                        struct qn_update_record *record)
 {
+    const struct qn_program *program = &trainer->plan->program;
     const struct qn_feed none = {.count = 1};
     if (record->metrics.skipped)
         return QN_OK;
-    QN_TRY(qn_trainer_run_phase(trainer, trainer->plan->program.update, &none));
+    if (program->norms >= 0) {
+        QN_TRY(qn_trainer_run_phase(trainer, program->norms, &none));
+        QN_TRY(reduce->norms(reduce->user, trainer));
+    }
+    QN_TRY(qn_trainer_run_phase(trainer, program->update, &none));
+    if (program->norms >= 0)
+        QN_TRY(reduce->parameters(reduce->user, trainer));
     QN_TRY(ask_control(trainer, record));
     return qn_norms_ask(trainer, record);
 }
@@ -259,9 +279,10 @@ qn_status qn_trainer_update(qn_trainer *trainer, const qn_cycle *cycle, qn_metri
 {
     QN_REQUIRE(NULL, trainer);
     QN_TRY(check_cycle(trainer, cycle));
+    QN_TRY(check_others(trainer, cycle));
     QN_REQUIRE(&trainer->log, trainer->stage_of_update == QN_UPDATE_REDUCED);
     struct qn_update_record *record = present_record(trainer);
-    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, update(trainer, record)));
+    QN_TRY(end_call(trainer, QN_UPDATE_IDLE, update(trainer, cycle->reduce, record)));
     record->pending = true;
     trainer->updates++;
     return qn_trainer_check(trainer, collect(trainer, present_record(trainer), previous));

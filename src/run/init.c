@@ -46,12 +46,13 @@ static qn_status init_leaf(struct qn_trainer *trainer, const struct qn_node *nod
 
 static qn_status write_table(struct qn_trainer *trainer, const struct qn_block *block)
 {
-    const size_t bytes = (size_t)block->chunks * sizeof(struct qn_chunk);
-    struct qn_chunk *table = malloc(bytes);
+    struct qn_chunk *table = malloc((size_t)block->chunks * sizeof *table);
     if (!table)
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "optimizer table: out of host memory");
-    qn_block_table(&trainer->plan->persist, block, table);
-    qn_status status = qn_trainer_write_value(trainer, block->table, 0, table, (int64_t)bytes);
+    const int64_t rows = qn_block_table(&trainer->plan->persist, block, table);
+    qn_status status = rows ? qn_trainer_write_value(trainer, block->table, 0, table,
+                                                     rows * (int64_t)sizeof *table)
+                            : QN_OK;
     free(table);
     return status;
 }

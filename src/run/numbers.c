@@ -102,7 +102,7 @@ static qn_status write_with_working(struct qn_trainer *trainer, int value, int64
     const int64_t size = (int64_t)sizeof(float);
     if (corrected)
         return qn_corrected_write(trainer, corrected, offset_bytes / size, host, bytes / size);
-    QN_TRY(qn_trainer_write_value(trainer, value, offset_bytes, host, bytes));
+    QN_TRY(qn_shard_write(trainer, value, offset_bytes, host, bytes));
     return working < 0 ? QN_OK : write_rounded(trainer, working, host, bytes / size);
 }
 
@@ -139,7 +139,7 @@ qn_status qn_trainer_read_tensor(struct qn_trainer *trainer, int value, int64_t 
     const int64_t size = (int64_t)sizeof(float);
     return corrected
                ? qn_corrected_read(trainer, corrected, offset_bytes / size, host, bytes / size)
-               : qn_trainer_read_value(trainer, value, offset_bytes, host, bytes);
+               : qn_shard_read(trainer, value, offset_bytes, host, bytes);
 }
 
 qn_dtype qn_trainer_tensor_type(const struct qn_trainer *trainer, int value)

@@ -114,6 +114,47 @@ qn_status qn_slices_write(struct qn_trainer *trainer, const qn_reduce_slice *sli
                                           array.count * (int64_t)sizeof(float), transfer));
 }
 
+/* --- parameters --- */
+
+static int working_of(const struct qn_trainer *trainer, const qn_reduce_slice *slice)
+{
+    return trainer->plan->persist.blocks[slice->array].working;
+}
+
+qn_dtype qn_slices_type(const struct qn_trainer *trainer, const qn_reduce_slice *slice)
+{
+    return trainer->plan->persist.values[working_of(trainer, slice)].operand.dtype;
+}
+
+static struct qn_place_of parameters_of(const struct qn_trainer *trainer,
+                                        const qn_reduce_slice *slice, int64_t *bytes)
+{
+    const int64_t size = qn_dtype_size(qn_slices_type(trainer, slice));
+    struct qn_place_of place = qn_trainer_place(trainer, working_of(trainer, slice));
+    place.offset += slice->first * size;
+    *bytes = slice->count * size;
+    return place;
+}
+
+qn_status qn_slices_read_parameters(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                                    void *values, const struct qn_transfer *mark,
+                                    struct qn_transfer *transfer)
+{
+    int64_t bytes;
+    const struct qn_place_of place = parameters_of(trainer, slice, &bytes);
+    return qn_trainer_check(trainer, qn_slab_read_after(trainer->slab, place.buffer, place.offset,
+                                                        values, bytes, mark, transfer));
+}
+
+qn_status qn_slices_write_parameters(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                                     const void *values, struct qn_transfer *transfer)
+{
+    int64_t bytes;
+    const struct qn_place_of place = parameters_of(trainer, slice, &bytes);
+    return qn_trainer_check(
+        trainer, qn_slab_write(trainer->slab, place.buffer, place.offset, values, bytes, transfer));
+}
+
 /* --- when they are complete --- */
 
 /* The step that writes a parameter's gradient last; -1: none does. */

@@ -84,6 +84,14 @@ struct qn_phase_recording {
     int n_complete;
 };
 
+/* Who reads what other members keep (shard.c): `value` of theirs, from an offset in bytes as if
+ * they had all of it. */
+struct qn_lender {
+    void *user;
+    qn_status (*read)(void *user, int owner, int value, int64_t offset_bytes, void *host,
+                      int64_t bytes);
+};
+
 /* How far the four calls of an update are. */
 enum qn_stage_of_update { QN_UPDATE_IDLE, QN_UPDATE_RUN, QN_UPDATE_REDUCED };
 
@@ -112,7 +120,8 @@ struct qn_trainer {
     double grad_norms[QN_MAX_NORM_GROUPS]; /* with the metrics that were given last */
     int n_grad_norms;                      /* 0: none were given yet */
     enum qn_stage_of_update stage_of_update;
-    bool *begun; /* by parameter: its slice, in the present update */
+    bool *begun;                    /* by parameter: its slice, in the present update */
+    const struct qn_lender *lender; /* NULL: what others keep cannot be read now */
     int next_stage;
     qn_profile_fn profile; /* told of each step; NULL: nobody is */
     void *profile_user;
@@ -203,6 +212,14 @@ qn_status qn_slices_read(struct qn_trainer *trainer, const qn_reduce_slice *slic
                          const struct qn_transfer *mark, struct qn_transfer *transfer);
 qn_status qn_slices_write(struct qn_trainer *trainer, const qn_reduce_slice *slice,
                           const float *values, struct qn_transfer *transfer);
+/* The same of the parameters whose gradient a slice is, as operators read them, in their own type.
+ */
+qn_dtype qn_slices_type(const struct qn_trainer *trainer, const qn_reduce_slice *slice);
+qn_status qn_slices_read_parameters(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                                    void *values, const struct qn_transfer *mark,
+                                    struct qn_transfer *transfer);
+qn_status qn_slices_write_parameters(struct qn_trainer *trainer, const qn_reduce_slice *slice,
+                                     const void *values, struct qn_transfer *transfer);
 
 /* --- parking (park.c) --- */
 
@@ -295,6 +312,14 @@ qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t o
                                 void *host, int64_t bytes);
 qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                  const void *host, int64_t bytes);
+
+/* The same of masters and states as if this member had all of them, whatever it keeps; what others
+ * keep is not written, and read through trainer->lender. Without one masters and what corrects
+ * parameters are read as the rounded parameters are, other states not: QN_ERR_ARGUMENT. */
+qn_status qn_shard_read(struct qn_trainer *trainer, int value, int64_t offset_bytes, void *host,
+                        int64_t bytes);
+qn_status qn_shard_write(struct qn_trainer *trainer, int value, int64_t offset_bytes,
+                         const void *host, int64_t bytes);
 
 /* The parameter that `value` holds; NULL: it holds none. */
 const struct qn_parameter *qn_trainer_parameter(const struct qn_trainer *trainer, int value);

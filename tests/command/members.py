@@ -161,6 +161,21 @@ def check_plan(bench):
     bench.expect([p['budget_bytes'] for p in told['members']] == [8 * MIB, 9 * MIB], 'plans in figures')
 
 
+def check_shard(bench):
+    """Each member has the optimizer's state of its own part of the parameters: the same bits as if each
+    had all of it, in fewer bytes. Averages need all of it."""
+    for mode in ('optimizer', 'none'):
+        train(bench, mode, TWO, '--steps', 20, '--set', 'train.optimizer=adamw8', '--shard', mode, share='3:1')
+    bench.expect(digest(bench, 'optimizer') == digest(bench, 'none'), '--shard none: other bits')
+    bytes_of = {}
+    for count in (1, COUNT):
+        plan = json.loads(bench.good('plan', 'fashion-mnist', '--json', *ONE * count))
+        bytes_of[count] = [one['bytes_by_tag']['optimizer'] for one in plan.get('members', [plan])]
+    ratio = max(bytes_of[COUNT]) / bytes_of[1][0]
+    bench.expect(ratio < 0.30, f'optimizer of {COUNT} members: {ratio:.3f} of one')
+    train(bench, 'average', TWO, '--steps', 2, '--set', 'train.ema=0.9')
+
+
 def check_summary(bench):
     """All bytes together, and those of each."""
     summary = lines(bench, 'team1.json')[-1]['summary']
@@ -294,6 +309,8 @@ def check_bad(bench):
           POCL_DEVICES='basic')
     bench.good('train', 'mlp.ini', '--quiet', '--steps', 1, *TEAM.split(), '--set', 'memory.tune=off', '--set',
                'group.same_device=yes', POCL_DEVICES='basic')
+    check(bench, f'train mlp.ini {TEAM} --set train.ema=0.9 --shard optimizer', 2, r'group\.shard: .*train\.ema')
+    check(bench, f'train mlp.ini {TEAM} --shard all', 2, r"group\.shard: 'all'")
     for option in ('--frontier', '--svg x.svg', '--html x.html', '--explain x', '--facts x.json'):
         check(bench, f'plan mlp.ini {TEAM} {option}', 2, rf'plan: {option.split()[0]}: is of one device')
     check(bench, f'eval mlp.ini {TEAM}', 2, r'eval: --device: takes one')
@@ -313,8 +330,8 @@ def main():
         if 'cnn' in sys.argv:
             check_cnn(bench)
             bench.end()
-        for part in (check_teams, check_bad, check_same_device, check_plan, check_summary, check_auto, check_recipe,
-                     check_again, check_crossing, check_budget_file, check_signal):
+        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_summary, check_auto,
+                     check_recipe, check_again, check_crossing, check_budget_file, check_signal):
             part(bench)
         if len(sys.argv) > 2:
             check_counted(bench, sys.argv[2])

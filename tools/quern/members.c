@@ -28,6 +28,18 @@ static int check_training(struct session *s)
                : CODE_DONE;
 }
 
+/* An average is of whole parameters: where one is kept, each member has all of the optimizer. */
+static int read_shard(struct session *s)
+{
+    const bool averages = settings_plan(&s->settings).optimizer.ema > 0;
+    if (averages && recipe_find(&s->recipe, "group", "shard") &&
+        s->settings.group.shard == SHARD_OPTIMIZER)
+        return refuse(s, "group.shard",
+                      "members that keep averages (train.ema) have all of the optimizer: none");
+    s->settings.group.shard = averages ? SHARD_NONE : s->settings.group.shard;
+    return CODE_DONE;
+}
+
 static int read_member(struct session *s, struct member *member, int number,
                        const struct arguments *a)
 {
@@ -155,6 +167,7 @@ int members_read(struct session *s, const struct arguments *a)
     s->members->count = count;
     s->members->unit = qn_graph_batch_group(s->graph);
     TRY(check_training(s));
+    TRY(read_shard(s));
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
     TRY(check_common(s, a));
@@ -276,6 +289,10 @@ int members_plan_params(struct session *s, qn_plan_params *params)
     }
     if (!params->batch[0]) /* it has no samples, and is there for its device's evaluations */
         params->batch[0] = s->members->unit;
+    if (s->settings.group.shard == SHARD_OPTIMIZER) {
+        params->members = s->members->count;
+        params->member = s->member;
+    }
     const int64_t largest = largest_size(params);
     params->micro_batch = params->micro_batch < largest ? params->micro_batch : largest;
     return CODE_DONE;
@@ -347,6 +364,14 @@ struct session *members_session(struct session *s, int member)
 }
 
 /* --- the training --- */
+
+int members_save(struct session *s, const char *dir, const qn_save_params *params)
+{
+    failure_clear(s->failure);
+    const qn_status status = s->members ? qn_group_save(s->members->group, dir, params)
+                                        : qn_checkpoint_save(s->trainer, dir, params);
+    return status == QN_OK ? CODE_DONE : failure_library(s->failure, status, NULL);
+}
 
 int members_step(struct session *s, const qn_cycle *cycle, qn_metrics *previous)
 {

@@ -65,6 +65,8 @@ const struct session *members_refused(const struct session *session);
 /* One update, by all members, or by the trainer. */
 int members_step(struct session *session, const qn_cycle *cycle, qn_metrics *previous);
 int members_finish(struct session *session, qn_metrics *last);
+/* A checkpoint of all. */
+int members_save(struct session *session, const char *dir, const qn_save_params *params);
 /* Bytes and budgets of all. */
 struct members_bytes {
     int64_t peak, allocated, budget;

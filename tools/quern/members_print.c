@@ -50,6 +50,11 @@ static void budget(const struct session *s, char text[CELL_BYTES])
     size_text(facts_of(s)->budget_bytes, text);
 }
 
+static void optimizer(const struct session *s, char text[CELL_BYTES])
+{
+    size_text(facts_of(s)->bytes_by_tag[QN_TAG_OPTIMIZER], text);
+}
+
 static void smallest(const struct session *s, char text[CELL_BYTES])
 {
     size_text(facts_of(s)->smallest_budget, text);
@@ -66,6 +71,7 @@ static const struct row rows[] = {
     {"recomputed steps", recomputed},
     {"predicted for an update", seconds},
     {"planned peak", peak},
+    {"of it optimizer", optimizer},
     {"budget", budget},
     {"smallest budget", smallest},
 };

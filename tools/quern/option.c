@@ -32,6 +32,8 @@ static const struct {
                        "text in the name of the platform or device; else QN_DEVICE, else the best"},
     [OPTION_SHARE] = {"--share", "N:N:...|auto", "group.share",
                       "of several devices: how samples are split; auto: by speed (equally)"},
+    [OPTION_SHARD] = {"--shard", "MODE", "group.shard",
+                      "of several devices, what each has a part of: optimizer, none (optimizer)"},
     [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints and figures in this folder"},
     [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
     [OPTION_TENSORBOARD] = {"--tensorboard", "DIR", NULL,

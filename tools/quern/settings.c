@@ -17,6 +17,7 @@ static const char *const schedules[] = {"constant", "step", "cosine", "linear", 
 static const char *const recomputes[] = {"auto", "none", "all", NULL};
 static const char *const efforts[] = {"default", "instant", "thorough", NULL};
 static const char *const tunings[] = {"quick", "stored", "off", NULL};
+static const char *const shards[] = {"optimizer", "none", NULL};
 static const char *const tasks[] = {"regression", "multi_label", NULL};
 static const char *const figures[] = {
     "accuracy", "loss", "mean_iou", "perplexity", "bits_per_byte", "mse",        "mae",
@@ -277,6 +278,8 @@ static const struct key keys[] = {
      .help = "DEVICE budget=SIZE micro_batch=N recompute=MODE | DEVICE ...: they train together"},
     {"group", "share", key_text, AT(group.share),
      .help = "N:N:... how samples are split among them; auto: by speed (equally)"},
+    {"group", "shard", key_word, AT(group.shard), .words = shards,
+     .help = "what each has a part of, optimizer: its states and masters; or none (optimizer)"},
     {"group", "same_device", key_switch, AT(group.same_device),
      .help = "two of them may be one device (no)"},
     {"group", "timeout", key_count, AT(group.timeout), 1, 1 << 30,

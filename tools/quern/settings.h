@@ -200,6 +200,10 @@ struct group_settings {
     const char *devices, *share; /* NULL: not given */
     bool same_device;
     int64_t timeout; /* seconds; 0: not given */
+    enum shard_mode {
+        SHARD_OPTIMIZER, /* each member has the optimizer's state of its own parameters alone */
+        SHARD_NONE,      /* each has all of it */
+    } shard;
 };
 
 /* Texts are borrowed from the recipe. */

@@ -414,11 +414,10 @@ static int save(struct loop *l, bool best)
         return failure_set(l->session->failure, CODE_FAILED, "%s: out of memory", l->training->out);
     const qn_save_params params = {
         .position = l->position, .best = best, .keep = (int)l->recipe->keep, .note = text};
-    failure_clear(l->session->failure);
-    qn_status status = qn_checkpoint_save(l->session->trainer, l->training->out, &params);
+    const int code = members_save(l->session, l->training->out, &params);
     free(text);
-    if (status != QN_OK)
-        return failure_library(l->session->failure, status, NULL);
+    if (code)
+        return code;
     l->saved = l->update;
     l->saved_at = clock_now();
     l->has_best |= best;

@@ -24,22 +24,22 @@ static int64_t largest_block(const struct qn_lowering *how)
     return allocated < INT32_MAX ? allocated : INT32_MAX;
 }
 
-/* The block's parameters, and what operators read of them. */
+/* The block's parameters, and what operators read of them; masters of `kept` elements. */
 static void add_parameters(const struct qn_lowering *how, struct qn_persist *persist,
-                           struct qn_block *block, qn_dtype dtype, int64_t count)
+                           struct qn_block *block, qn_dtype dtype, int64_t kept)
 {
     const bool master = qn_kind_has_master(how, (struct qn_kind){dtype, block->optimizer});
-    block->working = qn_persist_add_array(persist, "parameters", dtype, count, QN_TAG_PARAMETERS,
-                                          QN_LIFE_TRAINING);
-    block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, count,
+    block->working = qn_persist_add_array(persist, "parameters", dtype, block->count,
+                                          QN_TAG_PARAMETERS, QN_LIFE_TRAINING);
+    block->parameters = master ? qn_persist_add_array(persist, "master parameters", QN_F32, kept,
                                                       QN_TAG_OPTIMIZER, QN_LIFE_TRAINING)
                                : block->working;
 }
 
 /* What the block's parameters are on average, if that is wanted. */
-static void add_average(struct qn_persist *persist, struct qn_block *block, qn_dtype dtype,
-                        int64_t count)
+static void add_average(struct qn_persist *persist, struct qn_block *block, qn_dtype dtype)
 {
+    const int64_t count = block->count;
     block->average = block->working_average = -1;
     if (!persist->averaging)
         return;
@@ -51,24 +51,23 @@ static void add_average(struct qn_persist *persist, struct qn_block *block, qn_d
                                                         QN_TAG_AVERAGES, QN_LIFE_TRAINING);
 }
 
-/* Values of a block whose members are `count` elements together. */
-static void open_block(const struct qn_lowering *how, struct qn_persist *persist,
-                       struct qn_kind kind, int64_t count, int chunks, const struct qn_slots *slots)
+/* Values of a block. */
+static void add_values(const struct qn_lowering *how, struct qn_persist *persist,
+                       struct qn_block *block, qn_dtype dtype, const struct qn_kept *kept,
+                       const struct qn_slots *slots)
 {
-    struct qn_block *block = &persist->blocks[persist->n_blocks++];
-    block->optimizer = kind.optimizer;
-    block->chunks = chunks;
-    block->first_chunk = persist->n_chunks;
-    add_parameters(how, persist, block, kind.dtype, count);
-    add_average(persist, block, kind.dtype, count);
-    block->gradients = persist->early ? -1
-                                      : qn_persist_add_array(persist, "gradients", QN_F32, count,
-                                                             QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
+    add_parameters(how, persist, block, dtype, kept->count);
+    add_average(persist, block, dtype);
+    block->gradients = persist->early
+                           ? -1
+                           : qn_persist_add_array(persist, "gradients", QN_F32, block->count,
+                                                  QN_TAG_GRADIENTS, QN_LIFE_CYCLE);
     qn_slots_place(persist, block, slots);
-    block->table =
-        qn_persist_add_array(persist, "optimizer table", QN_I32, (int64_t)chunks * QN_CHUNK_NUMBERS,
-                             QN_TAG_OPTIMIZER, QN_LIFE_TRAINING);
-    persist->values[block->table].operand.shape = (struct qn_shape){2, {chunks, QN_CHUNK_NUMBERS}};
+    block->table = qn_persist_add_array(persist, "optimizer table", QN_I32,
+                                        (int64_t)kept->chunks * QN_CHUNK_NUMBERS, QN_TAG_OPTIMIZER,
+                                        QN_LIFE_TRAINING);
+    persist->values[block->table].operand.shape =
+        (struct qn_shape){2, {kept->chunks, QN_CHUNK_NUMBERS}};
 }
 
 /* The part of the block's array `whole` (-1: there is none) that is a parameter's, `first` elements
@@ -97,11 +96,12 @@ static int add_early_gradient(struct qn_persist *persist, const struct qn_node *
     return qn_persist_add(persist, &value);
 }
 
-/* A parameter and its gradient, `first` elements from the start of the open block. */
-static void add_member(struct qn_persist *persist, struct qn_parameter *parameter, int64_t first)
+/* A parameter and its gradient as values. */
+static void add_member(struct qn_persist *persist, struct qn_parameter *parameter)
 {
     const struct qn_node *node = parameter->node;
-    const struct qn_block *block = &persist->blocks[persist->n_blocks - 1];
+    const struct qn_block *block = &persist->blocks[parameter->block];
+    const int64_t first = parameter->first;
     parameter->value = add_part(persist, node, block->parameters, first);
     parameter->working = block->working == block->parameters
                              ? parameter->value
@@ -112,12 +112,8 @@ static void add_member(struct qn_persist *persist, struct qn_parameter *paramete
                                      : add_part(persist, node, block->working_average, first);
     parameter->gradient = persist->early ? add_early_gradient(persist, node)
                                          : add_part(persist, node, block->gradients, first);
-    parameter->block = persist->n_blocks - 1;
-    parameter->first_chunk = persist->n_chunks;
-    parameter->chunks = qn_chunks_of(parameter);
-    persist->n_chunks += parameter->chunks;
     if (!block->optimizer->whole)
-        qn_slots_find_parts(persist, parameter, first);
+        qn_slots_find_parts(persist, parameter);
 }
 
 static bool is_member(const struct qn_persist *persist, const struct qn_parameter *parameter,
@@ -131,11 +127,10 @@ static bool is_member(const struct qn_persist *persist, const struct qn_paramete
 /* The trainable parameters of the kind from `first` on that fit one allocation: gives the parameter
  * after them. */
 static int block_end(const struct qn_lowering *how, const struct qn_persist *persist,
-                     struct qn_kind kind, int first, int64_t *count, int *chunks)
+                     struct qn_kind kind, int first, int64_t *count)
 {
     int p = first;
     *count = 0;
-    *chunks = 0;
     for (; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];
         if (!is_member(persist, parameter, kind))
@@ -144,7 +139,6 @@ static int block_end(const struct qn_lowering *how, const struct qn_persist *per
         if (*count && size > largest_block(how) - *count)
             break;
         *count += size;
-        *chunks += qn_chunks_of(parameter);
     }
     return p;
 }
@@ -162,13 +156,55 @@ static qn_status check_parameters(const struct qn_lowering *how, const struct qn
     return QN_OK;
 }
 
-/* Slots of a block of the members from parameter `first` to before `end`. */
-static qn_status find_slots(const struct qn_lowering *how, struct qn_persist *persist,
-                            struct qn_kind kind, int first, int end, struct qn_slots *slots)
+/* Opens a block of the parameters of the kind from `first` to before `end`, and gives them their
+ * places in it. */
+static int open_block(const struct qn_lowering *how, struct qn_persist *persist,
+                      struct qn_kind kind, int first, int end)
 {
-    for (int p = first; p < end; p++)
-        if (is_member(persist, &persist->parameters[p], kind))
+    const int number = persist->n_blocks++;
+    struct qn_block *block = &persist->blocks[number];
+    *block = (struct qn_block){.optimizer = kind.optimizer, .first_chunk = persist->n_chunks};
+    for (int p = first; p < end; p++) {
+        struct qn_parameter *parameter = &persist->parameters[p];
+        if (!is_member(persist, parameter, kind))
+            continue;
+        parameter->block = number;
+        parameter->first = block->count;
+        parameter->first_chunk = persist->n_chunks;
+        parameter->chunks = qn_chunks_of(parameter);
+        block->count += aligned_count(how, parameter);
+        block->chunks += parameter->chunks;
+        persist->n_chunks += parameter->chunks;
+    }
+    return number;
+}
+
+/* Slots of a block, of which `kept` elements are this member's. */
+static qn_status find_slots(const struct qn_lowering *how, struct qn_persist *persist,
+                            struct qn_kind kind, int block, const struct qn_kept *kept,
+                            struct qn_slots *slots)
+{
+    if (!kind.optimizer->whole)
+        QN_TRY(qn_slots_of_block(how, persist, kind, kept->count, kept->chunks, slots));
+    for (int p = 0; kind.optimizer->whole && p < persist->n_parameters; p++)
+        if (persist->parameters[p].block == block)
             QN_TRY(qn_slots_add(how, persist, kind, &persist->parameters[p], slots));
+    qn_shard_states(persist, block, slots);
+    return QN_OK;
+}
+
+static qn_status lay_block(const struct qn_lowering *how, struct qn_persist *persist,
+                           struct qn_kind kind, int first, int end)
+{
+    const int block = open_block(how, persist, kind, first, end);
+    struct qn_slots slots = {0};
+    struct qn_kept kept;
+    QN_TRY(qn_shard_block(how, persist, block, &kept));
+    QN_TRY(find_slots(how, persist, kind, block, &kept, &slots));
+    add_values(how, persist, &persist->blocks[block], kind.dtype, &kept, &slots);
+    for (int p = first; p < end; p++)
+        if (persist->parameters[p].block == block)
+            add_member(persist, &persist->parameters[p]);
     return QN_OK;
 }
 
@@ -176,9 +212,8 @@ static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist 
                                struct qn_kind kind)
 {
     for (int first = 0; first < persist->n_parameters;) {
-        int64_t count, at = 0;
-        int chunks;
-        const int end = block_end(how, persist, kind, first, &count, &chunks);
+        int64_t count;
+        const int end = block_end(how, persist, kind, first, &count);
         if (!count)
             break;
         if (persist->n_blocks == QN_MAX_BLOCKS)
@@ -186,17 +221,7 @@ static qn_status lay_blocks_of(const struct qn_lowering *how, struct qn_persist 
                            "parameters: more than %d buffers of the largest allocation, %" PRId64
                            " bytes",
                            QN_MAX_BLOCKS, how->facts->max_alloc_bytes);
-        struct qn_slots slots = {0};
-        QN_TRY(kind.optimizer->whole
-                   ? find_slots(how, persist, kind, first, end, &slots)
-                   : qn_slots_of_block(how, persist, kind, count, chunks, &slots));
-        open_block(how, persist, kind, count, chunks, &slots);
-        for (struct qn_parameter *p = &persist->parameters[first]; p < &persist->parameters[end];
-             p++)
-            if (is_member(persist, p, kind)) {
-                add_member(persist, p, at);
-                at += aligned_count(how, p);
-            }
+        QN_TRY(lay_block(how, persist, kind, first, end));
         first = end;
     }
     return QN_OK;
@@ -242,17 +267,10 @@ qn_status qn_persist_lay_blocks(const struct qn_lowering *how, struct qn_persist
         if (small != usual)
             QN_TRY(lay_blocks_of(how, persist, (struct qn_kind){types[i], small}));
     }
-    return QN_OK;
+    return qn_shard_order(how, persist);
 }
 
 /* --- parameters within blocks --- */
-
-/* In its block. */
-static int64_t first_element(const struct qn_persist *persist, const struct qn_parameter *parameter)
-{
-    const struct qn_value *value = &persist->values[parameter->value];
-    return value->block_offset / qn_dtype_size(value->operand.dtype);
-}
 
 int qn_block_correction(const struct qn_block *block)
 {
@@ -265,29 +283,34 @@ int qn_correction_of(const struct qn_persist *persist, const struct qn_parameter
     return parameter->block < 0 ? -1 : qn_block_correction(&persist->blocks[parameter->block]);
 }
 
-static void add_rows(const struct qn_persist *persist, const struct qn_parameter *parameter,
-                     struct qn_chunk *table)
+struct qn_chunk qn_chunk_row(const struct qn_parameter *parameter, int index, int64_t first)
 {
     const struct qn_node *node = parameter->node;
-    const int64_t first = persist->early ? 0 : first_element(persist, parameter);
-    const int64_t count = qn_operand_count(&parameter->node->leaf);
-    int32_t number = parameter->first_chunk;
-    for (int64_t done = 0; done < count; done += QN_CHUNK, table++) {
-        const int64_t size = count - done < QN_CHUNK ? count - done : QN_CHUNK;
-        *table = (struct qn_chunk){.first = (int32_t)(first + done),
-                                   .count = (int32_t)size,
-                                   .number = number++,
-                                   .rate = node->rate,
-                                   .decay = node->decay};
-    }
+    const int64_t done = (int64_t)index * QN_CHUNK, left = qn_operand_count(&node->leaf) - done;
+    return (struct qn_chunk){.first = (int32_t)(first + done),
+                             .count = (int32_t)(left < QN_CHUNK ? left : QN_CHUNK),
+                             .number = parameter->first_chunk + index,
+                             .rate = node->rate,
+                             .decay = node->decay};
 }
 
-void qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
-                    struct qn_chunk *table)
+void qn_block_rows(const struct qn_persist *persist, const struct qn_block *block,
+                   struct qn_chunk *table)
 {
     for (int p = 0; p < persist->n_parameters; p++) {
         const struct qn_parameter *parameter = &persist->parameters[p];
-        if (parameter->block >= 0 && &persist->blocks[parameter->block] == block)
-            add_rows(persist, parameter, table + parameter->first_chunk - block->first_chunk);
+        if (parameter->block < 0 || &persist->blocks[parameter->block] != block)
+            continue;
+        for (int c = 0; c < parameter->chunks; c++)
+            *table++ = qn_chunk_row(parameter, c, persist->early ? 0 : parameter->first);
     }
+}
+
+int qn_block_table(const struct qn_persist *persist, const struct qn_block *block,
+                   struct qn_chunk *table)
+{
+    if (persist->shard.members)
+        return qn_shard_table(persist, block, table);
+    qn_block_rows(persist, block, table);
+    return block->chunks;
 }

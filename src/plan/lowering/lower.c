@@ -20,12 +20,21 @@ static int *new_numbers(struct qn_arena *arena, size_t count)
 
 /* Values that a node adds at most (outputs, their gradients, saved, temporaries; an input adds
  * one), those of them that may be parked, and those that a parameter adds that is updated alone
- * (parts of the norms, of the table and of the states). */
+ * (parts of the norms, of the table and of the states), or a range (of its block's values, too). */
 enum {
     VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
     PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED,
-    VALUES_PER_PARAMETER = 2 + QN_MAX_STATE
+    VALUES_PER_PARAMETER = 2 + QN_MAX_STATE,
+    VALUES_PER_RANGE = 5 + QN_MAX_STATE
 };
+
+static size_t own_ranges(const struct qn_shard *shard)
+{
+    size_t count = 0;
+    for (int r = 0; r < shard->n_ranges; r++)
+        count += shard->ranges[r].owner == shard->member;
+    return count;
+}
 
 static bool allocate(struct lowering *l)
 {
@@ -33,9 +42,10 @@ static bool allocate(struct lowering *l)
     size_t nodes = (size_t)l->graph->n_nodes, tensors = (size_t)l->graph->n_tensors;
     const size_t parked = l->how->park ? nodes * PARKED_PER_NODE : 0;
     const struct qn_persist *persist = l->problem->persist;
-    const size_t parameters = (size_t)persist->n_parameters;
+    const size_t parameters = (size_t)persist->n_parameters, ranges = own_ranges(&persist->shard);
     size_t values = (size_t)persist->n_values + nodes * VALUES_PER_NODE +
-                    parameters * VALUES_PER_PARAMETER + QN_MAX_BLOCKS + parked + 1;
+                    parameters * VALUES_PER_PARAMETER + ranges * VALUES_PER_RANGE + QN_MAX_BLOCKS +
+                    parked + 1;
     l->forward = new_numbers(arena, tensors);
     l->gradient = new_numbers(arena, tensors);
     l->first_reader = new_numbers(arena, nodes);
@@ -50,7 +60,7 @@ static bool allocate(struct lowering *l)
     l->problem->tasks = qn_arena_new(arena, struct qn_task,
                                      nodes * (QN_MAX_GROUPS + QN_MAX_IN + 1) + 2 * parked +
                                          2 * QN_GRAPH_MAX_OUTPUTS + 3 * QN_MAX_BLOCKS + parameters +
-                                         (size_t)persist->n_moving + 2);
+                                         2 * ranges + (size_t)persist->n_moving + 2);
     return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
            l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
            l->problem->tasks;
@@ -232,6 +242,17 @@ static void add_commits(struct lowering *l)
         if (runs->run[r].what != QN_RUN_EVALUATE)
             mark_gathered(l, &runs->run[r]);
     add_forward(l, QN_PHASE_UPDATE);
+}
+
+qn_status qn_lower_norms(const struct qn_lowering *how, const struct qn_persist *persist,
+                         struct qn_problem *problem)
+{
+    struct lowering l;
+    QN_TRY(begin(&l, how, persist, -1, 0, qn_one_group(how->params, persist->graphs[0].graph),
+                 problem));
+    qn_lower_add_norms(&l);
+    QN_TRY(l.status);
+    return price_all(&l);
 }
 
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,

@@ -56,6 +56,8 @@ void qn_lower_add_backward(struct lowering *l);
 void qn_lower_find_readers(struct lowering *l);
 void qn_lower_add_early(struct lowering *l, int n);
 void qn_lower_add_update(struct lowering *l);
+/* The norms of the chunks of this member's ranges. */
+void qn_lower_add_norms(struct lowering *l);
 
 /* --- cells (rows.c) --- */
 

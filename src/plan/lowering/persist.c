@@ -10,10 +10,11 @@
 
 #include <string.h>
 
-/* Early updates drop each gradient: the norms of their chunks stay for the norm of the whole. */
+/* Early updates drop each gradient, members of a group sum up only their own: the norms of their
+ * chunks stay for the norm of the whole. */
 static void add_norms(struct qn_persist *persist)
 {
-    if (persist->early && persist->n_chunks)
+    if ((persist->early || persist->shard.members) && persist->n_chunks)
         persist->norms = qn_persist_add_array(persist, "gradient norm", QN_F32, persist->n_chunks,
                                               QN_TAG_SCRATCH, QN_LIFE_CYCLE);
 }
@@ -173,6 +174,9 @@ qn_status qn_persist_make(const struct qn_lowering *how, const struct qn_graph *
 {
     *persist =
         (struct qn_persist){.n_graphs = n_graphs, .runs = *runs, .early = how->early, .norms = -1};
+    if (how->params->members > 1)
+        persist->shard =
+            (struct qn_shard){.members = how->params->members, .member = how->params->member};
     persist->optimizer = qn_optimizer_find(how->params->optimizer.name);
     if (!allocate(how, graphs, persist))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");

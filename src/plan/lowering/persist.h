@@ -47,9 +47,8 @@ struct qn_slots {
 /* Those of a block of `count` elements. QN_ERR_SHAPE: qn_slots_find_parts would be wrong. */
 qn_status qn_slots_of_block(const struct qn_lowering *how, const struct qn_persist *persist,
                             struct qn_kind kind, int64_t count, int chunks, struct qn_slots *slots);
-/* The parts of a parameter that is `first` elements from the start of its block. */
-void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *parameter,
-                         int64_t first);
+/* The parts of a parameter that is in a block. */
+void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *parameter);
 /* Adds those of a parameter that the optimizer wants whole, and gives it its parts. */
 qn_status qn_slots_add(const struct qn_lowering *how, const struct qn_persist *persist,
                        struct qn_kind kind, struct qn_parameter *parameter, struct qn_slots *slots);
@@ -59,6 +58,34 @@ void qn_slots_place(struct qn_persist *persist, struct qn_block *block,
 /* What they would take of one parameter, of `count` elements with its padding. */
 int64_t qn_slots_bytes(const struct qn_lowering *how, const struct qn_persist *persist,
                        struct qn_kind kind, const struct qn_parameter *parameter, int64_t count);
+
+/* --- chunk tables --- */
+
+/* Chunk `index` of a parameter that begins at element `first` (blocks.c). */
+struct qn_chunk qn_chunk_row(const struct qn_parameter *parameter, int index, int64_t first);
+/* Those of all its parameters, whoever updates them. */
+void qn_block_rows(const struct qn_persist *persist, const struct qn_block *block,
+                   struct qn_chunk *table);
+/* Those of this member's ranges; gives how many (shard.c). */
+int qn_shard_table(const struct qn_persist *persist, const struct qn_block *block,
+                   struct qn_chunk *table);
+
+/* --- what members of a group share (shard.c) --- */
+
+/* Elements and table rows of a block that this member has masters, states and rows of. */
+struct qn_kept {
+    int64_t count;
+    int chunks;
+};
+/* Divides a block, whose parameters know their places in it, into ranges of the members, and gives
+ * what is this member's; where there are no others, everything. QN_ERR_MEMORY. */
+qn_status qn_shard_block(const struct qn_lowering *how, struct qn_persist *persist, int block,
+                         struct qn_kept *kept);
+/* Gives this member's ranges of the block their parts of its states. `slots`: those of all its
+ * parameters if the optimizer wants them whole, of which those of this member's are left. */
+void qn_shard_states(struct qn_persist *persist, int block, struct qn_slots *slots);
+/* Brings the ranges of all blocks into their order. QN_ERR_MEMORY. */
+qn_status qn_shard_order(const struct qn_lowering *how, struct qn_persist *persist);
 
 /* --- cells --- */
 

@@ -54,8 +54,7 @@ qn_status qn_slots_of_block(const struct qn_lowering *how, const struct qn_persi
     return QN_OK;
 }
 
-void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *parameter,
-                         int64_t first)
+void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *parameter)
 {
     const struct qn_block *block = &persist->blocks[parameter->block];
     const int64_t chunk = parameter->first_chunk - block->first_chunk;
@@ -64,7 +63,8 @@ void qn_slots_find_parts(const struct qn_persist *persist, struct qn_parameter *
         if (block->state[s] >= 0)
             parameter->part[s] =
                 each ? (struct qn_state_part){chunk * each, (int64_t)parameter->chunks * each}
-                     : (struct qn_state_part){first, qn_operand_count(&parameter->node->leaf)};
+                     : (struct qn_state_part){parameter->first,
+                                              qn_operand_count(&parameter->node->leaf)};
     }
 }
 

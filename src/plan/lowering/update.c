@@ -122,12 +122,12 @@ static void add_average(struct lowering *l, const struct qn_block *block)
 
 /* --- after the cycle --- */
 
-/* The value with the norms of all chunks: written now, or by early updates before. */
+/* The value with the norms of all chunks: written now, or before. */
 static int add_norms(struct lowering *l)
 {
     const struct qn_persist *persist = l->problem->persist;
     struct qn_operand operand = {0};
-    if (persist->early)
+    if (persist->norms >= 0)
         return persist->norms;
     qn_shape_set(&operand, QN_F32, 1, &(int64_t){persist->n_chunks});
     const int norms = qn_lower_add_value(l, "gradient norm", &operand, QN_TAG_SCRATCH);
@@ -148,6 +148,28 @@ static void add_groups(struct lowering *l, int norms)
     own_write(l, task, groups->norms, (struct qn_ref)QN_OUT(0), false);
 }
 
+/* The block that one of this member's ranges would be by itself. */
+static struct qn_block range_alone(struct lowering *l, const struct qn_range *range)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    const struct qn_block *block = &persist->blocks[range->block];
+    struct qn_block alone = {.optimizer = block->optimizer,
+                             .count = range->count,
+                             .chunks = range->chunks,
+                             .first_chunk = range->first_chunk};
+    alone.working = add_slice(l, block->working, range->first, range->count);
+    alone.parameters = block->parameters == block->working
+                           ? alone.working
+                           : add_slice(l, block->parameters, range->kept, range->count);
+    alone.gradients = add_slice(l, block->gradients, range->first, range->count);
+    alone.table = add_slice(l, block->table, range->kept_chunk, range->chunks);
+    for (int s = 0; s < QN_MAX_STATE; s++)
+        alone.state[s] = block->state[s] < 0 ? -1
+                                             : add_slice(l, block->state[s], range->kept_state[s],
+                                                         qn_range_part(persist, range, s).count);
+    return alone;
+}
+
 /* The block that a parameter would be by itself, made of its parts of the block's values. */
 static struct qn_block block_alone(struct lowering *l, const struct qn_parameter *parameter)
 {
@@ -166,6 +188,19 @@ static struct qn_block block_alone(struct lowering *l, const struct qn_parameter
     return alone;
 }
 
+/* Gives what a whole parameter is updated by its shape, without what pads it. */
+static void shape_whole(struct lowering *l, const struct qn_block *alone,
+                        const struct qn_parameter *parameter)
+{
+    const int values[] = {alone->working, alone->parameters, alone->gradients};
+    const struct qn_shape *shape = &parameter->node->leaf.shape;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct qn_value *value = &l->problem->values[values[i]];
+        qn_shape_set(&value->operand, value->operand.dtype, shape->rank, shape->dim);
+        value->bytes = qn_operand_bytes(&value->operand);
+    }
+}
+
 /* Updates the parameters of block b. */
 static void update_block(struct lowering *l, int b)
 {
@@ -181,6 +216,43 @@ static void update_block(struct lowering *l, int b)
     add_cast(l, block->parameters, block->working, NULL);
 }
 
+/* Updates a range of this member's. */
+static void update_range(struct lowering *l, const struct qn_range *range)
+{
+    struct qn_block alone = range_alone(l, range);
+    if (alone.optimizer->whole)
+        shape_whole(l, &alone, &l->problem->persist->parameters[range->parameter]);
+    add_optimizer(l, &alone, NULL);
+    add_cast(l, alone.parameters, alone.working, NULL);
+}
+
+static bool is_own(const struct qn_shard *shard, const struct qn_range *range)
+{
+    return range->owner == shard->member;
+}
+
+void qn_lower_add_norms(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    for (int r = 0; r < persist->shard.n_ranges; r++) {
+        const struct qn_range *range = &persist->shard.ranges[r];
+        if (!is_own(&persist->shard, range))
+            continue;
+        const struct qn_block alone = range_alone(l, range);
+        add_partial(l, &alone, persist->norms, NULL);
+    }
+}
+
+static void update_parameters(struct lowering *l)
+{
+    const struct qn_persist *persist = l->problem->persist;
+    for (int b = 0; !persist->shard.members && b < persist->n_blocks; b++)
+        update_block(l, b);
+    for (int r = 0; r < persist->shard.n_ranges; r++)
+        if (is_own(&persist->shard, &persist->shard.ranges[r]))
+            update_range(l, &persist->shard.ranges[r]);
+}
+
 void qn_lower_add_update(struct lowering *l)
 {
     const struct qn_persist *persist = l->problem->persist;
@@ -189,8 +261,8 @@ void qn_lower_add_update(struct lowering *l)
         add_groups(l, norms);
         own_read(l, qn_lower_add_own(l, "gradient_norm", NULL, l->problem->persist->settings),
                  norms, 0);
-        for (int b = 0; !persist->early && b < persist->n_blocks; b++)
-            update_block(l, b);
+        if (!persist->early)
+            update_parameters(l);
         for (int b = 0; persist->averaging && b < persist->n_blocks; b++)
             add_average(l, &persist->blocks[b]);
     }

@@ -59,13 +59,13 @@ struct qn_cycle_plan {
     double seconds; /* of the cycle; of alternatives the slowest counts */
 };
 
-enum { QN_MAX_PHASES = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 3) + 2 };
+enum { QN_MAX_PHASES = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 3) + 3 };
 
 struct qn_program {
     struct qn_phase_run phases[QN_MAX_PHASES];
     int n_phases;
     int main;                    /* the phase that output for people shows as the micro-step */
-    int start, update;           /* phases; -1: none */
+    int start, norms, update;    /* phases; -1: none */
     int evaluation[QN_MAX_RUNS]; /* by run: phase; -1: none */
     struct qn_cycle_plan cycles[QN_MAX_BATCH_SIZES];
     int n_cycles;
@@ -86,7 +86,8 @@ static inline const struct qn_phase_run *qn_program_main(const struct qn_program
 }
 
 /* Adds a phase that runs `steps`; gives its number, -1 when out of memory. Phases are added in the
- * order of the timeline: the start of a cycle, the passes, the update, evaluations. */
+ * order of the timeline: the start of a cycle, the passes, the norms of a shard, the update,
+ * evaluations. */
 int qn_program_add(struct qn_program *program, struct qn_arena *arena, const char *name,
                    enum qn_phase_kind kind, const struct qn_problem *problem, bool first,
                    const struct qn_steps *steps);

@@ -75,6 +75,10 @@ static qn_status open_runs(struct qn_option *o)
         QN_TRY(qn_lower_update(&o->how, o->persist, &o->update));
         QN_TRY(open_steps(o, &o->update, &o->update_steps));
     }
+    if (qn_runs_train(runs) && o->persist->shard.members) {
+        QN_TRY(qn_lower_norms(&o->how, o->persist, &o->norms));
+        QN_TRY(open_steps(o, &o->norms, &o->norms_steps));
+    }
     for (int r = 0; r < runs->n_runs; r++)
         if (runs->run[r].what == QN_RUN_EVALUATE) {
             const int64_t samples = qn_run_samples(&runs->run[r], o->choices->micro_batch);
@@ -263,7 +267,8 @@ static double cycle_seconds(const struct build *b, const struct qn_cycle_plan *c
         seconds += slowest;
         r = next;
     }
-    return seconds + b->option->update_steps.seconds + b->option->start_steps.seconds;
+    return seconds + b->option->update_steps.seconds + b->option->norms_steps.seconds +
+           b->option->start_steps.seconds;
 }
 
 /* Seconds of every evaluation over `samples` samples, for a program without a cycle. */
@@ -340,7 +345,7 @@ static bool open_build(struct build *b)
         (int(*)[2])qn_arena_alloc(b->arena, (size_t)b->option->n_parts + 1, sizeof *b->phase);
     for (int p = 0; b->phase && p < b->option->n_parts; p++)
         b->phase[p][0] = b->phase[p][1] = -1;
-    *b->program = (struct qn_program){.start = -1, .update = -1};
+    *b->program = (struct qn_program){.start = -1, .norms = -1, .update = -1};
     for (int r = 0; r < QN_MAX_RUNS; r++)
         b->program->evaluation[r] = -1;
     return b->phase;
@@ -357,6 +362,9 @@ qn_status qn_option_program(const struct qn_option *o, int limit, struct qn_aren
         program->start = add_phase(&b, "start", QN_START_PHASE, &o->start, false, &o->start_steps);
     add_cycles(&b);
     add_passes(&b);
+    if (qn_runs_train(runs) && o->persist->shard.members)
+        program->norms =
+            add_phase(&b, "norms", QN_UPDATE_PHASE, &o->norms, false, &o->norms_steps);
     if (qn_runs_train(runs))
         program->update =
             add_phase(&b, "update", QN_UPDATE_PHASE, &o->update, false, &o->update_steps);

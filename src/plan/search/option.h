@@ -35,8 +35,8 @@ struct qn_option {
     const struct qn_choices *choices;
     struct qn_part *parts; /* in the order of runs; of a run the largest batch first */
     int n_parts;
-    struct qn_problem start, update, evaluation[QN_MAX_RUNS];
-    struct qn_steps start_steps, update_steps, evaluation_steps[QN_MAX_RUNS];
+    struct qn_problem start, norms, update, evaluation[QN_MAX_RUNS];
+    struct qn_steps start_steps, norms_steps, update_steps, evaluation_steps[QN_MAX_RUNS];
 };
 
 /* Lowers all problems of choices->micro_batch into how->arena. */
