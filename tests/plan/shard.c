@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which chunks each member of a group updates: everything once, by all about equally much, in one
+ * order for all members; a whole parameter by one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "plan/plan.h"
+#include <quern/ops.h>
+
+#include <stdlib.h>
+
+enum { LAYERS = 3, WIDTH = 1100 };
+
+static qn_graph *make_graph(qn_dtype stored)
+{
+    const qn_graph_params how = {.parameter_storage = stored};
+    const qn_init init = qn_init_fan_in(WIDTH), zero = {0};
+    static const char *const names[2 * LAYERS] = {"a", "b", "c", "d", "e", "f"};
+    const int64_t dim[] = {WIDTH, WIDTH};
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, &how), QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    for (int l = 0; l < LAYERS; l++)
+        x = qn_relu(graph, qn_linear(graph, x, qn_parameter(graph, names[2 * l], 2, dim, &init),
+                                     qn_parameter(graph, names[2 * l + 1], 1, dim, &zero)));
+    const qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
+    qn_loss(graph, qn_squared_error(graph, x, target), "loss", NULL);
+    return graph;
+}
+
+static qn_plan *make_plan(const qn_graph *graph, const char *optimizer, int members, int member)
+{
+    const qn_plan_params params = {.budget = 1 << 28,
+                                   .batch = {1},
+                                   .effort = QN_EFFORT_INSTANT,
+                                   .cache_dir = "",
+                                   .optimizer = {.name = optimizer},
+                                   .members = members,
+                                   .member = member};
+    qn_facts facts;
+    qn_plan *plan;
+    qn_facts_default(&facts, true);
+    assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_OK);
+    return plan;
+}
+
+/* Every chunk is one member's; ranges of a bucket lie side by side and buckets begin with the last
+ * parameters. */
+static void check_ranges(const struct qn_persist *persist)
+{
+    const struct qn_shard *shard = &persist->shard;
+    int *times = calloc((size_t)persist->n_chunks, sizeof *times);
+    for (int r = 0; r < shard->n_ranges; r++) {
+        const struct qn_range *range = &shard->ranges[r], *before = range - 1;
+        assert_in_range(range->owner, 0, shard->members - 1);
+        for (int c = 0; c < range->chunks; c++)
+            times[range->first_chunk + c]++;
+        if (!r)
+            continue;
+        assert_in_range(range->bucket - before->bucket, 0, 1);
+        if (range->bucket == before->bucket) {
+            assert_int_equal(range->first_chunk, before->first_chunk + before->chunks);
+            assert_int_equal(range->first, before->first + before->count);
+            assert_true(range->owner > before->owner);
+        }
+    }
+    for (int c = 0; c < persist->n_chunks; c++)
+        assert_int_equal(times[c], 1);
+    free(times);
+}
+
+/* Rows of the tables of all members together: all numbers of all parameters, each range's from 0.
+ */
+static int64_t numbers_of(const struct qn_persist *persist)
+{
+    int64_t numbers = 0;
+    for (int b = 0; b < persist->n_blocks; b++) {
+        struct qn_chunk *table = calloc((size_t)persist->blocks[b].chunks, sizeof *table);
+        const int rows = qn_block_table(persist, &persist->blocks[b], table);
+        assert_true(!rows || table[0].first == 0);
+        for (int i = 0; i < rows; i++)
+            numbers += table[i].count;
+        free(table);
+    }
+    return numbers;
+}
+
+static int64_t optimizer_bytes(const qn_plan *plan)
+{
+    return qn_plan_facts(plan)->bytes_by_tag[QN_TAG_OPTIMIZER];
+}
+
+static void check_members(qn_dtype stored, const char *optimizer, int members, double most)
+{
+    qn_graph *graph = make_graph(stored);
+    qn_plan *alone = make_plan(graph, optimizer, 1, 0);
+    int64_t numbers = 0, largest = 0;
+    for (int m = 0; m < members; m++) {
+        qn_plan *plan = make_plan(graph, optimizer, members, m);
+        check_ranges(&plan->persist);
+        numbers += numbers_of(&plan->persist);
+        largest = optimizer_bytes(plan) > largest ? optimizer_bytes(plan) : largest;
+        qn_plan_destroy(&plan);
+    }
+    assert_int_equal(numbers, LAYERS * (WIDTH + 1) * WIDTH);
+    print_message("  %s of %s, %d members: %.3f\n", optimizer, qn_dtype_name(stored), members,
+                  (double)largest / (double)optimizer_bytes(alone));
+    assert_true((double)largest < most / members * (double)optimizer_bytes(alone));
+    qn_plan_destroy(&alone);
+    qn_graph_destroy(&graph);
+}
+
+static void everything_once(void **state)
+{
+    (void)state;
+    static const int counts[] = {2, 3, 4, 7, 16, 60};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        check_members(QN_F32, "adamw", counts[i], 1.1);
+    check_members(QN_BF16, "adamw8", 4, 1.1);
+    check_members(QN_BF16, "flash_adamw", 5, 1.2);
+}
+
+/* As many members as there are large parameters, so that each has one. */
+static void whole_parameters(void **state)
+{
+    (void)state;
+    check_members(QN_F32, "apollo", LAYERS, 1.1);
+    check_members(QN_BF16, "adafactor", LAYERS, 1.1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_once),
+        cmocka_unit_test(whole_parameters),
+    };
+    return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
+}
