@@ -210,14 +210,18 @@ typedef struct qn_plan_info {
     int steps;                                   /* of a micro-step, recomputed ones included */
     double seconds;                              /* predicted for one update of the largest batch */
     double keep_all_seconds; /* the same at the same micro-batch when nothing is recomputed */
+    double backward_seconds; /* of `seconds`: the backward pass of the last micro-step, in which
+                                gradients become complete */
+    double update_seconds;   /* of `seconds`: what follows when all gradients are complete */
     int64_t smallest_budget; /* for which a plan of these params is found */
     int64_t next_budget;     /* the least with which the plan would be faster; 0: there is none */
     int64_t bytes_by_tag[QN_TAG_COUNT]; /* at the moment of the largest live bytes */
     bool early_updates;                 /* parameters are updated as their gradients complete */
-    int64_t parked_bytes;      /* of host memory that a trainer of this plan takes for parking */
-    double parked_seconds;     /* predicted for the transfers of one update of the largest batch */
-    int frozen_tensors;        /* that qn_freeze and its like left untrained */
-    int64_t frozen_parameters; /* numbers that they have */
+    int64_t parked_bytes;       /* of host memory that a trainer of this plan takes for parking */
+    double parked_seconds;      /* predicted for the transfers of one update of the largest batch */
+    int64_t trained_parameters; /* numbers that have a gradient */
+    int frozen_tensors;         /* that qn_freeze and its like left untrained */
+    int64_t frozen_parameters;  /* numbers that they have */
     int64_t frozen_bytes;  /* of gradients, f32 masters and optimizer state that they would have;
                               what  activations no longer live for their sake comes on top */
     double measured_share; /* of `seconds`, inputs and results aside: what tuning timed on the

@@ -149,6 +149,42 @@ static double update_seconds(const struct qn_program *program, task_kind *counts
     return seconds;
 }
 
+/* From the first backward step on, recomputed ones included. */
+static double phase_backward_seconds(const struct qn_phase_run *phase)
+{
+    double seconds = 0;
+    bool backward = false;
+    for (int i = 0; i < phase->n_steps; i++) {
+        const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
+        backward |= task->backward;
+        seconds += backward ? task->seconds : 0;
+    }
+    return seconds;
+}
+
+/* Of the last micro-step of the cycle; of alternatives the last one listed. */
+static double backward_seconds(const struct qn_program *program)
+{
+    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    double seconds = 0;
+    for (int r = 0; r < QN_MAX_RUNS; r++) {
+        const struct qn_run_phases *run = &cycle->runs[r];
+        const int last = run->rest >= 0 ? run->rest : run->later >= 0 ? run->later : run->first;
+        const double own = last >= 0 ? phase_backward_seconds(&program->phases[last]) : 0;
+        seconds = own > 0 ? own : seconds;
+    }
+    return seconds;
+}
+
+static int64_t trained_parameters(const struct qn_persist *persist)
+{
+    int64_t numbers = 0;
+    for (int p = 0; p < persist->n_parameters; p++)
+        if (persist->parameters[p].trainable)
+            numbers += qn_operand_count(&persist->parameters[p].node->leaf);
+    return numbers;
+}
+
 static double measured_share(const struct qn_program *program)
 {
     const double all = update_seconds(program, is_computing);
@@ -172,10 +208,14 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .steps = micro->n_steps,
         .seconds = cycle->seconds,
         .keep_all_seconds = keep_all,
+        .backward_seconds = backward_seconds(&plan->program),
+        .update_seconds =
+            plan->program.update >= 0 ? plan->program.phases[plan->program.update].seconds : 0,
         .smallest_budget = all->points[0].bytes,
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
         .early_updates = all->points[chosen].early,
         .parked_bytes = plan->program.host_bytes,
+        .trained_parameters = trained_parameters(&plan->persist),
         .frozen_tensors = plan->persist.frozen.tensors,
         .frozen_parameters = plan->persist.frozen.parameters,
         .frozen_bytes = plan->persist.frozen.bytes,

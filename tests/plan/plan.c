@@ -441,6 +441,51 @@ static void keep_all_seconds_are_those_of_keeping_all(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* An update is forward passes, backward passes and what follows: at the same micro-batch twice as
+ * many micro-steps have the same last backward pass, and the remainder's is shorter. */
+static void parts_of_an_update(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    qn_plan_params params = {.budget = 400 * MIB, .batch = {64}, .micro_batch = 32};
+    qn_plan *two = test_plan(graph, &params);
+    params.batch[0] = 128;
+    qn_plan *four = test_plan(graph, &params);
+    params.batch[0] = 72;
+    qn_plan *ragged = test_plan(graph, &params);
+    const double micro_step = (two->info.seconds - two->info.update_seconds) / 2;
+    assert_true(two->info.update_seconds > 0);
+    assert_true(two->info.backward_seconds > 0.4 * micro_step);
+    assert_true(two->info.backward_seconds < micro_step);
+    assert_true(fabs(four->info.backward_seconds / two->info.backward_seconds - 1) < 1e-9);
+    assert_true(fabs(four->info.update_seconds / two->info.update_seconds - 1) < 1e-9);
+    assert_true(ragged->info.backward_seconds < two->info.backward_seconds);
+    qn_plan_destroy(&two);
+    qn_plan_destroy(&four);
+    qn_plan_destroy(&ragged);
+    qn_graph_destroy(&graph);
+}
+
+/* Every parameter is trained or frozen. */
+static void parameters_that_are_trained(void **state)
+{
+    (void)state;
+    const qn_plan_params params = {.budget = 400 * MIB, .batch = {64}};
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    qn_plan *all = test_plan(graph, &params);
+    int64_t numbers = 0;
+    for (int p = 0; p < all->persist.n_parameters; p++)
+        numbers += qn_operand_count(&all->persist.parameters[p].node->leaf);
+    assert_int_equal(all->info.trained_parameters, numbers);
+    qn_freeze_named(graph, "fc1*");
+    qn_plan *some = test_plan(graph, &params);
+    assert_true(some->info.frozen_parameters > 0);
+    assert_int_equal(some->info.trained_parameters, numbers - some->info.frozen_parameters);
+    qn_plan_destroy(&all);
+    qn_plan_destroy(&some);
+    qn_graph_destroy(&graph);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +507,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_of_what_was_fused_choose),
         cmocka_unit_test(nothing_to_recompute),
         cmocka_unit_test(keep_all_seconds_are_those_of_keeping_all),
+        cmocka_unit_test(parts_of_an_update),
+        cmocka_unit_test(parameters_that_are_trained),
     };
     stride = argc > 1 ? atoi(argv[1]) : stride;
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
