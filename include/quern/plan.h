@@ -141,7 +141,8 @@ typedef enum qn_run_what {
     QN_RUN_TRAIN,    /* forward, and backward from the losses */
     QN_RUN_FORWARD,  /* forward alone, as in training (dropout) */
     QN_RUN_BACKWARD, /* forward again, and backward from the gradients that cells hold of outputs;
-                        the random numbers are those of the forward run, by their key */
+                        the random numbers are those of the forward run, by their key. Micro-steps
+                        are taken from the last to the first */
     QN_RUN_EVALUATE, /* forward as in evaluation; no part of a cycle, but when it is called for:
                         qn_trainer_evaluate_run */
 } qn_run_what;

@@ -99,8 +99,13 @@ static void add_step(uint64_t *hash, const struct qn_step *step, const struct qn
     *hash = qn_hash(*hash, step->write, (size_t)task->n_writes * sizeof *step->write);
 }
 
+/* What backward runs add up comes from the last micro-step first: the bits of earlier versions of
+ * the library, which began with the first, are not those of such a plan. */
 static void add_phase(uint64_t *hash, const struct qn_phase_run *phase)
 {
+    const int run = phase->problem->run;
+    if (run >= 0 && phase->problem->persist->runs.run[run].what == QN_RUN_BACKWARD)
+        add_text(hash, "last micro-step first");
     for (int i = 0; i < phase->n_steps; i++)
         add_step(hash, &phase->steps[i], &phase->problem->tasks[phase->steps[i].task]);
     add_number(hash, phase->problem->batch);

@@ -49,26 +49,38 @@ struct passing {
     int first; /* run of the pass */
 };
 
-/* Slices of the gradient are begun in the last repetition of all that adds to it. */
-static qn_status run_phase(const struct passing *p, int phase, struct qn_feed *feed)
+static bool goes_backward(const struct passing *p)
+{
+    return p->trainer->plan->runs.run[p->first].what == QN_RUN_BACKWARD;
+}
+
+/* Slices of the gradient are begun in the last repetition (`ends`) of all that adds to it. */
+static qn_status run_phase(const struct passing *p, int phase, struct qn_feed *feed, bool ends)
 {
     const struct qn_run_set *runs = &p->trainer->plan->runs;
-    const bool last = feed->first + feed->count == p->plan->batch &&
-                      runs->run[p->first].pass == last_backward(runs);
+    const bool last = ends && runs->run[p->first].pass == last_backward(runs);
     feed->reduce = last ? p->cycle->reduce : NULL;
     return qn_trainer_run_phase(p->trainer, phase, feed);
 }
 
-/* The micro-step of `count` samples from feed->first on, by the run that is chosen for it. */
-static qn_status run_micro_step(const struct passing *p, struct qn_feed *feed)
+/* Micro-steps of the cycle, the remainder included. */
+static int64_t count_micro_steps(const struct qn_cycle_plan *plan)
 {
-    const bool rest = feed->count < p->trainer->plan->info.micro_batch;
+    return plan->micro_steps + (plan->remainder > 0);
+}
+
+/* Micro-step `i` of the cycle, by the run that is chosen for it. */
+static qn_status run_micro_step(const struct passing *p, int64_t i, struct qn_feed *feed)
+{
+    const int64_t size = p->trainer->plan->info.micro_batch;
+    const bool rest = i == p->plan->micro_steps;
+    const int64_t last = goes_backward(p) ? 0 : count_micro_steps(p->plan) - 1;
     int run;
+    feed->first = i * size;
+    feed->count = rest ? p->plan->remainder : size;
     QN_TRY(qn_trainer_choose(p->trainer, p->cycle, p->first, feed->first, feed->count, &run));
     const struct qn_run_phases *phases = &p->plan->runs[run];
-    QN_TRY(run_phase(p, rest ? phases->rest : feed->first ? phases->later : phases->first, feed));
-    feed->first += feed->count;
-    return QN_OK;
+    return run_phase(p, rest ? phases->rest : i ? phases->later : phases->first, feed, i == last);
 }
 
 static bool is_only_pass(const struct qn_run_set *runs, int first)
@@ -84,26 +96,27 @@ static bool is_only_pass(const struct qn_run_set *runs, int first)
 static bool measures_noise(const struct passing *p)
 {
     const struct qn_run_set *runs = &p->trainer->plan->runs;
-    return p->cycle->measure_noise && p->plan->micro_steps + (p->plan->remainder > 0) > 1 &&
-           runs->n_cells == 0 && is_only_pass(runs, p->first);
+    return p->cycle->measure_noise && count_micro_steps(p->plan) > 1 && runs->n_cells == 0 &&
+           is_only_pass(runs, p->first);
 }
 
+/* Backward runs begin with the last micro-step and end with the first, whether the activations of
+ * the last are kept or made again: gradients are added up in one order. */
 static qn_status run_pass(const struct passing *p)
 {
+    const int64_t count = count_micro_steps(p->plan);
     struct qn_feed feed = {.fetch = p->cycle->fetch,
                            .user = p->cycle->user,
                            .count = p->plan->batch,
                            .base = p->cycle->first};
     if (p->trainer->plan->runs.run[p->first].whole)
-        return run_phase(p, p->plan->runs[p->first].first, &feed);
-    feed.count = p->trainer->plan->info.micro_batch;
-    for (int64_t i = 0; i < p->plan->micro_steps; i++) {
-        QN_TRY(run_micro_step(p, &feed));
+        return run_phase(p, p->plan->runs[p->first].first, &feed, true);
+    for (int64_t i = 0; i < count; i++) {
+        QN_TRY(run_micro_step(p, goes_backward(p) ? count - 1 - i : i, &feed));
         if (i == 0 && measures_noise(p))
             QN_TRY(qn_noise_ask(p->trainer, p->record));
     }
-    feed.count = p->plan->remainder;
-    return p->plan->remainder ? run_micro_step(p, &feed) : QN_OK;
+    return QN_OK;
 }
 
 qn_status qn_trainer_run_passes(struct qn_trainer *trainer, const struct qn_cycle *cycle,

@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCH = 22 };
 
@@ -46,27 +47,49 @@ static float *gradient_of(const qn_run_list *list, int64_t micro_batch, int64_t 
     return cycle_gradient(list, &params, &trainer_params, &cycle, count);
 }
 
+/* A tower, the loss of its codes, and the tower again, backward. */
+struct two_passes {
+    qn_graph *tower, *loss;
+    qn_run runs[3];
+    qn_cell cell;
+    qn_run_list list;
+};
+
+static void open_two_passes(struct two_passes *p)
+{
+    const qn_graph_params couples = {.couples = true};
+    p->tower = test_graph(QN_F32);
+    assert_int_equal(qn_graph_create(&p->loss, &couples), QN_OK);
+    qn_output(p->tower, encode(p->tower), "z");
+    compare_all(p->loss, qn_input(p->loss, "z", QN_F32, 2, (int64_t[]){QN_BATCH, CODE}));
+    p->runs[0] = (qn_run){.name = "forward", .graph = p->tower, .what = QN_RUN_FORWARD};
+    p->runs[1] = (qn_run){.name = "loss", .graph = p->loss, .whole = true};
+    p->runs[2] = (qn_run){.name = "backward", .graph = p->tower, .what = QN_RUN_BACKWARD};
+    p->cell = (qn_cell){.name = "z", .gradient = true};
+    p->list = (qn_run_list){.runs = p->runs, .n_runs = 3, .cells = &p->cell, .n_cells = 1};
+}
+
+static void close_two_passes(struct two_passes *p)
+{
+    qn_graph_destroy(&p->tower);
+    qn_graph_destroy(&p->loss);
+}
+
 static void two_passes_give_the_gradient_of_the_whole_cycle(void **state)
 {
     (void)state;
     const qn_graph_params couples = {.couples = true};
-    qn_graph *tower = test_graph(QN_F32), *loss, *both;
-    assert_int_equal(qn_graph_create(&loss, &couples), QN_OK);
+    qn_graph *both;
+    struct two_passes p;
+    open_two_passes(&p);
     assert_int_equal(qn_graph_create(&both, &couples), QN_OK);
-    qn_output(tower, encode(tower), "z");
-    compare_all(loss, qn_input(loss, "z", QN_F32, 2, (int64_t[]){QN_BATCH, CODE}));
     compare_all(both, encode(both));
     const qn_run plain = {.graph = both, .whole = true};
-    const qn_run runs[] = {{.name = "forward", .graph = tower, .what = QN_RUN_FORWARD},
-                           {.name = "loss", .graph = loss, .whole = true},
-                           {.name = "backward", .graph = tower, .what = QN_RUN_BACKWARD}};
-    const qn_cell cell = {.name = "z", .gradient = true};
-    const qn_run_list list = {.runs = runs, .n_runs = 3, .cells = &cell, .n_cells = 1};
     int64_t count, other;
     float *want = gradient_of(&(qn_run_list){.runs = &plain, .n_runs = 1}, 0, &count);
     static const int64_t micro_batches[] = {BATCH, 6, 1};
     for (int i = 0; i < 3; i++) {
-        float *have = gradient_of(&list, micro_batches[i], &other);
+        float *have = gradient_of(&p.list, micro_batches[i], &other);
         assert_int_equal(count, other);
         /* The tower's parameters come first in one program as in the other. */
         const double distance = test_distance(have, want, count);
@@ -75,9 +98,42 @@ static void two_passes_give_the_gradient_of_the_whole_cycle(void **state)
         free(have);
     }
     free(want);
-    qn_graph_destroy(&tower);
-    qn_graph_destroy(&loss);
+    close_two_passes(&p);
     qn_graph_destroy(&both);
+}
+
+/* First samples of the micro-steps for which rows were asked, in that order. */
+struct asked {
+    int64_t first[16];
+    int count;
+};
+
+static qn_status note_first(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    struct asked *asked = user;
+    if (strcmp(input, "x") == 0) {
+        assert_in_range(asked->count, 0, 15);
+        asked->first[asked->count++] = first;
+    }
+    return fetch_inputs(NULL, input, first, count, rows);
+}
+
+/* Gradients are added up from the last micro-step to the first, whatever the budget. */
+static void the_backward_pass_begins_with_the_last_micro_step(void **state)
+{
+    (void)state;
+    static const int64_t want[] = {0, 6, 12, 18, 18, 12, 6, 0};
+    struct two_passes p;
+    open_two_passes(&p);
+    struct asked asked = {.count = 0};
+    const qn_plan_params params = {.budget = 128 << 10, .batch = {BATCH}, .micro_batch = 6};
+    struct test_run run = open_runs(&p.list, &params, &trainer_params);
+    const qn_cycle cycle = {.samples = BATCH, .fetch = note_first, .user = &asked};
+    train_updates(run.trainer, &cycle, 1);
+    assert_int_equal(asked.count, sizeof want / sizeof *want);
+    assert_memory_equal(asked.first, want, sizeof want);
+    close_counted(&run);
+    close_two_passes(&p);
 }
 
 /* What weighs is summed from the host's data, before the device computes anything. */
@@ -107,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_passes_give_the_gradient_of_the_whole_cycle),
+        cmocka_unit_test(the_backward_pass_begins_with_the_last_micro_step),
         cmocka_unit_test(a_cell_weighs_no_loss),
     };
     return cmocka_run_group_tests_name("programs", tests, open_counted, close_device);
