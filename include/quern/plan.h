@@ -142,7 +142,10 @@ typedef enum qn_run_what {
     QN_RUN_FORWARD,  /* forward alone, as in training (dropout) */
     QN_RUN_BACKWARD, /* forward again, and backward from the gradients that cells hold of outputs;
                         the random numbers are those of the forward run, by their key. Micro-steps
-                        are taken from the last to the first */
+                        are taken from the last to the first. What the last one has made in a
+                        QN_RUN_FORWARD of the graph is kept where it fits, so that its forward pass
+                        does not run again: no bit depends on that. Not where the graph reads
+                        rings or caches, or one of the two runs has alternatives */
     QN_RUN_EVALUATE, /* forward as in evaluation; no part of a cycle, but when it is called for:
                         qn_trainer_evaluate_run */
 } qn_run_what;
@@ -223,10 +226,13 @@ typedef struct qn_plan_info {
     int64_t trained_parameters; /* numbers that have a gradient */
     int frozen_tensors;         /* that qn_freeze and its like left untrained */
     int64_t frozen_parameters;  /* numbers that they have */
-    int64_t frozen_bytes;  /* of gradients, f32 masters and optimizer state that they would have;
-                              what  activations no longer live for their sake comes on top */
-    double measured_share; /* of `seconds`, inputs and results aside: what tuning timed on the
-                              device at the very batch of its step; 1: all */
+    int64_t frozen_bytes; /* of gradients, f32 masters and optimizer state that they would have;
+                             what  activations no longer live for their sake comes on top */
+    int64_t micro_steps_again; /* of an update of the largest batch: micro-steps of runs of kind
+                                  QN_RUN_BACKWARD for which the forward pass runs again; not those
+                                  whose activations are kept since the forward run */
+    double measured_share;     /* of `seconds`, inputs and results aside: what tuning timed on the
+                                  device at the very batch of its step; 1: all */
     int pools;
     uint64_t hash;
     const char *optimizer;

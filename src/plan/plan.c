@@ -142,10 +142,11 @@ static double update_seconds(const struct qn_program *program, task_kind *counts
     double seconds = phase_seconds(program, program->update, counts) +
                      phase_seconds(program, program->norms, counts);
     for (int r = 0; r < QN_MAX_RUNS; r++)
-        seconds += phase_seconds(program, cycle->runs[r].first, counts) +
-                   (double)(cycle->micro_steps - 1) *
-                       phase_seconds(program, cycle->runs[r].later, counts) +
-                   phase_seconds(program, cycle->runs[r].rest, counts);
+        seconds +=
+            phase_seconds(program, cycle->runs[r].first, counts) +
+            (double)cycle->runs[r].laters * phase_seconds(program, cycle->runs[r].later, counts) +
+            phase_seconds(program, cycle->runs[r].rest, counts) +
+            phase_seconds(program, cycle->runs[r].kept, counts);
     return seconds;
 }
 
@@ -191,6 +192,19 @@ static double measured_share(const struct qn_program *program)
     return all > 0 ? update_seconds(program, is_measured) / all : 0;
 }
 
+/* Micro-steps of cycle 0 whose forward pass runs again, of which alternatives take one each. */
+static int64_t micro_steps_again(const struct qn_program *program, const struct qn_run_set *runs)
+{
+    int64_t count = 0;
+    for (int r = 0; r < runs->n_runs; r++) {
+        const struct qn_run_phases *phases = &program->cycles[0].runs[r];
+        const bool alternative = r && runs->run[r].pass == runs->run[r - 1].pass;
+        if (runs->run[r].what == QN_RUN_BACKWARD && !alternative)
+            count += (phases->first >= 0) + phases->laters + (phases->rest >= 0);
+    }
+    return count;
+}
+
 /* Fills in plan->info for point `chosen` of the frontier. */
 static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
@@ -219,6 +233,7 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .frozen_tensors = plan->persist.frozen.tensors,
         .frozen_parameters = plan->persist.frozen.parameters,
         .frozen_bytes = plan->persist.frozen.bytes,
+        .micro_steps_again = micro_steps_again(&plan->program, &plan->runs),
         .parked_seconds = update_seconds(&plan->program, is_parking),
         .measured_share = measured_share(&plan->program),
         .pools = plan->placement.n_pools,

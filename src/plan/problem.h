@@ -110,6 +110,9 @@ struct qn_run_of {
     bool whole;      /* one repetition over the whole cycle, not one for each micro-step */
     int pass;        /* runs with the same number are alternatives; -1: no part of the cycle */
     int64_t samples; /* of a repetition of an evaluation; 0: the micro-batch */
+    int partner;     /* of a forward or backward run: the other one that runs the same graph for the
+                        same micro-steps, so that what the last one makes may be kept from one to
+                        the other; -1: there is none, as of all other kinds */
 };
 
 /* A cell of the program, and its persistent values. */
@@ -223,6 +226,8 @@ struct qn_problem {
                    what it reads; then store and fetch of each value that may be parked */
     int n_tasks, n_forward;
     int n_parking; /* stores and fetches: all that a step list may leave out */
+    bool kept; /* of a kept micro-step: the forward tasks are those of `run`'s partner, and other
+                  runs come before the first backward task */
     int *producer; /* by value: the forward task that writes it; -1 */
     struct qn_shapes shapes;
     const bool *wanted; /* by tensor: its gradient is needed */
@@ -322,10 +327,12 @@ struct qn_state_part qn_range_part(const struct qn_persist *persist, const struc
 /* The persist->n_chunks numbers of the table of persist->groups. */
 void qn_norm_groups_table(const struct qn_persist *persist, int32_t *table);
 
-/* Lowers one repetition of a run over `batch` samples; the start of a cycle, if runs.zeroed; the
- * update. */
+/* Lowers one repetition of a run over `batch` samples; one of a backward run together with that of
+ * its partner; the start of a cycle, if runs.zeroed; the update. */
 qn_status qn_lower_run(const struct qn_lowering *how, const struct qn_persist *persist, int run,
                        int64_t batch, struct qn_problem *problem);
+qn_status qn_lower_kept(const struct qn_lowering *how, const struct qn_persist *persist, int run,
+                        int64_t batch, struct qn_problem *problem);
 qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist *persist,
                          struct qn_problem *problem);
 qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist *persist,

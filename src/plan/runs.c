@@ -132,6 +132,7 @@ static qn_status add_run(struct making *m, int number)
     int pass = -1;
     for (int i = 0; i < number; i++)
         pass = m->runs->run[i].pass > pass ? m->runs->run[i].pass : pass;
+    run->partner = -1;
     run->pass = evaluates ? -1 : from->alternative ? before->pass : pass + 1;
     return QN_OK;
 }
@@ -463,6 +464,45 @@ static bool adds_to_zeros(const struct qn_run_set *runs)
     return backward > 1 || (backward && alternatives);
 }
 
+/* --- micro-steps that may be kept --- */
+
+static bool has_alternative(const struct qn_run_set *runs, int number)
+{
+    int same = 0;
+    for (int r = 0; r < runs->n_runs; r++)
+        same += runs->run[r].pass == runs->run[number].pass;
+    return same > 1;
+}
+
+static bool reads_cells(const struct qn_graph *graph)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].kind == QN_NODE_INPUT && graph->nodes[n].cell)
+            return true;
+    return false;
+}
+
+/* Whether the backward run goes back from what the forward run has computed: rings and caches could
+ * hold something else by then. */
+static bool go_together(const struct making *m, int forward, int backward)
+{
+    const struct qn_run_of *a = &m->runs->run[forward], *b = &m->runs->run[backward];
+    return a->what == QN_RUN_FORWARD && b->what == QN_RUN_BACKWARD && a->graph == b->graph &&
+           a->partner < 0 && !a->whole && !b->whole && !has_alternative(m->runs, forward) &&
+           !has_alternative(m->runs, backward) && !reads_cells(m->plan->graphs[a->graph]);
+}
+
+static void find_partners(struct making *m)
+{
+    struct qn_run_of *run = m->runs->run;
+    for (int b = 0; b < m->runs->n_runs; b++)
+        for (int f = b - 1; f >= 0 && run[b].partner < 0; f--)
+            if (go_together(m, f, b)) {
+                run[b].partner = f;
+                run[f].partner = b;
+            }
+}
+
 static void mark_evaluated(struct making *m)
 {
     for (int g = 0; g < m->plan->n_graphs; g++)
@@ -495,6 +535,7 @@ qn_status qn_runs_make(struct qn_plan *plan, const qn_run_list *list)
         return refuse(&m, QN_ERR_ARGUMENT, "run", runs->run[0].name,
                       "a cycle without a backward pass trains nothing; evaluations are no cycle");
     runs->zeroed = adds_to_zeros(runs);
+    find_partners(&m);
     return QN_OK;
 }
 

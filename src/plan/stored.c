@@ -86,7 +86,10 @@ static void pass_steps(struct tape *tape, struct qn_steps *steps)
 
 static void pass_candidates(struct tape *tape, struct qn_candidates *all)
 {
+    int kept = all->kept;
     PASS(tape, all->count);
+    PASS(tape, kept);
+    all->kept = kept;
     all->items = room(tape, all->items, all->count, sizeof *all->items);
     for (int i = 0; !tape->failed && i < all->count; i++) {
         PASS(tape, all->items[i].seed);
@@ -118,6 +121,17 @@ static void pass_point(struct tape *tape, struct qn_point *point, struct qn_choi
 
 /* --- reading --- */
 
+/* Names the one choice that there is: any limit does, and one for kept parts where it has such. */
+static bool name_choice(struct tape *tape, struct qn_choices *choices)
+{
+    choices->list = qn_arena_new(tape->arena, struct qn_choice, 1);
+    choices->count = 1;
+    for (int p = 0; choices->list && !tape->failed && p < choices->n_parts; p++)
+        if (choices->parts[p].kept && choices->parts[p].count)
+            choices->list[0].kept = 1;
+    return choices->list;
+}
+
 static bool read_point(struct tape *tape, const struct qn_plan_params *params,
                        struct qn_point *point)
 {
@@ -125,10 +139,8 @@ static bool read_point(struct tape *tape, const struct qn_plan_params *params,
     if (!choices)
         return false;
     pass_point(tape, point, choices);
-    choices->limits = &point->bytes; /* there is one choice: any limit names it */
-    choices->n_limits = 1;
     point->choices = choices;
-    return !tape->failed && point->micro_batch > 0 &&
+    return name_choice(tape, choices) && !tape->failed && point->micro_batch > 0 &&
            point->micro_batch <= qn_largest_batch(params);
 }
 
@@ -153,8 +165,10 @@ static void write_point(struct tape *tape, struct qn_point point)
     struct qn_candidates parts[QN_MOST_PARTS];
     struct qn_choices few = {.parts = parts, .n_parts = all->n_parts};
     for (int p = 0; p < all->n_parts; p++) {
-        own[p] = *qn_choices_pick(all, p, point.candidate);
-        parts[p] = (struct qn_candidates){&own[p], 1};
+        const struct qn_candidate *picked = qn_choices_pick(all, p, point.choice);
+        if (picked)
+            own[p] = *picked;
+        parts[p] = (struct qn_candidates){&own[p], picked != NULL, all->parts[p].kept};
     }
     pass_point(tape, &point, &few);
 }

@@ -9,12 +9,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Rows of a cell that a sample of the repetition fills; 0: it fills none. */
-static int64_t rows_each(const struct qn_problem *problem, const struct qn_cell_of *cell)
+/* Rows of a cell that a sample of the phase's repetition fills; 0: it fills none. */
+static int64_t rows_each(const struct qn_phase_run *phase, const struct qn_cell_of *cell)
 {
-    for (int t = 0; t < problem->n_tasks; t++)
-        if (problem->tasks[t].n_writes && problem->tasks[t].writes[0].value == cell->value)
-            return problem->tasks[t].reads[0].operand.shape.dim[0] / problem->batch;
+    for (int i = 0; i < phase->n_steps; i++) {
+        const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
+        if (task->n_writes && task->writes[0].value == cell->value)
+            return task->reads[0].operand.shape.dim[0] / phase->problem->batch;
+    }
     return 0;
 }
 
@@ -23,15 +25,15 @@ static bool counts_rows(const struct qn_cell_of *cell)
     return cell->kind == QN_CELL_RING || cell->kind == QN_CELL_APPEND;
 }
 
-qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
+qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_phase_run *phase,
                          const struct qn_feed *feed, struct qn_start *start)
 {
-    const struct qn_run_set *runs = &problem->persist->runs;
-    start->padding = (uint32_t)(problem->batch - feed->count);
+    const struct qn_run_set *runs = &trainer->plan->persist.runs;
+    start->padding = (uint32_t)(phase->problem->batch - feed->count);
     for (int c = 0; c < runs->n_cells; c++) {
         const struct qn_cell_of *cell = &runs->cell[c];
         const int64_t capacity = cell->operand.shape.dim[0], rows = trainer->cell_rows[c];
-        const int64_t more = rows_each(problem, cell) * feed->count;
+        const int64_t more = rows_each(phase, cell) * feed->count;
         const int64_t at[] = {[QN_CELL_SAMPLES] = feed->first * -capacity,
                               [QN_CELL_RING] = rows % capacity,
                               [QN_CELL_APPEND] = rows,
@@ -46,14 +48,14 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_probl
     return QN_OK;
 }
 
-qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem,
+qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                        int64_t samples)
 {
-    const struct qn_run_set *runs = &problem->persist->runs;
+    const struct qn_run_set *runs = &trainer->plan->persist.runs;
     for (int c = 0; c < runs->n_cells; c++) {
         const int64_t before = trainer->cell_rows[c];
         if (counts_rows(&runs->cell[c]))
-            trainer->cell_rows[c] += samples * rows_each(problem, &runs->cell[c]);
+            trainer->cell_rows[c] += samples * rows_each(phase, &runs->cell[c]);
         if (runs->cell[c].kind == QN_CELL_RING)
             QN_TRY(qn_ring_forget(trainer, c, before));
     }

@@ -73,14 +73,18 @@ static int64_t count_micro_steps(const struct qn_cycle_plan *plan)
 static qn_status run_micro_step(const struct passing *p, int64_t i, struct qn_feed *feed)
 {
     const int64_t size = p->trainer->plan->info.micro_batch;
-    const bool rest = i == p->plan->micro_steps;
-    const int64_t last = goes_backward(p) ? 0 : count_micro_steps(p->plan) - 1;
+    const bool rest = i == p->plan->micro_steps, last = i == count_micro_steps(p->plan) - 1;
+    const bool ends = goes_backward(p) ? i == 0 : last;
     int run;
     feed->first = i * size;
     feed->count = rest ? p->plan->remainder : size;
     QN_TRY(qn_trainer_choose(p->trainer, p->cycle, p->first, feed->first, feed->count, &run));
     const struct qn_run_phases *phases = &p->plan->runs[run];
-    return run_phase(p, rest ? phases->rest : i ? phases->later : phases->first, feed, i == last);
+    const int phase = last && phases->kept >= 0 ? phases->kept
+                      : rest                    ? phases->rest
+                      : i                       ? phases->later
+                                                : phases->first;
+    return run_phase(p, phase, feed, ends);
 }
 
 static bool is_only_pass(const struct qn_run_set *runs, int first)

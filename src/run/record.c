@@ -89,6 +89,13 @@ qn_status qn_trainer_record(struct qn_trainer *trainer)
 
 /* --- running --- */
 
+/* Whether the phase, or the one whose values it goes on with, makes the storage. */
+static bool makes(const struct qn_program *program, const struct qn_phase_run *phase, int storage)
+{
+    const struct qn_phase_run *before = phase->before < 0 ? phase : &program->phases[phase->before];
+    return storage >= before->first_storage && storage < phase->first_storage + phase->n_storages;
+}
+
 /* Fills all that has just died with NaN. What outlives a phase stays until the update, the phase
  * may run again. */
 static qn_status poison_dead(struct qn_trainer *trainer, const struct qn_phase_run *phase,
@@ -98,8 +105,7 @@ static qn_status poison_dead(struct qn_trainer *trainer, const struct qn_phase_r
     const struct qn_program *program = &trainer->plan->program;
     for (int i = 0; i < program->n_storages; i++) {
         const struct qn_storage *s = &program->storages[i];
-        const int own = i - phase->first_storage;
-        const bool dies = (own >= 0 && own < phase->n_storages) || phase->kind == QN_UPDATE_PHASE;
+        const bool dies = makes(program, phase, i) || phase->kind == QN_UPDATE_PHASE;
         if (dies && s->end == phase->start + index && s->end + 1 < program->length && s->bytes)
             QN_TRY(qn_slab_fill(trainer->slab, s->pool, s->offset, s->bytes, quiet_nan));
     }
@@ -151,13 +157,13 @@ static qn_status download(struct qn_trainer *trainer, const struct qn_phase_run 
 }
 
 /* Tells the kernels which samples of the cycle these are, and where their rows go in cells. */
-static qn_status send_start(struct qn_trainer *trainer, const struct qn_problem *problem,
+static qn_status send_start(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                             const struct qn_feed *feed, struct qn_stage *stage)
 {
     const int64_t at = (int64_t)offsetof(struct qn_control, sample);
     struct qn_place_of place = qn_trainer_place(trainer, trainer->plan->persist.control);
     stage->start.sample = (uint32_t)(feed->base + feed->first);
-    QN_TRY(qn_cells_begin(trainer, problem, feed, &stage->start));
+    QN_TRY(qn_cells_begin(trainer, phase, feed, &stage->start));
     return qn_slab_write(trainer->slab, place.buffer, place.offset + at, &stage->start,
                          sizeof stage->start, &stage->transfers[stage->n_transfers++]);
 }
@@ -283,8 +289,8 @@ qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int number, const str
     QN_TRY(qn_stage_wait(trainer, stage));
     if (phase->kind == QN_MICRO_PHASE ||
         (phase->kind == QN_EVALUATION_PHASE && trainer->plan->runs.n_cells))
-        QN_TRY(send_start(trainer, phase->problem, feed, stage));
+        QN_TRY(send_start(trainer, phase, feed, stage));
     QN_TRY(run_steps(trainer, number, feed, stage));
-    QN_TRY(qn_cells_end(trainer, phase->problem, feed->count));
+    QN_TRY(qn_cells_end(trainer, phase, feed->count));
     return qn_device_flush(trainer->device);
 }

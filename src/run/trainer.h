@@ -164,12 +164,13 @@ qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const stru
 
 /* --- cells (cells.c) --- */
 
-/* Where the rows of a repetition begin, and which are padding, in `start`. QN_ERR_ARGUMENT: a cache
- * has no room for them. */
-qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_problem *problem,
+/* Where the rows of a phase's repetition begin, and which are padding, in `start`. QN_ERR_ARGUMENT:
+ * a cache has no room for them. */
+qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_phase_run *phase,
                          const struct qn_feed *feed, struct qn_start *start);
-/* Counts the rows of `samples` samples that a repetition stored; rings forget what is too old. */
-qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_problem *problem,
+/* Counts the rows of `samples` samples that the steps of a phase stored; rings forget what is too
+ * old. */
+qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_phase_run *phase,
                        int64_t samples);
 /* The number of a ring or cache; -1: there is none of the name. */
 int qn_cells_find(const struct qn_trainer *trainer, const char *name);

@@ -11,7 +11,7 @@ static int64_t repeats_of(const struct qn_plan *plan, int phase)
     const struct qn_cycle_plan *cycle = &plan->program.cycles[0];
     for (int r = 0; r < plan->runs.n_runs; r++)
         if (phase == cycle->runs[r].later)
-            return cycle->micro_steps - (phase != cycle->runs[r].first);
+            return cycle->runs[r].laters + (phase == cycle->runs[r].first);
     return plan->program.phases[phase].kind != QN_EVALUATION_PHASE;
 }
 

@@ -284,7 +284,7 @@ static void begin_with(const qn_plan *plan, struct qn_steps *steps, enum qn_task
 /* Of its micro-steps, to be spoilt. */
 static struct qn_steps *steps_of(const struct qn_point *point)
 {
-    return &((struct qn_candidate *)qn_choices_pick(point->choices, 0, point->candidate))->steps;
+    return &((struct qn_candidate *)qn_choices_pick(point->choices, 0, point->choice))->steps;
 }
 
 static void neither_store_nor_fetch_comes_too_early(void **state)

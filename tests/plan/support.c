@@ -260,12 +260,13 @@ static bool is_slice(const struct qn_problem *problem, int value)
     return value >= persistent && qn_value_root(problem, value) < persistent;
 }
 
-/* Persistent values are the same number in every phase; others are numbered by the phase's problem.
- */
+/* Persistent values are the same number in every phase; others are numbered by the phase, or by the
+ * one that it goes on with. */
 static int number_of(const struct qn_phase_run *phase, int phase_number, int value)
 {
     if (is_slice(phase->problem, value))
         return qn_value_root(phase->problem, value);
+    phase_number = phase->before < 0 ? phase_number : phase->before;
     return phase->problem->values[value].life == QN_LIFE_MICRO ? (phase_number + 1) * 100000 + value
                                                                : value;
 }

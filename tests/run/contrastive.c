@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 80 };
+enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 80, MOST_PLANS = 64 };
 
 static const qn_trainer_params trainer_params = {.seed = 5};
 
@@ -354,6 +354,141 @@ static void assert_same_weights(qn_trainer *have, qn_trainer *want)
     free(a);
     free(b);
 }
+
+/* --- the last micro-step, kept or not --- */
+
+/* The budgets of all plans of gradcache, from the smallest on; gives their number. */
+static int budgets_of(const qn_contrastive *contrastive, int64_t micro_batch,
+                      qn_plan_point points[MOST_PLANS])
+{
+    const qn_plan_params params = at(BATCH, micro_batch);
+    qn_plan *plan;
+    assert_int_equal(qn_plan_create_runs(&plan, qn_contrastive_program(contrastive),
+                                         qn_device_facts(device), &params, NULL),
+                     QN_OK);
+    const int count = qn_plan_frontier(plan, points, MOST_PLANS);
+    assert_in_range(count, 2, MOST_PLANS);
+    qn_plan_destroy(&plan);
+    return count;
+}
+
+static struct test_run open_within(const qn_contrastive *contrastive, int64_t micro_batch,
+                                   int64_t budget)
+{
+    qn_plan_params params = at(BATCH, micro_batch);
+    const qn_trainer_params poison = {.seed = 5, .poison = true};
+    params.budget = budget;
+    return open_runs(qn_contrastive_program(contrastive), &params, &poison);
+}
+
+static void count_tanh(void *user, const qn_profile_step *step)
+{
+    if (strncmp(step->name, "tanh", 4) == 0 && strcmp(step->group, "forward") == 0)
+        ++*(int *)user;
+}
+
+/* How often a cycle runs the forward pass of a micro-step, in which both towers have one tanh. */
+static int forward_passes(struct test_run *run)
+{
+    struct feed feed = {.update = 90};
+    const qn_cycle cycle = {.samples = BATCH, .fetch = fetch, .user = &feed};
+    int count = 0;
+    assert_int_equal(qn_trainer_finish(run->trainer, NULL), QN_OK);
+    qn_trainer_profile(run->trainer, count_tanh, &count);
+    assert_int_equal(qn_trainer_accumulate(run->trainer, &cycle), QN_OK);
+    qn_trainer_profile(run->trainer, NULL, NULL);
+    return count / 2;
+}
+
+/* The weights after three updates within a budget, freed with free(). *passes: forward passes of a
+ * cycle; *again: those that the plan tells of. */
+static float *weights_within(const qn_contrastive *contrastive, int64_t micro_batch, int64_t budget,
+                             int *passes, int64_t *again)
+{
+    struct test_run run = open_within(contrastive, micro_batch, budget);
+    struct feed feed = {0};
+    float *weights;
+    train_on(&run, &feed, 3);
+    *passes = forward_passes(&run);
+    *again = qn_plan_facts(run.plan)->micro_steps_again;
+    assert_true(test_weights(run.trainer, &weights) == 2 * CODE * WIDE);
+    close_counted(&run);
+    return weights;
+}
+
+/* At every budget the bits are the same, and plans that keep the last micro-step spare its second
+ * forward pass. */
+static void compare_budgets(int64_t micro_batch)
+{
+    qn_plan_point points[MOST_PLANS];
+    const qn_contrastive_params how = {.temperature = 0.5, .towers = dropped_towers};
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_GRADCACHE, &how);
+    const int steps = (int)((BATCH + micro_batch - 1) / micro_batch);
+    const int count = budgets_of(contrastive, micro_batch, points);
+    int passes, kept = 0;
+    int64_t again;
+    float *want = weights_within(contrastive, micro_batch, points[0].bytes, &passes, &again);
+    assert_int_equal(passes, 2 * steps);
+    for (int i = 1; i < count; i++) {
+        float *have = weights_within(contrastive, micro_batch, points[i].bytes, &passes, &again);
+        assert_memory_equal(have, want, 2 * CODE * WIDE * sizeof *have);
+        assert_int_equal(passes, steps + again);
+        kept += again == steps - 1;
+        free(have);
+    }
+    print_message("  micro-batch %d: %d budgets, %d of them keep the last micro-step\n",
+                  (int)micro_batch, count, kept);
+    assert_true(kept > 0);
+    free(want);
+    qn_contrastive_destroy(&contrastive);
+}
+
+static void keeping_the_last_micro_step_changes_no_bit(void **state)
+{
+    (void)state;
+    compare_budgets(MICRO);
+    compare_budgets(4); /* a remainder of one */
+    compare_budgets(BATCH);
+}
+
+/* Of a checkpoint that a large plan wrote, with a small one, and by a change of the budget. */
+static void nor_does_a_resume_with_another_budget(void **state)
+{
+    (void)state;
+    char dir[FOLDER_BYTES];
+    qn_plan_point points[MOST_PLANS];
+    const qn_contrastive_params how = {.temperature = 0.5, .towers = dropped_towers};
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_GRADCACHE, &how);
+    const int count = budgets_of(contrastive, MICRO, points);
+    const int64_t small = points[0].bytes, large = points[count - 1].bytes;
+    struct test_run whole = open_within(contrastive, MICRO, large);
+    struct test_run first = open_within(contrastive, MICRO, large);
+    struct test_run second = open_within(contrastive, MICRO, small);
+    struct feed feed = {0};
+    qn_checkpoint *checkpoint;
+    make_folder(dir);
+    train_on(&whole, &feed, 6);
+    feed = (struct feed){0};
+    train_on(&first, &feed, 2);
+    assert_int_equal(qn_checkpoint_save(first.trainer, dir, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_open(&checkpoint, dir, NULL), QN_OK);
+    assert_int_equal(qn_checkpoint_restore(checkpoint, second.trainer), QN_OK);
+    assert_int_equal(forward_passes(&second), 2 * STEPS);
+    feed = (struct feed){.update = 2};
+    train_on(&second, &feed, 2);
+    assert_int_equal(qn_trainer_set_budget(second.trainer, large), QN_OK);
+    train_on(&second, &feed, 2);
+    assert_int_equal(forward_passes(&second), 2 * STEPS - 1);
+    assert_same_weights(second.trainer, whole.trainer);
+    qn_checkpoint_close(&checkpoint);
+    test_close(&whole);
+    test_close(&first);
+    test_close(&second);
+    qn_contrastive_destroy(&contrastive);
+    remove_folder(dir);
+}
+
+/* --- skipped cycles and checkpoints --- */
 
 /* A cycle whose gradient is not finite leaves the banks as they were, wherever it comes: the ring
  * has been overwritten in its middle by then. */
@@ -825,6 +960,8 @@ int main(void)
         cmocka_unit_test(no_bank_is_plain_accumulation),
         cmocka_unit_test(a_fresh_and_complete_bank_is_the_whole_batch),
         cmocka_unit_test(banks_hold_the_last_pairs),
+        cmocka_unit_test(keeping_the_last_micro_step_changes_no_bit),
+        cmocka_unit_test(nor_does_a_resume_with_another_budget),
         cmocka_unit_test(a_skipped_cycle_leaves_the_banks),
         cmocka_unit_test(banks_may_be_short),
         cmocka_unit_test(banks_are_saved),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Programs of several runs at random: two passes over a cycle, lengths that take turns, rings, in
- * every storage type and with every way to recompute and park. The smallest plan of a program gives
- * the bits of the one that keeps everything, on poisoned memory. At one micro-step two passes give
+ * every storage type and with every way to recompute and park. The smallest plan of a program, and
+ * one from the middle of its frontier, give the bits of the one that keeps everything, on poisoned
+ * memory. At one micro-step two passes give
  * the bits of the whole cycle in one graph.
  */
 #include <setjmp.h>
@@ -212,23 +213,34 @@ static void check_shown(const qn_plan *plan)
     }
 }
 
-/* The weights after UPDATES updates, of both batch sizes in turn; with the smallest plan, or with
- * that of a large budget, in `mode`. */
-static float *train(const struct program *p, bool smallest, qn_recompute_mode mode, int64_t *count,
+/* The smallest plan, one from the middle of the frontier, or that of a large budget. */
+enum size { SMALLEST, MIDDLE, LARGE };
+
+static int64_t budget_of(const qn_plan *plan, enum size size)
+{
+    static qn_plan_point points[800];
+    const int count = qn_plan_frontier(plan, points, 800);
+    assert_in_range(count, 1, 800);
+    return points[size == SMALLEST ? 0 : count / 2].bytes;
+}
+
+/* The weights after UPDATES updates, of both batch sizes in turn, with a plan of that size in
+ * `mode`. */
+static float *train(const struct program *p, enum size size, qn_recompute_mode mode, int64_t *count,
                     int64_t *peak)
 {
     qn_plan_params params = {.budget = 64 << 20,
                              .batch = {p->batch[0], p->batch[1]},
                              .micro_batch = p->micro_batch,
                              .recompute = mode,
-                             .park = p->park && smallest,
+                             .park = p->park && size != LARGE,
                              .optimizer = {.name = "adam"}};
     const qn_facts *facts = qn_device_facts(device);
     struct test_run run;
     float *weights;
     assert_int_equal(qn_plan_create_runs(&run.plan, &p->list, facts, &params, NULL), QN_OK);
-    if (smallest) {
-        params.budget = qn_plan_facts(run.plan)->smallest_budget;
+    if (size != LARGE) {
+        params.budget = budget_of(run.plan, size);
         qn_plan_destroy(&run.plan);
         assert_int_equal(qn_plan_create_runs(&run.plan, &p->list, facts, &params, NULL), QN_OK);
     }
@@ -256,21 +268,24 @@ static void a_small_plan_gives_the_bits_of_a_large_one(void **state)
     (void)state;
     for (int i = 0; i < programs; i++) {
         struct program p;
-        int64_t count, other, large, small, all;
+        int64_t count, other, large, small, middle, all;
         make(&p, (enum kind)(i / 3 % KINDS), i);
-        float *want = train(&p, false, QN_RECOMPUTE_NONE, &count, &large);
-        float *have = train(&p, true, QN_RECOMPUTE_AUTO, &other, &small);
-        float *again = train(&p, false, QN_RECOMPUTE_ALL, &other, &all);
+        float *want = train(&p, LARGE, QN_RECOMPUTE_NONE, &count, &large);
+        float *have = train(&p, SMALLEST, QN_RECOMPUTE_AUTO, &other, &small);
+        float *between = train(&p, MIDDLE, QN_RECOMPUTE_AUTO, &other, &middle);
+        float *again = train(&p, LARGE, QN_RECOMPUTE_ALL, &other, &all);
         print_message("  %2d: kind %d, storage %s, batch %" PRId64 " and %" PRId64
-                      ", micro-batch %" PRId64 "%s: %" PRId64 ", %" PRId64 " and %" PRId64
-                      " bytes\n",
+                      ", micro-batch %" PRId64 "%s: %" PRId64 ", %" PRId64 ", %" PRId64
+                      " and %" PRId64 " bytes\n",
                       i, (int)p.kind, qn_dtype_name(p.storage), p.batch[0], p.batch[1],
-                      p.micro_batch, p.park ? ", parked" : "", large, all, small);
-        assert_true(small <= large);
+                      p.micro_batch, p.park ? ", parked" : "", large, all, middle, small);
+        assert_true(small <= middle && small <= large);
         assert_memory_equal(have, want, (size_t)count * sizeof *have);
+        assert_memory_equal(between, want, (size_t)count * sizeof *between);
         assert_memory_equal(again, want, (size_t)count * sizeof *again);
         free(want);
         free(have);
+        free(between);
         free(again);
         destroy(&p);
     }
@@ -290,8 +305,8 @@ static void one_micro_step_gives_the_bits_of_one_graph(void **state)
         compare(both, encode(&p, both, sample(both)));
         whole.runs[0] = (qn_run){.graph = both, .whole = true};
         whole.list = (qn_run_list){.runs = whole.runs, .n_runs = 1};
-        float *have = train(&p, false, QN_RECOMPUTE_NONE, &count, &bytes);
-        float *want = train(&whole, false, QN_RECOMPUTE_NONE, &other, &bytes);
+        float *have = train(&p, LARGE, QN_RECOMPUTE_NONE, &count, &bytes);
+        float *want = train(&whole, LARGE, QN_RECOMPUTE_NONE, &other, &bytes);
         assert_int_equal(count, other);
         print_message("  %s: %.3g\n", qn_dtype_name(p.storage), test_distance(have, want, count));
         assert_memory_equal(have, want, (size_t)count * sizeof *have);

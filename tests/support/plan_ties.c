@@ -45,7 +45,7 @@ static uint64_t hash_of(const qn_plan *plan)
     uint64_t hash = qn_hash(QN_HASH_START, &plan->info.hash, sizeof plan->info.hash);
     for (int i = 0; i < plan->frontier.count; i++) {
         const struct qn_point *point = &plan->frontier.points[i];
-        const struct qn_steps *steps = &qn_choices_pick(point->choices, 0, point->candidate)->steps;
+        const struct qn_steps *steps = &qn_choices_pick(point->choices, 0, point->choice)->steps;
         hash = qn_hash(hash, &point->bytes, sizeof point->bytes);
         hash = qn_hash(hash, &point->seconds, sizeof point->seconds);
         hash = qn_hash(hash, steps->task, (size_t)steps->count * sizeof *steps->task);

@@ -206,6 +206,31 @@ qn_status qn_lower_run(const struct qn_lowering *how, const struct qn_persist *p
     return price_all(&l);
 }
 
+/* Nothing of it is parked: phases share the host's memory, and those of other runs come between its
+ * own. */
+qn_status qn_lower_kept(const struct qn_lowering *how, const struct qn_persist *persist, int run,
+                        int64_t batch, struct qn_problem *problem)
+{
+    const struct qn_run_of *of = &persist->runs.run[run];
+    struct qn_lowering unparked = *how;
+    struct lowering l;
+    unparked.park = false;
+    QN_TRY(begin(&l, &unparked, persist, of->partner, of->graph, batch, problem));
+    problem->kept = true;
+    problem->run = run;
+    qn_run_mark(&persist->runs, l.run, l.graph, l.used);
+    qn_graph_mark_gradients(l.graph, problem->bound->gradient, l.wanted);
+    add_forward(&l, QN_PHASE_TRAIN);
+    qn_lower_store_last(&l);
+    problem->n_forward = problem->n_tasks;
+    l.run = of;
+    memset(l.used, 0, (size_t)l.graph->n_nodes * sizeof *l.used);
+    qn_run_mark(&persist->runs, of, l.graph, l.used);
+    qn_lower_add_backward(&l);
+    QN_TRY(l.status);
+    return price_all(&l);
+}
+
 qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist *persist,
                          struct qn_problem *problem)
 {

@@ -17,6 +17,8 @@ int qn_program_add(struct qn_program *program, struct qn_arena *arena, const cha
         .kind = kind,
         .problem = problem,
         .first = first,
+        .before = -1,
+        .next = -1,
         .repeats = kind == QN_MICRO_PHASE && !first,
         .n_steps = steps->count,
         .start = program->length,
@@ -34,8 +36,15 @@ int qn_program_add(struct qn_program *program, struct qn_arena *arena, const cha
     return program->n_phases++;
 }
 
-/* One life of a value inside a phase: from a write that does not add to the last use before the
- * next such write. */
+void qn_program_join(struct qn_program *program, int before, int next)
+{
+    program->phases[before].next = next;
+    program->phases[next].before = before;
+    program->phases[before].repeats = program->phases[next].repeats = false;
+}
+
+/* One life of a value inside a phase, or in two that are joined: from a write that does not add to
+ * the last use before the next such write. */
 struct life {
     int value, start, end;
     int storage;
@@ -44,7 +53,7 @@ struct life {
 
 struct simulation {
     struct qn_program *program;
-    struct qn_phase_run *phase;
+    struct qn_phase_run *phase; /* the one at hand */
     const struct qn_problem *problem;
     struct life *lives;
     int n_lives;
@@ -226,29 +235,46 @@ static void place_copies(struct qn_program *program, const struct qn_phase_run *
         program->host_bytes = top;
 }
 
+static void store_phase(struct simulation *s)
+{
+    struct qn_phase_run *phase = s->phase;
+    phase->first_storage = s->program->n_storages;
+    for (int i = 0; i < phase->n_steps; i++) {
+        store_writes(s, &phase->steps[i], phase->start + i);
+        store_scratch(s, &phase->steps[i], phase->start + i);
+    }
+    phase->n_storages = s->program->n_storages - phase->first_storage;
+    place_copies(s->program, phase);
+}
+
+/* The phase that goes on with the one at hand; NULL: none does. */
+static struct qn_phase_run *next_of(const struct simulation *s)
+{
+    return s->phase->next < 0 ? NULL : &s->program->phases[s->phase->next];
+}
+
+/* The phase and the one that goes on with it. */
 static qn_status simulate_phase(struct qn_program *program, struct qn_phase_run *phase,
                                 const struct qn_lowering *how)
 {
     const struct qn_problem *problem = phase->problem;
     struct simulation s = {
         .program = program, .phase = phase, .problem = problem, .alignment = how->facts->alignment};
-    s.lives = qn_arena_new(how->arena, struct life, (size_t)count_writes(phase) + 1);
+    const int writes = count_writes(phase) + (next_of(&s) ? count_writes(next_of(&s)) : 0);
+    s.lives = qn_arena_new(how->arena, struct life, (size_t)writes + 1);
     s.current = qn_arena_new(how->arena, int, (size_t)problem->n_values + 1);
     s.ran = qn_arena_new(how->arena, bool, (size_t)problem->n_tasks + 1);
     if (!s.lives || !s.current || !s.ran)
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     for (int v = 0; v < problem->n_values; v++)
         s.current[v] = -1;
-    if (!find_lives(&s))
-        return qn_fail(how->log, QN_ERR_INTERNAL, "plan: a step reads what nobody has written");
-    phase->first_storage = program->n_storages;
-    for (int i = 0; i < phase->n_steps; i++) {
-        store_writes(&s, &phase->steps[i], phase->start + i);
-        store_scratch(&s, &phase->steps[i], phase->start + i);
-    }
-    phase->n_storages = program->n_storages - phase->first_storage;
-    place_copies(program, phase);
-    bind_steps(&s);
+    for (s.phase = phase; s.phase; s.phase = next_of(&s))
+        if (!find_lives(&s))
+            return qn_fail(how->log, QN_ERR_INTERNAL, "plan: a step reads what nobody has written");
+    for (s.phase = phase; s.phase; s.phase = next_of(&s))
+        store_phase(&s);
+    for (s.phase = phase; s.phase; s.phase = next_of(&s))
+        bind_steps(&s);
     return QN_OK;
 }
 
@@ -386,7 +412,8 @@ qn_status qn_program_simulate(struct qn_program *program, const struct qn_persis
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
     store_persistent(program, persist, alone, how->facts->alignment);
     for (int p = 0; p < program->n_phases; p++)
-        QN_TRY(simulate_phase(program, &program->phases[p], how));
+        if (program->phases[p].before < 0)
+            QN_TRY(simulate_phase(program, &program->phases[p], how));
     sum_live(program);
     return QN_OK;
 }

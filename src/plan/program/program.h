@@ -38,19 +38,22 @@ struct qn_phase_run {
     bool repeats; /* may run several times in a cycle */
     struct qn_step *steps;
     int n_steps;
-    int start;                     /* timeline position of its first step */
-    int first_storage, n_storages; /* the storages that no other phase uses */
+    int start;        /* timeline position of its first step */
+    int before, next; /* the phases of a kept micro-step: the one whose values this one goes on
+                         with, and the one that goes on with its values; -1 */
+    int first_storage, n_storages; /* those that it makes, which no other phase but `next` uses */
     double seconds;
     int recomputed;
 };
 
-/* The phases of a run in a cycle, by number; -1: none. */
+/* The phases of a run in a cycle, by number; -1: none. Phase `later` runs `laters` times, each
+ * other once. `kept` is the last micro-step, in the place of one of the others. */
 struct qn_run_phases {
-    int first, later, rest;
+    int first, later, rest, kept;
+    int64_t laters;
 };
 
-/* How one effective batch is split: a run of micro-steps repeats phase `first` once, `later`
- * micro_steps - 1 times and `rest` once; a run of the whole cycle `first` alone. */
+/* How one effective batch is split. A run of the whole cycle has phase `first` alone. */
 struct qn_cycle_plan {
     int64_t batch;
     int64_t micro_steps; /* of a whole micro-batch, the first included; 0: `rest` is the cycle */
@@ -59,7 +62,7 @@ struct qn_cycle_plan {
     double seconds; /* of the cycle; of alternatives the slowest counts */
 };
 
-enum { QN_MAX_PHASES = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 3) + 3 };
+enum { QN_MAX_PHASES = QN_MAX_RUNS * (2 * QN_MAX_BATCH_SIZES + 3) + 3 };
 
 struct qn_program {
     struct qn_phase_run phases[QN_MAX_PHASES];
@@ -91,6 +94,10 @@ static inline const struct qn_phase_run *qn_program_main(const struct qn_program
 int qn_program_add(struct qn_program *program, struct qn_arena *arena, const char *name,
                    enum qn_phase_kind kind, const struct qn_problem *problem, bool first,
                    const struct qn_steps *steps);
+
+/* Makes phase `next` go on with the values of phase `before`, which has the same problem: the steps
+ * of both are one list, whatever other phases lie between. Both run once in a cycle. */
+void qn_program_join(struct qn_program *program, int before, int next);
 
 /* Computes every storage, and the bytes alive at every position. `alone` leaves out the persistent
  * values, which are the same for every step list. */

@@ -162,6 +162,14 @@ bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *pol
     return true;
 }
 
+bool qn_steps_part(const struct qn_problem *problem, const struct qn_steps *steps)
+{
+    for (int i = 0; i < problem->n_forward; i++)
+        if (i >= steps->count || steps->task[i] != i)
+            return false;
+    return true;
+}
+
 /* --- checking --- */
 
 /* How often each value that a task reads, then each that it writes, was written before. */

@@ -29,6 +29,10 @@ struct qn_policy {
 bool qn_steps_make(const struct qn_problem *problem, const struct qn_policy *policy,
                    struct qn_arena *arena, struct qn_steps *steps);
 
+/* Whether the list begins with all forward tasks in their order, so that the steps of other runs
+ * may come behind these, as in a kept micro-step. */
+bool qn_steps_part(const struct qn_problem *problem, const struct qn_steps *steps);
+
 /* Whether the list is valid: every required task runs, non-repeatable ones exactly once, and the
  * first run of each finds every value that it reads or adds to written as often as in the order of
  * the tasks. QN_ERR_FORMAT: it is not valid; QN_ERR_MEMORY: out of memory. */

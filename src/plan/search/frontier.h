@@ -13,7 +13,7 @@ struct qn_point {
     double seconds; /* of one update of every batch size together */
     int64_t micro_batch;
     const struct qn_choices *choices; /* of the micro-batch */
-    int candidate;                    /* number in choices->limits */
+    int choice;                       /* number in choices->list */
     int recomputed;                   /* steps of a micro-step that run again */
     bool early;                       /* parameters are updated as their gradients complete */
     bool park;                        /* its tasks are lowered with stores and fetches */

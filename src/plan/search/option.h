@@ -8,24 +8,33 @@
 #include "plan/program/program.h"
 #include "plan/search/seeds.h"
 
-enum { QN_MOST_PARTS = QN_MAX_RUNS * (QN_MAX_BATCH_SIZES + 1) };
+enum { QN_MOST_PARTS = QN_MAX_RUNS * (2 * QN_MAX_BATCH_SIZES + 1) };
 
-/* A run at one number of samples: the micro-batch, a remainder, or a whole cycle. */
+/* A run at one number of samples: the micro-batch, a remainder, or a whole cycle. A kept part is
+ * the last micro-step of a backward run together with that of its partner. */
 struct qn_part {
     int run; /* of persist->runs */
     int64_t batch;
-    bool remainder;
+    bool remainder, kept;
     struct qn_problem problem;
 };
 
-/* The candidates of every part of one micro-batch. A choice, one candidate for each part, is named
- * by a number in `limits`: the fastest candidate of each part with peak <= that limit. */
+/* One candidate for each part: the fastest with peak <= `limit`; of kept parts the fastest with
+ * peak
+ * <= `kept`. */
+struct qn_choice {
+    int64_t limit;
+    int64_t kept; /* 0: none, no micro-step is kept */
+};
+
+/* The candidates of every part of one micro-batch, and the choices among them: every peak as a
+ * limit, without kept micro-steps and with smaller and smaller ones. */
 struct qn_choices {
     int64_t micro_batch;
     struct qn_candidates *parts;
     int n_parts;
-    int64_t *limits; /* descending: the peaks of all candidates of parts that are no remainders */
-    int n_limits;
+    struct qn_choice *list; /* limits descend */
+    int count;
 };
 
 /* A micro-batch with all problems that its programs run. */
@@ -47,17 +56,16 @@ qn_status qn_option_open(const struct qn_lowering *how, const struct qn_persist 
 qn_status qn_option_choose(const struct qn_option *option, struct qn_arena *arena,
                            struct qn_choices *choices);
 
-/* The program of the choice named by limits[limit], simulated, not placed. Allocated from `arena`.
- */
-qn_status qn_option_program(const struct qn_option *option, int limit, struct qn_arena *arena,
+/* The program of choices->list[choice], simulated, not placed. Allocated from `arena`. */
+qn_status qn_option_program(const struct qn_option *option, int choice, struct qn_arena *arena,
                             struct qn_program *program);
 
-/* The candidate of a part in the choice named by limits[limit]: the smallest if none is within it.
- */
-const struct qn_candidate *qn_choices_pick(const struct qn_choices *choices, int part, int limit);
+/* The candidate of a part in choices->list[choice]: the smallest if none is within the limit; NULL:
+ * a kept part that the choice does without. */
+const struct qn_candidate *qn_choices_pick(const struct qn_choices *choices, int part, int choice);
 
 /* Checks the step lists of a choice, which may come from a file. QN_ERR_FORMAT: they cannot run. */
-qn_status qn_option_check(const struct qn_option *option, int limit);
+qn_status qn_option_check(const struct qn_option *option, int choice);
 
 /* Seconds that cycle 0 of the program would take if nothing were recomputed or parked. */
 qn_status qn_option_keep_all_seconds(const struct qn_option *option,

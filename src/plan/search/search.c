@@ -109,17 +109,17 @@ static bool grow_bounds(struct search *s, int more)
     return true;
 }
 
-static qn_status find_bound(const struct qn_option *o, int candidate, struct qn_point *bound)
+static qn_status find_bound(const struct qn_option *o, int choice, struct qn_point *bound)
 {
     struct qn_arena arena = {0};
     struct qn_program program;
-    const qn_status status = qn_option_program(o, candidate, &arena, &program);
+    const qn_status status = qn_option_program(o, choice, &arena, &program);
     if (status == QN_OK)
         *bound = (struct qn_point){.bytes = program.live_peak + program.blas_temp,
                                    .seconds = counted_seconds(o, &program),
                                    .micro_batch = o->choices->micro_batch,
                                    .choices = o->choices,
-                                   .candidate = candidate,
+                                   .choice = choice,
                                    .recomputed = qn_program_main(&program)->recomputed,
                                    .early = o->persist->early,
                                    .park = o->how.park,
@@ -131,7 +131,7 @@ static qn_status find_bound(const struct qn_option *o, int candidate, struct qn_
 
 static qn_status find_bounds(struct search *s, const struct qn_option *o)
 {
-    const int count = o->choices->n_limits;
+    const int count = o->choices->count;
     if (!grow_bounds(s, count))
         return out_of_memory(s->how);
     for (int c = 0; c < count; c++)
@@ -190,7 +190,7 @@ static bool has(const struct qn_frontier *frontier, const struct qn_point *point
 {
     for (int i = 0; i < frontier->count; i++)
         if (frontier->points[i].choices == point->choices &&
-            frontier->points[i].candidate == point->candidate)
+            frontier->points[i].choice == point->choice)
             return true;
     return false;
 }
@@ -210,7 +210,7 @@ static qn_status add_point(struct search *s, const struct qn_option *o,
 {
     struct qn_program program;
     struct qn_placement placement;
-    QN_TRY(qn_option_program(o, bound->candidate, arena, &program));
+    QN_TRY(qn_option_program(o, bound->choice, arena, &program));
     const qn_status status = place(s->how, &program, arena, &placement);
     s->frontier->placed++;
     if (status != QN_OK)
@@ -276,8 +276,8 @@ qn_status qn_search_build(const struct qn_lowering *how, const struct qn_persist
     if (!option)
         return out_of_memory(how);
     QN_TRY(qn_option_open(how, persist, point->choices, option));
-    QN_TRY(qn_option_check(option, point->candidate));
-    QN_TRY(qn_option_program(option, point->candidate, how->arena, program));
+    QN_TRY(qn_option_check(option, point->choice));
+    QN_TRY(qn_option_program(option, point->choice, how->arena, program));
     QN_TRY(place(how, program, how->arena, placement));
     return qn_option_keep_all_seconds(option, program, keep_all_seconds);
 }

@@ -227,18 +227,19 @@ static qn_status seed_chosen(struct seeding *s)
     drop_nothing(s);
     for (int t = 0; t < s->problem->n_forward; t++) {
         const struct qn_task *task = &s->problem->tasks[t];
-        s->drop[t] =
-            qn_task_repeats(task) && s->problem->bound->graph->nodes[task->node].recompute;
+        s->drop[t] = qn_task_repeats(task) && s->problem->bound->graph->nodes[task->node].recompute;
     }
     return add_candidate(s, QN_SEED_CHOSEN, 0);
 }
 
 /* --- found before --- */
 
-/* The lists were found at another batch size: tasks are the same, what they cost is not. */
+/* The lists were found at another batch size: tasks are the same, what they cost is not. Those of a
+ * kept micro-step are others. */
 static qn_status seed_lists(struct seeding *s)
 {
-    const struct qn_lists *lists = s->how->lists ? &s->how->lists[s->problem->run] : NULL;
+    const bool found = s->how->lists && !s->problem->kept;
+    const struct qn_lists *lists = found ? &s->how->lists[s->problem->run] : NULL;
     for (int i = 0; lists && i < lists->count && lists->n_tasks == s->problem->n_tasks; i++) {
         struct qn_steps steps = lists->items[i];
         steps.seconds = 0;
@@ -331,6 +332,7 @@ static qn_status copy_candidates(const struct qn_lowering *how, const struct qn_
 {
     const size_t count = (size_t)from->count;
     out->count = from->count;
+    out->kept = from->kept;
     out->items = qn_arena_copy(how->arena, from->items, count * sizeof *from->items);
     for (int i = 0; out->items && i < out->count; i++) {
         struct qn_steps *steps = &out->items[i].steps;
@@ -389,7 +391,8 @@ static qn_status make_candidates(const struct qn_lowering *scratch,
                                  const struct qn_problem *problem, struct qn_candidates *all)
 {
     struct seeding s = {.how = scratch, .problem = problem, .out = all, .sweep = sweep_of(problem)};
-    *all = (struct qn_candidates){.items = qn_arena_new(scratch->arena, struct qn_candidate, MOST)};
+    *all = (struct qn_candidates){.items = qn_arena_new(scratch->arena, struct qn_candidate, MOST),
+                                  .kept = problem->kept};
     s.drop = qn_arena_new(scratch->arena, bool, (size_t)problem->n_tasks + 1);
     return all->items && s.drop ? make_seeds(&s) : out_of_memory(scratch);
 }

@@ -30,6 +30,7 @@ struct qn_candidate {
 struct qn_candidates {
     struct qn_candidate *items;
     int count;
+    bool kept; /* they are of a kept micro-step, which a plan may do without */
 };
 
 /* Everything the mode allows, fastest first; of equally fast ones the smallest first; none that is

@@ -161,6 +161,22 @@ static bool adds(const struct explaining *e, int step)
     return false;
 }
 
+/* Of a kept micro-step: where the phase goes on with a value that the one before it has made. */
+static void add_kept(const struct explaining *e)
+{
+    const struct qn_phase_run *before = &e->plan->program.phases[e->phase->before];
+    struct explaining there = *e;
+    there.phase = before;
+    int made = before->n_steps - 1;
+    while (made >= 0 && begins(&there, made) < 0)
+        made--;
+    if (made < 0 || is_persistent(e))
+        return;
+    const struct qn_task *task = task_at(&there, made);
+    qn_text_add(e->text, "    kept since step %d of %s, %s: %s\n", made, before->name, task->name,
+                qn_task_does(task));
+}
+
 /* Text on steps `from` and `to`, two uses of the value with no use in between: if the value was
  * kept, what making it again would cost; if not, how many bytes that left to others. */
 static void add_gap(const struct explaining *e, int from, int to, bool kept)
@@ -190,6 +206,8 @@ static void add_uses(const struct explaining *e)
         const bool read = reads(e, i), added = adds(e, i);
         if (write < 0 && !read && !added)
             continue;
+        if (last < 0 && e->phase->before >= 0 && write < 0)
+            add_kept(e);
         if (last >= 0)
             add_gap(e, last, i, write < 0 || read || added);
         if (read || added) {

@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What the steps of a phase do with a storage; steps of the phase, -1: none. */
+/* What the steps of a phase, and then those of the one that goes on with its values, do with a
+ * storage; steps, counted through both, -1: none. */
 struct usage {
     int made, used;      /* the first that writes it, the last that touches it */
     int before, longest; /* the last one so far; the most steps that passed it by */
@@ -22,9 +23,30 @@ struct mapping {
     int arrays;
 };
 
+/* The phase that a step belongs to, and its number there. */
+struct at {
+    const struct qn_phase_run *phase;
+    int step;
+};
+
+static struct at find_step(const struct mapping *m, int step)
+{
+    const struct qn_phase_run *phase = m->phase;
+    return step < phase->n_steps
+               ? (struct at){phase, step}
+               : (struct at){&m->plan->program.phases[phase->next], step - phase->n_steps};
+}
+
+static int count_steps(const struct mapping *m)
+{
+    const struct qn_phase_run *phase = m->phase;
+    return phase->n_steps + (phase->next < 0 ? 0 : m->plan->program.phases[phase->next].n_steps);
+}
+
 static const struct qn_task *task_at(const struct mapping *m, int step)
 {
-    return &m->phase->problem->tasks[m->phase->steps[step].task];
+    const struct at at = find_step(m, step);
+    return &at.phase->problem->tasks[at.phase->steps[at.step].task];
 }
 
 static void touch(struct mapping *m, int storage, int step, bool writes)
@@ -44,8 +66,9 @@ static void find_usage(struct mapping *m)
 {
     for (int i = 0; i < m->phase->n_storages; i++)
         m->usage[i] = (struct usage){-1, -1, -1, 0};
-    for (int i = 0; i < m->phase->n_steps; i++) {
-        const struct qn_step *step = &m->phase->steps[i];
+    for (int i = 0; i < count_steps(m); i++) {
+        const struct at at = find_step(m, i);
+        const struct qn_step *step = &at.phase->steps[at.step];
         const struct qn_task *task = task_at(m, i);
         for (int r = 0; r < task->n_reads; r++)
             touch(m, step->read[r], i, false);
@@ -59,8 +82,11 @@ static void find_usage(struct mapping *m)
 
 static void add_step(struct qn_text *why, const struct mapping *m, const char *what, int step)
 {
-    qn_text_add(why, "%s step %d, %s: %s", what, step, task_at(m, step)->name,
-                qn_task_does(task_at(m, step)));
+    const struct at at = find_step(m, step);
+    qn_text_add(why, "%s step %d", what, at.step);
+    if (at.phase != m->phase)
+        qn_text_add(why, " of %s", at.phase->name);
+    qn_text_add(why, ", %s: %s", task_at(m, step)->name, qn_task_does(task_at(m, step)));
 }
 
 static void add_wait(struct qn_text *why, const struct mapping *m, const struct usage *u)
@@ -83,10 +109,11 @@ static void add_why(struct qn_text *why, const struct mapping *m, const struct q
         return;
     }
     const bool fetched = task_at(m, u->made)->kind == QN_TASK_FETCH;
+    const struct at made = find_step(m, u->made);
     add_step(why, m,
-             fetched                               ? "back from host memory in"
-             : m->phase->steps[u->made].recomputed ? "made again in"
-                                                   : "made in",
+             fetched                                   ? "back from host memory in"
+             : made.phase->steps[made.step].recomputed ? "made again in"
+                                                       : "made in",
              u->made);
     if (u->used > u->made)
         add_step(why, m, "; last used in", u->used);

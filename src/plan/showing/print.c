@@ -30,6 +30,21 @@ static void add_split(struct qn_text *text, const struct qn_plan *plan)
     }
 }
 
+/* Of programs that have runs which go backward alone. */
+static void add_again(struct qn_text *text, const struct qn_plan *plan)
+{
+    const int64_t again = plan->info.micro_steps_again;
+    int kept = 0;
+    for (int r = 0; r < plan->runs.n_runs; r++)
+        kept +=
+            plan->runs.run[r].what == QN_RUN_BACKWARD && plan->program.cycles[0].runs[r].kept >= 0;
+    if (!again && !kept)
+        return;
+    qn_text_add(text, "forward again: %" PRId64 " of %" PRId64 " micro-step%s%s\n", again,
+                again + kept, again + kept == 1 ? "" : "s",
+                kept ? "; what the last one makes is kept" : "");
+}
+
 /* Number of recomputed steps of the task from step `first` on. */
 static int recomputed_runs(const struct qn_phase_run *micro, int task, int first)
 {
@@ -117,6 +132,7 @@ char *qn_plan_text(const qn_plan *plan)
     struct qn_text text = {0};
     const struct qn_plan_info *info = &plan->info;
     add_split(&text, plan);
+    add_again(&text, plan);
     add_recomputed(&text, plan);
     if (info->frozen_tensors)
         add_frozen(&text, info);
@@ -211,11 +227,12 @@ char *qn_plan_json(const qn_plan *plan)
         ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64 ", \"micro_batch\": %" PRId64
         ", \"micro_steps\": %" PRId64 ", \"remainder\": %" PRId64
         ", \"steps\": %d, \"recomputed_steps\": %d"
-        ", \"early_updates\": %s, \"parked_bytes\": %" PRId64 ", \"trained_parameters\": %" PRId64
-        ", \"frozen_tensors\": %d, \"frozen_parameters\": %" PRId64 ", \"frozen_bytes\": %" PRId64,
+        ", \"micro_steps_again\": %" PRId64 ", \"early_updates\": %s, \"parked_bytes\": %" PRId64
+        ", \"trained_parameters\": %" PRId64 ", \"frozen_tensors\": %d"
+        ", \"frozen_parameters\": %" PRId64 ", \"frozen_bytes\": %" PRId64,
         info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
         info->next_budget, plan->program.cycles[0].batch, info->micro_batch, info->micro_steps,
-        info->remainder, info->steps, info->recomputed_steps,
+        info->remainder, info->steps, info->recomputed_steps, info->micro_steps_again,
         info->early_updates ? "true" : "false", info->parked_bytes, info->trained_parameters,
         info->frozen_tensors, info->frozen_parameters, info->frozen_bytes);
     add_seconds(&text, "parked_seconds", info->parked_seconds);
