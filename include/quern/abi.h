@@ -75,7 +75,7 @@ typedef struct qn_struct_info {
     X(qn_check_params, 0x2b7cd8a6)                                                                 \
     X(qn_check_record, 0xd8180d6c)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
-    X(qn_checkpoint_info, 0x7e415bcf)                                                              \
+    X(qn_checkpoint_info, 0xdad51b4f)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
     X(qn_contrastive_params, 0x2862a8f7)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
@@ -132,13 +132,13 @@ typedef struct qn_struct_info {
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
     X(qn_plan_info, 0x126ec0a6)                                                                    \
-    X(qn_plan_params, 0x3a3eaf09)                                                                  \
+    X(qn_plan_params, 0x521a5a43)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_png_params, 0x0074ee16)                                                                   \
     X(qn_pool2d_params, 0x23a98c4b)                                                                \
     X(qn_predictor_params, 0xee3de134)                                                             \
     X(qn_profile_step, 0x6203e526)                                                                 \
-    X(qn_reduce, 0x73679a85)                                                                       \
+    X(qn_reduce, 0xef005742)                                                                       \
     X(qn_reduce_slice, 0xe1d10e81)                                                                 \
     X(qn_retrieval, 0x44bdfd63)                                                                    \
     X(qn_retrieval_params, 0xfd895f79)                                                             \

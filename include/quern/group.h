@@ -88,8 +88,8 @@ typedef struct qn_group_params {
 
 /* Opens a trainer for each member. All begin with the same parameters, by the same seed; what is
  * written to one of them is to be written to all. Moreover QN_ERR_ARGUMENT: members of different
- * models or settings, plans with early updates, or whose cells outlive a cycle or hold what other
- * members do not see. */
+ * models or settings, plans with early updates, with banks, or with runs over all samples of a
+ * cycle that read no cells of samples (qn_plan_params.whole). */
 QN_API qn_status qn_group_open(qn_group **group, const qn_group_member *members, int count,
                                const qn_group_params *params);
 QN_API void qn_group_close(qn_group **group);
@@ -120,7 +120,7 @@ QN_API qn_trainer *qn_group_trainer(const qn_group *group, int member);
 /* What a member did since the group was opened. */
 typedef struct qn_group_figures {
     int64_t updates, samples; /* samples: of its own ranges */
-    int64_t bytes_sent;       /* of gradients and parameters */
+    int64_t bytes_sent;       /* of gradients and parameters, and of rows of cells */
     int64_t bytes_told;       /* of numbers beside them, of which each update has a few */
     double computed;          /* seconds from the beginning of updates to its last gradient */
     double waited;            /* seconds from there until the sums of all, or what they have

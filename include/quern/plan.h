@@ -132,6 +132,9 @@ typedef struct qn_plan_params {
      * own chunks of parameters alone, and sends out what it has updated. 0 or 1 member: there are
      * no others, or each has all. Neither early_updates nor optimizer.ema. */
     int members, member;
+    int64_t whole[QN_MAX_BATCH_SIZES]; /* of a group: samples of the whole cycle of which batch[i]
+                                          is the plan's share, for runs and cells of the whole
+                                          cycle; 0: batch[i] */
 } qn_plan_params;
 
 /* --- programs of several runs --- */

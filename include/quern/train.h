@@ -62,6 +62,12 @@ typedef struct qn_reduce {
      * the others have updated. */
     qn_status (*norms)(void *user, qn_trainer *trainer);
     qn_status (*parameters)(void *user, qn_trainer *trainer);
+    /* Of programs whose whole runs read cells of samples, else not called: this member's samples
+     * have their rows in the cell; returns when those of all members are there. Each member then
+     * computes what comes of all samples; of a loss over them, and of the gradients of parameters
+     * that nothing else reads, the sums of all members are those of the one whose samples are the
+     * first. */
+    qn_status (*rows)(void *user, qn_trainer *trainer, const char *cell);
 } qn_reduce;
 
 typedef struct qn_cycle {

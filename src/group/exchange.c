@@ -175,14 +175,27 @@ static bool open_rooms(struct qn_exchange *x, const struct qn_persist *persist)
     return complete && x->marks && x->waiting && x->told;
 }
 
+/* Lists the numbers that each member computes of all samples. */
+static bool list_whole(struct qn_exchange *x, const struct qn_trainer *trainer)
+{
+    x->n_whole = qn_slices_whole(trainer, NULL, 0);
+    x->whole = qn_arena_new(&x->arena, qn_reduce_slice, (size_t)x->n_whole + 1);
+    if (x->whole)
+        qn_slices_whole(trainer, x->whole, x->n_whole);
+    return x->whole;
+}
+
 qn_status qn_exchange_open(struct qn_exchange *x, struct qn_trainer *trainer,
-                           const qn_transport *transport)
+                           const qn_transport *transport, const int64_t *samples)
 {
     *x = (struct qn_exchange){.transport = transport,
+                              .samples = samples,
                               .device = trainer->device,
                               .reduce = {x, add_weights, begin_slice, qn_exchange_gradients,
-                                         qn_exchange_norms, qn_exchange_parameters}};
-    if (pack(x, trainer) != QN_OK || !open_rooms(x, &trainer->plan->persist))
+                                         qn_exchange_norms, qn_exchange_parameters,
+                                         qn_exchange_rows}};
+    if (pack(x, trainer) != QN_OK || !open_rooms(x, &trainer->plan->persist) ||
+        !list_whole(x, trainer) || !qn_exchange_open_rows(x, trainer))
         return qn_fail(&trainer->log, QN_ERR_MEMORY, "group: out of host memory");
     return QN_OK;
 }

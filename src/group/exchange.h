@@ -35,6 +35,10 @@ struct qn_exchange {
     struct qn_slot slots[QN_SLOTS];
     int64_t part; /* room for numbers in each part of a slot */
     double *told; /* weights of all members */
+    const int64_t *samples; /* of each member in the present cycle, borrowed from the group */
+    qn_reduce_slice *whole; /* numbers that each member computes of all samples */
+    int n_whole;
+    unsigned char *rows; /* room for those of a cell */
     float *norms; /* of chunks: the most that a member has, and so many of each; then of all */
     int most_norms;
     double began; /* when the present cycle did */
@@ -43,10 +47,10 @@ struct qn_exchange {
     struct qn_arena arena;
 };
 
-/* For the trainer of a member; the transport is borrowed. QN_ERR_MEMORY. After a failure
+/* For the trainer of a member; transport and `samples` are borrowed. QN_ERR_MEMORY. After a failure
  * qn_exchange_close is still to be called. */
 qn_status qn_exchange_open(struct qn_exchange *exchange, struct qn_trainer *trainer,
-                           const qn_transport *transport);
+                           const qn_transport *transport, const int64_t *samples);
 /* After a failure of this member or another: nothing is on its way any more. */
 void qn_exchange_drain(struct qn_exchange *exchange);
 void qn_exchange_close(struct qn_exchange *exchange);
@@ -83,7 +87,12 @@ qn_status qn_exchange_slices(struct qn_exchange *x, struct qn_trainer *trainer, 
 qn_status qn_exchange_gradients(void *user, struct qn_trainer *trainer);
 qn_status qn_exchange_norms(void *user, struct qn_trainer *trainer);
 qn_status qn_exchange_parameters(void *user, struct qn_trainer *trainer);
-/* Host memory for norms. False: out of memory. */
+/* Brings the rows of all members into a cell of samples (rows.c). */
+qn_status qn_exchange_rows(void *user, struct qn_trainer *trainer, const char *cell);
+/* The first member that has samples. */
+int qn_first_member(const struct qn_exchange *x);
+/* Host memory for rows; for norms. False: out of memory. */
+bool qn_exchange_open_rows(struct qn_exchange *x, const struct qn_trainer *trainer);
 bool qn_exchange_open_norms(struct qn_exchange *x, const struct qn_shard *shard, int chunks);
 
 #endif

@@ -56,18 +56,47 @@ static qn_status exchange_parts(struct qn_exchange *x, int bucket)
     return QN_OK;
 }
 
+/* What a member gave of this member's own range. */
+static const float *part_of(const struct qn_exchange *x, const struct qn_slot *slot, int member,
+                            struct qn_numbers mine)
+{
+    return member == x->transport->member ? slot->own + mine.first : slot->parts + member * x->part;
+}
+
+/* Numbers that each member has computed of all samples are those of the first. */
+static qn_status take_whole(struct qn_exchange *x, struct qn_trainer *trainer, int bucket,
+                            const qn_reduce_slice *slice, int64_t at)
+{
+    const struct qn_slot *slot = qn_slot_of(x, bucket);
+    const int self = x->transport->member;
+    const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
+    const float *first = part_of(x, slot, qn_first_member(x), mine);
+    float *sum = slot->parts + self * x->part;
+    (void)trainer;
+    for (const qn_reduce_slice *w = x->whole; w < x->whole + x->n_whole; w++)
+        for (int64_t i = 0; w->array == slice->array && i < slice->count; i++)
+            if (slice->first + i >= w->first && slice->first + i < w->first + w->count)
+                sum[at - mine.first + i] = first[at - mine.first + i];
+    return QN_OK;
+}
+
 /* Of this member's own range, in the order of members. */
-static void add_parts(const struct qn_exchange *x, struct qn_slot *slot, struct qn_numbers mine)
+static qn_status add_parts(struct qn_exchange *x, int bucket)
 {
     const int self = x->transport->member, members = x->transport->members;
+    const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
+    struct qn_slot *slot = qn_slot_of(x, bucket);
     float *sum = slot->parts + self * x->part, *own = slot->own + mine.first;
     memcpy(sum, self == 0 ? own : slot->parts, (size_t)mine.count * sizeof *sum);
     for (int m = 1; m < members; m++) {
-        const float *part = m == self ? own : slot->parts + m * x->part;
+        const float *part = part_of(x, slot, m, mine);
         for (int64_t i = 0; i < mine.count; i++)
             sum[i] += part[i];
     }
+    if (x->n_whole)
+        QN_TRY(qn_exchange_slices(x, NULL, bucket, mine, take_whole));
     memcpy(own, sum, (size_t)mine.count * sizeof *sum);
+    return QN_OK;
 }
 
 static qn_status exchange_sums(struct qn_exchange *x, int bucket)
@@ -77,7 +106,7 @@ static qn_status exchange_sums(struct qn_exchange *x, int bucket)
     struct qn_slot *slot = qn_slot_of(x, bucket);
     QN_TRY(qn_slot_arrive(x, slot));
     const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
-    add_parts(x, slot, mine);
+    QN_TRY(add_parts(x, bucket));
     for (int r = 1; r < members && !x->buckets.buckets[bucket].shared; r++) {
         const int to = (self + r) % members, from = (self + members - r) % members;
         const struct qn_numbers theirs = qn_owned_numbers(x, bucket, from);

@@ -48,11 +48,45 @@ static qn_status open_transports(struct qn_device_group *group)
 static qn_status refuse_cells(const struct qn_device_group *group, const struct qn_plan *plan)
 {
     for (int c = 0; c < plan->runs.n_cells; c++)
-        if (plan->runs.cell[c].kind != QN_CELL_APPEND)
+        if (qn_cell_is_kept(&plan->runs.cell[c]))
             return qn_fail(&group->log, QN_ERR_ARGUMENT,
-                           "group: %s: this cell holds what one member alone has seen; losses over "
-                           "all samples of a cycle, and banks, train on one device",
+                           "group: %s: a bank takes rows in the order of one device's micro-steps",
                            plan->runs.cell[c].name);
+    return QN_OK;
+}
+
+static bool reads_rows(const struct qn_plan *plan, const struct qn_graph *graph)
+{
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct qn_cell_of *cell = graph->nodes[n].kind == QN_NODE_INPUT
+                                            ? qn_cell_named(&plan->runs, graph->nodes[n].name)
+                                            : NULL;
+        if (cell && cell->kind == QN_CELL_SAMPLES)
+            return true;
+    }
+    return false;
+}
+
+/* Whole runs go over what micro-steps of all members have left in cells; of the rest of the graph
+ * each member computes all, and so nothing that it shares with micro-steps. */
+static qn_status check_whole_runs(const struct qn_device_group *group, const struct qn_plan *plan)
+{
+    for (int r = 0; r < plan->runs.n_runs; r++) {
+        const struct qn_run_of *run = &plan->runs.run[r];
+        if (run->whole && !reads_rows(plan, plan->graphs[run->graph]))
+            return qn_fail(&group->log, QN_ERR_ARGUMENT,
+                           "group: run '%s' computes all samples of a cycle at once, of which each "
+                           "member has its own",
+                           run->name);
+    }
+    for (int p = 0; p < plan->persist.n_parameters; p++) {
+        const struct qn_parameter *parameter = &plan->persist.parameters[p];
+        if (parameter->trainable && parameter->by_steps && parameter->by_whole)
+            return qn_fail(&group->log, QN_ERR_ARGUMENT,
+                           "group: %s: gets gradients of micro-steps and of runs over the whole "
+                           "cycle",
+                           parameter->node->name);
+    }
     return QN_OK;
 }
 
@@ -65,6 +99,7 @@ static qn_status check_plans(const struct qn_device_group *group)
             return qn_fail(&group->log, QN_ERR_ARGUMENT,
                            "group: early_updates do not wait for the other members");
         QN_TRY(refuse_cells(group, plan));
+        QN_TRY(check_whole_runs(group, plan));
         for (int o = 0; o < m; o++)
             QN_REQUIRE(&group->log, group->given[o].device != group->given[m].device);
     }
@@ -125,7 +160,8 @@ static qn_status open_member(struct qn_member *member)
     QN_TRY(check_number(member));
     QN_TRY(qn_trainer_open(&member->trainer, member->given->device, member->given->plan,
                            &member->group->params.trainer));
-    return qn_exchange_open(&member->exchange, member->trainer, &member->transport);
+    return qn_exchange_open(&member->exchange, member->trainer, &member->transport,
+                            member->group->counts);
 }
 
 static qn_status open_group(struct qn_device_group *group, const struct qn_group_member *members)

@@ -124,6 +124,8 @@ static void add_program(uint64_t *hash, const struct qn_program *program)
     }
     for (int i = 0; i < program->n_cycles; i++) {
         add_number(hash, program->cycles[i].batch);
+        if (program->cycles[i].whole != program->cycles[i].batch)
+            add_number(hash, program->cycles[i].whole);
         add_number(hash, program->cycles[i].micro_steps);
         add_number(hash, program->cycles[i].remainder);
     }
@@ -201,6 +203,9 @@ static void add_params(uint64_t *hash, const struct qn_plan_params *params)
     add_number(hash, params->effort);
     add_number(hash, params->early_updates);
     add_number(hash, params->park);
+    for (int i = 0; i < QN_MAX_BATCH_SIZES; i++)
+        if (params->whole[i])
+            add_number(hash, params->whole[i]);
     if (params->members > 1) {
         add_number(hash, params->members);
         add_number(hash, params->member);

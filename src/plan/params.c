@@ -129,6 +129,11 @@ static qn_status check_batches(const struct qn_log *log, const struct qn_plan_pa
         if (params->batch[i] < 0)
             return qn_fail(log, QN_ERR_ARGUMENT, "plan: batch %" PRId64 " is below 1",
                            params->batch[i]);
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
+        if (params->whole[i] && params->whole[i] < params->batch[i])
+            return qn_fail(log, QN_ERR_ARGUMENT,
+                           "plan: whole: a cycle of %" PRId64 " samples has no share of %" PRId64,
+                           params->whole[i], params->batch[i]);
     return QN_OK;
 }
 

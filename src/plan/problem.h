@@ -55,6 +55,7 @@ struct qn_state_part {
 struct qn_parameter {
     const struct qn_node *node;   /* of the first graph that has it */
     bool trainable;               /* not frozen, and the backward pass of some loss reaches it */
+    bool by_steps, by_whole;      /* runs of micro-steps, whole runs give it a gradient */
     int value, working;           /* of the block's `parameters`; of its `working` */
     int average, working_average; /* of those of the block; -1 */
     int gradient;                 /* -1: not trainable */
@@ -255,6 +256,12 @@ struct qn_lowering {
 
 /* The largest effective batch, which is that of cycle 0. */
 int64_t qn_largest_batch(const struct qn_plan_params *params);
+/* Samples of the whole cycle of batch size i, and the most of all. */
+static inline int64_t qn_whole_cycle(const struct qn_plan_params *params, int i)
+{
+    return params->whole[i] ? params->whole[i] : params->batch[i];
+}
+int64_t qn_largest_cycle(const struct qn_plan_params *params);
 /* One sample group of the graph, at most the largest batch: the batch at which shapes that do not
  * depend on the batch are computed. */
 int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph);

@@ -34,7 +34,7 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_phase
         const struct qn_cell_of *cell = &runs->cell[c];
         const int64_t capacity = cell->operand.shape.dim[0], rows = trainer->cell_rows[c];
         const int64_t more = rows_each(phase, cell) * feed->count;
-        const int64_t at[] = {[QN_CELL_SAMPLES] = feed->first * -capacity,
+        const int64_t at[] = {[QN_CELL_SAMPLES] = (feed->base + feed->first) * -capacity,
                               [QN_CELL_RING] = rows % capacity,
                               [QN_CELL_APPEND] = rows,
                               [QN_CELL_TABLE] = 0};

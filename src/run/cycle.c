@@ -12,21 +12,30 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct qn_cycle_plan *find_cycle(const struct qn_trainer *trainer, int64_t samples)
-{
-    const struct qn_program *program = &trainer->plan->program;
-    for (int i = 0; i < program->n_cycles; i++)
-        if (program->cycles[i].batch == samples)
-            return &program->cycles[i];
-    return NULL;
-}
-
 static bool has_rows_of_samples(const struct qn_run_set *runs)
 {
     for (int c = 0; c < runs->n_cells; c++)
         if (runs->cell[c].kind == QN_CELL_SAMPLES)
             return true;
     return false;
+}
+
+static int64_t whole_cycle(const struct qn_cycle *cycle)
+{
+    return cycle->whole ? cycle->whole : cycle->samples;
+}
+
+/* Where cells have rows for them, of as many samples of all members. */
+static const struct qn_cycle_plan *find_cycle(const struct qn_trainer *trainer,
+                                              const struct qn_cycle *cycle)
+{
+    const struct qn_program *program = &trainer->plan->program;
+    const bool whole = has_rows_of_samples(&trainer->plan->runs);
+    for (int i = 0; i < program->n_cycles; i++)
+        if (program->cycles[i].batch == cycle->samples &&
+            (!whole || program->cycles[i].whole == whole_cycle(cycle)))
+            return &program->cycles[i];
+    return NULL;
 }
 
 /* Whether the cycle is one that the trainer can run. */
@@ -42,10 +51,10 @@ static qn_status check_cycle(struct qn_trainer *trainer, const struct qn_cycle *
     if ((cycle->reduce || cycle->whole) && trainer->plan->persist.early)
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "step: early_updates wait for no other members of the cycle");
-    if ((cycle->reduce || cycle->whole) && has_rows_of_samples(&trainer->plan->runs))
+    if (cycle->reduce && !cycle->reduce->rows && has_rows_of_samples(&trainer->plan->runs))
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
-                       "step: cells of samples hold those of one member, not of the whole cycle");
-    if (!find_cycle(trainer, cycle->samples) && (cycle->samples || !cycle->whole))
+                       "step: nobody brings the rows of the other members into cells of samples");
+    if (!find_cycle(trainer, cycle) && (cycle->samples || !cycle->whole))
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "step: %" PRId64 " samples are not an effective batch of the plan",
                        cycle->samples);
@@ -61,11 +70,6 @@ static qn_status check_others(const struct qn_trainer *trainer, const struct qn_
                        "step: the plan is that of a member who updates its own parameters alone; "
                        "qn_group_step");
     return QN_OK;
-}
-
-static int64_t whole_cycle(const struct qn_cycle *cycle)
-{
-    return cycle->whole ? cycle->whole : cycle->samples;
 }
 
 /* --- the control block --- */
@@ -206,7 +210,7 @@ qn_status qn_trainer_weigh(qn_trainer *trainer, const qn_cycle *cycle,
 static qn_status run(struct qn_trainer *trainer, const struct qn_cycle *cycle,
                      struct qn_update_record *record)
 {
-    const struct qn_cycle_plan *plan = find_cycle(trainer, cycle->samples);
+    const struct qn_cycle_plan *plan = find_cycle(trainer, cycle);
     QN_TRY(send_control(trainer, record, cycle));
     return plan ? qn_trainer_run_passes(trainer, cycle, plan, record) : qn_slices_clear(trainer);
 }

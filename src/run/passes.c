@@ -87,6 +87,31 @@ static qn_status run_micro_step(const struct passing *p, int64_t i, struct qn_fe
     return run_phase(p, phase, feed, ends);
 }
 
+/* Brings the rows of all members into the cells that a whole run reads. */
+static qn_status bring_rows(const struct passing *p)
+{
+    const struct qn_run_set *runs = &p->trainer->plan->runs;
+    const struct qn_graph *graph = p->trainer->plan->graphs[runs->run[p->first].graph];
+    const struct qn_reduce *reduce = p->cycle->reduce;
+    for (int n = 0; reduce && n < graph->n_nodes; n++) {
+        const struct qn_node *node = &graph->nodes[n];
+        const struct qn_cell_of *cell =
+            node->kind == QN_NODE_INPUT ? qn_cell_named(runs, node->name) : NULL;
+        if (cell && cell->kind == QN_CELL_SAMPLES)
+            QN_TRY(reduce->rows(reduce->user, p->trainer, cell->name));
+    }
+    return QN_OK;
+}
+
+/* A member computes all of it: rows of all samples are there. */
+static qn_status run_whole(const struct passing *p)
+{
+    struct qn_feed feed = {
+        .fetch = p->cycle->fetch, .user = p->cycle->user, .count = p->plan->whole};
+    QN_TRY(bring_rows(p));
+    return run_phase(p, p->plan->runs[p->first].first, &feed, true);
+}
+
 static bool is_only_pass(const struct qn_run_set *runs, int first)
 {
     for (int r = 0; r < runs->n_runs; r++)
@@ -109,12 +134,10 @@ static bool measures_noise(const struct passing *p)
 static qn_status run_pass(const struct passing *p)
 {
     const int64_t count = count_micro_steps(p->plan);
-    struct qn_feed feed = {.fetch = p->cycle->fetch,
-                           .user = p->cycle->user,
-                           .count = p->plan->batch,
-                           .base = p->cycle->first};
+    struct qn_feed feed = {
+        .fetch = p->cycle->fetch, .user = p->cycle->user, .base = p->cycle->first};
     if (p->trainer->plan->runs.run[p->first].whole)
-        return run_phase(p, p->plan->runs[p->first].first, &feed, true);
+        return run_whole(p);
     for (int64_t i = 0; i < count; i++) {
         QN_TRY(run_micro_step(p, goes_backward(p) ? count - 1 - i : i, &feed));
         if (i == 0 && measures_noise(p))

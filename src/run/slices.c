@@ -218,6 +218,32 @@ int qn_slices_list(const struct qn_trainer *trainer, qn_reduce_slice *list, int 
     return count;
 }
 
+/* Whether whole runs compute the loss of that index. */
+static bool is_of_whole(const struct qn_plan *plan, int loss)
+{
+    for (int r = 0; r < plan->runs.n_runs; r++) {
+        const struct qn_graph *graph = plan->graphs[plan->runs.run[r].graph];
+        for (int l = 0; plan->runs.run[r].whole && l < graph->n_losses; l++)
+            if (graph->losses[l].index == loss)
+                return true;
+    }
+    return false;
+}
+
+int qn_slices_whole(const struct qn_trainer *trainer, qn_reduce_slice *list, int room)
+{
+    const struct qn_persist *persist = &trainer->plan->persist;
+    const int losses = qn_trainer_arrays(trainer, NULL, 0) - 1;
+    int count = 0;
+    for (int p = 0; p < persist->n_parameters; p++)
+        if (persist->parameters[p].trainable && !persist->parameters[p].by_steps && count++ < room)
+            list[count - 1] = slice_of(persist, p);
+    for (int l = 0; l < trainer->plan->n_losses; l++)
+        if (is_of_whole(trainer->plan, l) && count++ < room)
+            list[count - 1] = (qn_reduce_slice){losses, l, 1};
+    return count;
+}
+
 qn_status qn_slices_begin(struct qn_trainer *trainer, const qn_reduce *reduce, int parameter)
 {
     const qn_reduce_slice slice = slice_of(&trainer->plan->persist, parameter);

@@ -55,7 +55,7 @@ static int64_t most_samples(const struct qn_plan *plan, int graph)
     int64_t most = 0;
     for (int r = 0; r < plan->runs.n_runs; r++) {
         const struct qn_run_of *run = &plan->runs.run[r];
-        const int64_t samples = run->whole ? qn_largest_batch(&plan->params)
+        const int64_t samples = run->whole ? qn_largest_cycle(&plan->params)
                                            : qn_run_samples(run, plan->info.micro_batch);
         if (run->graph == graph && samples > most)
             most = samples;

@@ -206,6 +206,10 @@ qn_status qn_slices_clear(struct qn_trainer *trainer);
 /* All slices, each once, in an order that members of one model share: those of parameters, then the
  * rest. Gives how many, of which the first `room` are copied. */
 int qn_slices_list(const struct qn_trainer *trainer, qn_reduce_slice *list, int room);
+/* Slices of the same numbers that each member computes of all samples, not of its own: gradients of
+ * parameters that whole runs alone read, and their losses. Gives how many, of which the first
+ * `room` are copied. */
+int qn_slices_whole(const struct qn_trainer *trainer, qn_reduce_slice *list, int room);
 /* The end of what was enqueued so far; reading a slice beside the kernels from then on; writing one
  * in order with them. Marks and transfers are waited for by qn_transfer_wait. */
 qn_status qn_slices_mark(struct qn_trainer *trainer, struct qn_transfer *mark);

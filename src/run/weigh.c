@@ -77,13 +77,26 @@ static qn_status weigh_part(const struct weighing *w, double weight[QN_MAX_LOSSE
     return QN_OK;
 }
 
+/* A run of the whole cycle, which is weighed by the member whose samples are the first. */
+static qn_status weigh_whole(struct qn_trainer *trainer, const struct qn_cycle *cycle, int run,
+                             double weight[QN_MAX_LOSSES])
+{
+    const struct weighing w = {.trainer = trainer,
+                               .cycle = cycle,
+                               .run = run,
+                               .count = cycle->whole ? cycle->whole : cycle->samples};
+    const bool weighs = trainer->plan->runs.run[run].what == QN_RUN_TRAIN;
+    return weighs && cycle->samples && !cycle->first ? weigh_part(&w, weight) : QN_OK;
+}
+
 /* The repetitions of the pass that run `first` begins. */
 static qn_status weigh_pass(struct qn_trainer *trainer, const struct qn_cycle *cycle, int first,
                             double weight[QN_MAX_LOSSES])
 {
-    const bool whole = trainer->plan->runs.run[first].whole;
-    const int64_t part = whole ? cycle->samples : trainer->plan->info.micro_batch;
+    const int64_t part = trainer->plan->info.micro_batch;
     struct weighing w = {.trainer = trainer, .cycle = cycle};
+    if (trainer->plan->runs.run[first].whole)
+        return weigh_whole(trainer, cycle, first, weight);
     for (; w.first < cycle->samples; w.first += part) {
         const int64_t left = cycle->samples - w.first;
         w.count = left < part ? left : part;

@@ -135,6 +135,17 @@ def check_crossing(bench):
         compare(bench, out, lines(bench, f'{out}.json'), out, to, NEAR)
 
 
+def check_pairs(bench):
+    """Pairs of the whole batch, whose loss each member computes; and those of micro-batches."""
+    for mode, share in (('gradcache', '3:1'), ('accumulate', '5:3')):
+        how = ('--steps', 8, '--set', f'contrastive.mode={mode}', '--set', 'train.batch=128', '--set',
+               'memory.micro_batch=16')
+        to = train(bench, f'{mode}-one', ONE, *how, recipe='retrieve-fashion'), f'{mode}-one'
+        rows = train(bench, mode, (*ONE, *ONE), *how, recipe='retrieve-fashion', share=share)
+        compare(bench, mode, rows, mode, to, NEAR)
+    bench.good('resume', 'gradcache', '--quiet', '--steps', 10, *ONE)
+
+
 def check_cnn(bench):
     """Batch norm: members have whole groups of samples, so all statistics are the same. By sgd: adamw
     makes steps of one size of gradients that are nothing but rounding."""
@@ -304,7 +315,11 @@ def check_bad(bench):
     (bench.folder / 'mlp.ini.budget').write_text('8MiB')
     for args, code, pattern in BAD:
         check(bench, f'train mlp.ini --quiet --set memory.tune=off {args}', code, pattern)
-    check(bench, f'train retrieve-fashion {TEAM}', 2, r'contrastive\.mode: .* train on one device')
+    for mode, reason in (('contaccum', "the order of one device"), ('whole', 'gradcache has the same gradient')):
+        check(bench, f'train retrieve-fashion {TEAM} --set contrastive.mode={mode}', 2,
+              rf'contrastive\.mode: .*{reason}')
+    check(bench, f'train retrieve-fashion --set contrastive.mode=accumulate {TEAM} --micro-batch 4', 2,
+          r'memory\.micro_batch: .*the same on all devices')
     check(bench, f'train mlp.ini {TEAM}', 4, r'member 1: .* is taken already.*group\.same_device',
           POCL_DEVICES='basic')
     bench.good('train', 'mlp.ini', '--quiet', '--steps', 1, *TEAM.split(), '--set', 'memory.tune=off', '--set',
@@ -330,8 +345,8 @@ def main():
         if 'cnn' in sys.argv:
             check_cnn(bench)
             bench.end()
-        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_summary, check_auto,
-                     check_recipe, check_again, check_crossing, check_budget_file, check_signal):
+        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_pairs, check_summary,
+                     check_auto, check_recipe, check_again, check_crossing, check_budget_file, check_signal):
             part(bench)
         if len(sys.argv) > 2:
             check_counted(bench, sys.argv[2])

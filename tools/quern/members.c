@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "members.h"
+#include "dual.h"
 #include "tuning.h"
 #include "value.h"
 
@@ -14,13 +15,40 @@ static int refuse(struct session *s, const char *key, const char *text)
     return failure_set(s->failure, CODE_USAGE, "%s: %s: %s", s->recipe.name, key, text);
 }
 
+/* Pairs of the whole batch meet in a loss that each member computes, or those of a micro-batch,
+ * of which shares are multiples. */
+static int check_contrastive(struct session *s)
+{
+    const enum contrastive_mode mode = s->settings.contrastive.mode;
+    if (mode == CONTRASTIVE_CONTACCUM)
+        return refuse(s, "contrastive.mode",
+                      "contaccum: banks take pairs in the order of one device's micro-steps");
+    if (mode == CONTRASTIVE_WHOLE || (mode == CONTRASTIVE_AUTO && !dual_falls_back(s)))
+        return refuse(s, "contrastive.mode",
+                      "the whole batch in one piece trains on one device; gradcache has the same "
+                      "gradient on several");
+    if (mode == CONTRASTIVE_ACCUMULATE)
+        s->members->unit = s->settings.memory.micro_batch;
+    return CODE_DONE;
+}
+
+/* The micro-batch that is part of the method is that of all. */
+static int check_micro_batches(struct session *s)
+{
+    const struct members *members = s->members;
+    for (int m = 0; m < members->count; m++)
+        if (s->settings.contrastive.mode == CONTRASTIVE_ACCUMULATE &&
+            members->member[m].session->settings.memory.micro_batch != members->unit)
+            return refuse(s, "memory.micro_batch",
+                          "negatives are those of a micro-batch: it is the same on all devices");
+    return CODE_DONE;
+}
+
 /* What several devices do not train. */
 static int check_training(struct session *s)
 {
     if (s->contrastive)
-        return refuse(s, "contrastive.mode",
-                      "pairs of a batch are one another's negatives: they "
-                      "train on one device");
+        TRY(check_contrastive(s));
     if (!s->settings.train.batches.count)
         return refuse(s, "train.batch", "adaptive is measured on one device");
     return s->settings.memory.early_updates
@@ -171,6 +199,7 @@ int members_read(struct session *s, const struct arguments *a)
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
     TRY(check_common(s, a));
+    TRY(check_micro_batches(s));
     TRY(read_shares(s));
     return check_ranges(s);
 }
@@ -257,13 +286,14 @@ int members_devices(struct session *s, const struct arguments *a)
     return CODE_DONE;
 }
 
-/* Adds a batch size that is not there yet. */
-static void add_size(qn_plan_params *params, int64_t size)
+/* Adds a share of a cycle of `whole` samples that is not there yet; 0: of any cycle. */
+static void add_size(qn_plan_params *params, int64_t size, int64_t whole)
 {
     int b = 0;
-    while (params->batch[b] && params->batch[b] != size)
+    while (params->batch[b] && (params->batch[b] != size || params->whole[b] != whole))
         b++;
     params->batch[b] = size;
+    params->whole[b] = whole;
 }
 
 static int64_t largest_size(const qn_plan_params *params)
@@ -280,12 +310,13 @@ int members_plan_params(struct session *s, qn_plan_params *params)
     if (!s->members)
         return CODE_DONE;
     const qn_plan_params whole = *params;
+    const bool together = s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
     memset(params->batch, 0, sizeof params->batch);
     for (int b = 0; b < QN_MAX_BATCH_SIZES && whole.batch[b]; b++) {
         int64_t counts[MAX_MEMBERS];
         TRY(members_split(s, whole.batch[b], counts));
         if (counts[s->member])
-            add_size(params, counts[s->member]);
+            add_size(params, counts[s->member], together ? whole.batch[b] : 0);
     }
     if (!params->batch[0]) /* it has no samples, and is there for its device's evaluations */
         params->batch[0] = s->members->unit;

@@ -80,7 +80,7 @@ static bool was_member(const struct session *s, const qn_checkpoint *checkpoint)
 {
     const qn_plan_params whole = settings_plan(&s->settings);
     const qn_plan_params *had = &qn_checkpoint_describe(checkpoint)->plan;
-    return !s->contrastive && memcmp(had->batch, whole.batch, sizeof whole.batch) != 0;
+    return memcmp(had->batch, whole.batch, sizeof whole.batch) != 0;
 }
 
 /* Plans of members are not in the checkpoint: they follow from what is known of their devices. */

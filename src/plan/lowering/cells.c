@@ -24,7 +24,7 @@ void qn_persist_lay_cells(const struct qn_lowering *how, struct qn_persist *pers
                                        [QN_CELL_RING] = QN_TAG_BANKS,
                                        [QN_CELL_APPEND] = QN_TAG_CACHES,
                                        [QN_CELL_TABLE] = QN_TAG_TABLES};
-    const int64_t batch = qn_largest_batch(how->params);
+    const int64_t batch = qn_largest_cycle(how->params);
     for (int c = 0; c < persist->runs.n_cells; c++) {
         struct qn_cell_of *cell = &persist->runs.cell[c];
         const bool wanted = cell->gradient >= 0;

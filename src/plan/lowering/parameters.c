@@ -26,17 +26,30 @@ static qn_status check_same(const struct qn_lowering *how, const struct qn_node 
                    "%s: two graphs of the plan describe this parameter differently", a->name);
 }
 
+/* Adds what the runs of a graph that go backward compute, those of micro-steps or the whole ones.
+ */
+static bool mark_used(const struct qn_lowering *how, const struct qn_persist *persist, int graph,
+                      bool whole, bool **used)
+{
+    const struct qn_graph *of = persist->graphs[graph].graph;
+    *used = qn_arena_new(how->arena, bool, (size_t)of->n_nodes + 1);
+    for (int r = 0; *used && r < persist->runs.n_runs; r++) {
+        const struct qn_run_of *run = &persist->runs.run[r];
+        if (run->graph == graph && qn_run_trains(run) && run->whole == whole)
+            qn_run_mark(&persist->runs, run, of, *used);
+    }
+    return *used;
+}
+
 /* A parameter that no backward pass reaches counts as frozen: no task would write its gradient. */
 static qn_status list_graph(const struct qn_lowering *how, struct qn_persist *persist, int number)
 {
     struct qn_bound *bound = &persist->graphs[number];
     const struct qn_graph *graph = bound->graph;
-    bool *used = qn_arena_new(how->arena, bool, (size_t)graph->n_nodes + 1);
-    if (!used)
+    bool *by_steps, *by_whole;
+    if (!mark_used(how, persist, number, false, &by_steps) ||
+        !mark_used(how, persist, number, true, &by_whole))
         return qn_fail(how->log, QN_ERR_MEMORY, "plan: out of host memory");
-    for (int r = 0; r < persist->runs.n_runs; r++)
-        if (persist->runs.run[r].graph == number && qn_run_trains(&persist->runs.run[r]))
-            qn_run_mark(&persist->runs, &persist->runs.run[r], graph, used);
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind != QN_NODE_PARAMETER)
@@ -54,7 +67,9 @@ static qn_status list_graph(const struct qn_lowering *how, struct qn_persist *pe
         }
         struct qn_parameter *parameter = &persist->parameters[known];
         QN_TRY(check_same(how, parameter->node, node));
-        parameter->trainable |= used[n] && !node->frozen;
+        parameter->by_steps |= by_steps[n];
+        parameter->by_whole |= by_whole[n];
+        parameter->trainable |= (by_steps[n] || by_whole[n]) && !node->frozen;
         bound->parameter[n] = known;
     }
     return QN_OK;

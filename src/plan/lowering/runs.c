@@ -15,6 +15,14 @@ int64_t qn_largest_batch(const struct qn_plan_params *params)
     return largest;
 }
 
+int64_t qn_largest_cycle(const struct qn_plan_params *params)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < QN_MAX_BATCH_SIZES && params->batch[i]; i++)
+        largest = qn_whole_cycle(params, i) > largest ? qn_whole_cycle(params, i) : largest;
+    return largest;
+}
+
 int64_t qn_one_group(const struct qn_plan_params *params, const struct qn_graph *graph)
 {
     int64_t group = qn_graph_batch_group(graph), batch = qn_largest_batch(params);

@@ -56,6 +56,7 @@ struct qn_run_phases {
 /* How one effective batch is split. A run of the whole cycle has phase `first` alone. */
 struct qn_cycle_plan {
     int64_t batch;
+    int64_t whole;       /* samples of the whole cycle, of which `batch` are a member's share */
     int64_t micro_steps; /* of a whole micro-batch, the first included; 0: `rest` is the cycle */
     int64_t remainder;
     struct qn_run_phases runs[QN_MAX_RUNS];

@@ -56,10 +56,10 @@ static qn_status open_run(struct qn_option *o, int run)
     const struct qn_plan_params *params = o->how.params;
     const struct qn_run_of *of = &o->persist->runs.run[run];
     const int64_t size = o->choices->micro_batch;
-    struct qn_part part = {.run = run, .batch = of->whole ? qn_largest_batch(params) : size};
+    struct qn_part part = {.run = run, .batch = of->whole ? qn_largest_cycle(params) : size};
     QN_TRY(open_part(o, &part));
     for (int i = 0; i < batch_count(params); i++) {
-        part.batch = of->whole ? params->batch[i] : params->batch[i] % size;
+        part.batch = of->whole ? qn_whole_cycle(params, i) : params->batch[i] % size;
         part.remainder = !of->whole;
         QN_TRY(open_part(o, &part));
     }
@@ -355,7 +355,7 @@ static void add_run(struct build *b, int run, struct qn_cycle_plan *cycle)
 {
     struct qn_run_phases *phases = &cycle->runs[run];
     if (run_of(b, run)->whole) {
-        phases->first = part_phase(b, run, cycle->batch, true);
+        phases->first = part_phase(b, run, cycle->whole, true);
         return;
     }
     const int64_t size = b->option->choices->micro_batch;
@@ -419,12 +419,12 @@ static double evaluation_seconds(const struct build *b, int64_t samples)
     return seconds;
 }
 
-static struct qn_cycle_plan *add_cycle(struct build *b, int64_t batch)
+static struct qn_cycle_plan *add_cycle(struct build *b, int64_t batch, int64_t whole)
 {
     struct qn_cycle_plan *cycle = &b->program->cycles[b->program->n_cycles++];
     const int64_t size = b->option->choices->micro_batch;
     *cycle = (struct qn_cycle_plan){
-        .batch = batch, .micro_steps = batch / size, .remainder = batch % size};
+        .batch = batch, .whole = whole, .micro_steps = batch / size, .remainder = batch % size};
     for (int r = 0; r < QN_MAX_RUNS; r++)
         cycle->runs[r] = (struct qn_run_phases){-1, -1, -1, -1, 0};
     return cycle;
@@ -435,10 +435,14 @@ static void add_cycles(struct build *b)
 {
     const struct qn_plan_params *params = b->option->how.params;
     const int64_t largest = qn_largest_batch(params);
-    add_cycle(b, largest);
+    int first = 0;
+    while (params->batch[first] && params->batch[first] != largest)
+        first++;
+    add_cycle(b, largest, qn_whole_cycle(params, first));
     for (int i = 0; i < batch_count(params); i++)
-        if (params->batch[i] != largest)
-            add_cycle(b, params->batch[i]);
+        if (params->batch[i] != largest ||
+            qn_whole_cycle(params, i) != qn_whole_cycle(params, first))
+            add_cycle(b, params->batch[i], qn_whole_cycle(params, i));
 }
 
 static void add_kept(struct build *b, int run)
@@ -521,8 +525,7 @@ qn_status qn_option_program(const struct qn_option *o, int choice, struct qn_are
     add_cycles(&b);
     add_passes(&b);
     if (qn_runs_train(runs) && o->persist->shard.members)
-        program->norms =
-            add_phase(&b, "norms", QN_UPDATE_PHASE, &o->norms, false, &o->norms_steps);
+        program->norms = add_phase(&b, "norms", QN_UPDATE_PHASE, &o->norms, false, &o->norms_steps);
     if (qn_runs_train(runs))
         program->update =
             add_phase(&b, "update", QN_UPDATE_PHASE, &o->update, false, &o->update_steps);
