@@ -95,7 +95,8 @@ typedef enum qn_contrastive_mode {
     QN_CONTRASTIVE_WHOLE,      /* the pairs of the whole cycle, in one micro-step */
     QN_CONTRASTIVE_GRADCACHE,  /* the same gradient from micro-steps of any size: all vectors, the
                                   loss over all of them, all micro-steps again with the gradients of
-                                  their vectors (Gao et al., "GradCache", 2021). Running averages
+                                  their vectors (Gao et al., "GradCache", 2021), but for the forward
+                                  pass of the last where the plan keeps it. Running averages
                                   would be gathered twice: not with batch norm */
     QN_CONTRASTIVE_ACCUMULATE, /* the pairs of a micro-step, whose size is part of the method */
     QN_CONTRASTIVE_CONTACCUM,  /* those, and the last ones of earlier micro-steps in banks (Kim et
