@@ -67,6 +67,12 @@ const struct qn_candidate *qn_choices_pick(const struct qn_choices *choices, int
 /* Checks the step lists of a choice, which may come from a file. QN_ERR_FORMAT: they cannot run. */
 qn_status qn_option_check(const struct qn_option *option, int choice);
 
+/* Effective batches of the params; samples of the last micro-step of one; the number of a part, -1:
+ * there is none. */
+int qn_option_batches(const struct qn_plan_params *params);
+int64_t qn_option_last(const struct qn_option *option, int64_t batch);
+int qn_option_part(const struct qn_option *option, int run, int64_t batch, bool kept);
+
 /* Seconds that cycle 0 of the program would take if nothing were recomputed or parked. */
 qn_status qn_option_keep_all_seconds(const struct qn_option *option,
                                      const struct qn_program *program, double *seconds);
