@@ -12,6 +12,7 @@
 
 #include "../support/folder.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "support.h"
 
 #include <inttypes.h>
@@ -21,6 +22,9 @@
 #include <string.h>
 
 enum { WIDTH = 48, CODE = 8, LAYERS = 5, MOST_POINTS = 800, ROOMY = 1 << 26 };
+
+/* Random ones; more by the first argument. */
+static int programs = 10;
 
 /* Two towers may be two pairs of runs. */
 struct program {
@@ -48,7 +52,41 @@ static qn_graph *make_tower(int number, int layers)
     return graph;
 }
 
-static qn_graph *make_loss(int towers)
+static uint64_t draws;
+
+static int64_t draw(int64_t below)
+{
+    return (int64_t)(qn_random_bits(13, 0, draws++) % (uint64_t)below);
+}
+
+/* Layers of several widths, some with what an earlier one gave added, and at times an output whose
+ * gradient nobody wants. */
+static qn_graph *draw_tower(bool still)
+{
+    qn_graph *graph;
+    assert_int_equal(qn_graph_create(&graph, NULL), QN_OK);
+    qn_tensor x = qn_input(graph, "x0", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH}), before = x;
+    int64_t width = WIDTH;
+    const int layers = (int)draw(7);
+    for (int i = 0; i <= layers; i++) {
+        const char name[] = {'w', (char)('a' + i), 0};
+        const int64_t out = i == layers ? CODE : draw(2) ? WIDTH : 8 + draw(100);
+        qn_tensor w = qn_parameter(graph, name, 2, (int64_t[]){out, width}, NULL);
+        x = qn_linear(graph, x, w, (qn_tensor){0});
+        x = draw(2) ? qn_tanh(graph, x) : qn_gelu(graph, x, QN_GELU_EXACT);
+        x = draw(3) ? x : qn_dropout(graph, x, 0.1);
+        x = i < layers && out == WIDTH && draw(2) ? qn_add(graph, x, before) : x;
+        before = out == WIDTH ? x : before;
+        width = out;
+    }
+    qn_output(graph, x, "z0");
+    if (still)
+        qn_output(graph, qn_tanh(graph, qn_gelu(graph, x, QN_GELU_EXACT)), "still");
+    assert_int_equal(qn_graph_status(graph), QN_OK);
+    return graph;
+}
+
+static qn_graph *make_loss(int towers, bool still)
 {
     const qn_graph_params couples = {.couples = true};
     qn_graph *graph;
@@ -56,6 +94,8 @@ static qn_graph *make_loss(int towers)
     qn_tensor z = qn_input(graph, "z0", QN_F32, 2, (int64_t[]){QN_BATCH, CODE}), other = z;
     if (towers > 1)
         other = qn_input(graph, "z1", QN_F32, 2, (int64_t[]){QN_BATCH, CODE});
+    if (still)
+        z = qn_add(graph, z, qn_input(graph, "still", QN_F32, 2, (int64_t[]){QN_BATCH, CODE}));
     const qn_batch_matmul_params turned = {.transpose_b = true};
     qn_tensor alike = qn_batch_matmul(graph, z, other, &turned);
     qn_tensor index = qn_input(graph, "index", QN_I32, 1, (int64_t[]){QN_BATCH});
@@ -68,7 +108,8 @@ static qn_graph *make_loss(int towers)
 static void make(struct program *p, int towers, int layers, bool apart)
 {
     static const char *const names[] = {"encode 0", "encode 1", "backward 0", "backward 1"};
-    *p = (struct program){.loss = make_loss(towers), .list = {.runs = p->runs, .cells = p->cells}};
+    *p = (struct program){.loss = make_loss(towers, false),
+                          .list = {.runs = p->runs, .cells = p->cells}};
     for (int i = 0; i < towers; i++) {
         p->forward[i] = p->backward[i] = make_tower(i, layers);
         if (apart)
@@ -236,6 +277,47 @@ static void every_budget_has_a_sound_plan(void **state)
         }
         destroy(&p);
     }
+}
+
+static void draw_program(struct program *p)
+{
+    const bool still = draw(2);
+    *p = (struct program){.list = {.runs = p->runs, .cells = p->cells}};
+    p->forward[0] = p->backward[0] = draw_tower(still);
+    p->loss = make_loss(1, still);
+    p->cells[p->list.n_cells++] = (qn_cell){.name = "z0", .gradient = true};
+    if (still)
+        p->cells[p->list.n_cells++] = (qn_cell){.name = "still"};
+    p->list.n_runs = 3;
+    p->runs[0] = (qn_run){.name = "encode", .graph = p->forward[0], .what = QN_RUN_FORWARD};
+    p->runs[1] = (qn_run){.name = "loss", .graph = p->loss, .whole = true};
+    p->runs[2] = (qn_run){.name = "backward", .graph = p->forward[0], .what = QN_RUN_BACKWARD};
+}
+
+static qn_plan_params draw_params(void)
+{
+    static const qn_recompute_mode modes[] = {QN_RECOMPUTE_AUTO, QN_RECOMPUTE_AUTO,
+                                              QN_RECOMPUTE_NONE, QN_RECOMPUTE_ALL};
+    qn_plan_params params = params_of(1 + draw(70), draw(3) ? 1 + draw(30) : 0);
+    for (int i = 1, more = (int)draw(4); i <= more; i++)
+        params.batch[i] = 1 + draw(70);
+    params.recompute = modes[draw(4)];
+    params.park = draw(3) == 0;
+    return params;
+}
+
+static void random_programs_have_sound_plans(void **state)
+{
+    (void)state;
+    int kept = 0;
+    for (int i = 0; i < programs; i++) {
+        struct program p;
+        draw_program(&p);
+        kept += try_all(&p, draw_params());
+        destroy(&p);
+    }
+    print_message("  %d plans of %d programs keep a micro-step\n", kept, programs);
+    assert_true(kept > programs);
 }
 
 static void stored_plans_are_those_searched_for(void **state)
@@ -439,11 +521,14 @@ static void plans_say_what_is_kept(void **state)
     destroy(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        programs = atoi(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_forward_pass_less_where_it_fits),
         cmocka_unit_test(every_budget_has_a_sound_plan),
+        cmocka_unit_test(random_programs_have_sound_plans),
         cmocka_unit_test(stored_plans_are_those_searched_for),
         cmocka_unit_test(part_of_it_may_be_kept),
         cmocka_unit_test(kernels_are_the_same_in_all_phases),

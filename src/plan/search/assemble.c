@@ -8,6 +8,7 @@
 #include "base/shape.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct qn_policy keep_all = {0};
 
@@ -84,11 +85,13 @@ static bool keeps(const struct build *b, int run)
 
 static const char *kept_name(struct build *b, int run)
 {
-    char name[128];
-    snprintf(name, sizeof name, "%s, last micro-step", run_of(b, run)->name);
-    const char *copy = qn_arena_strdup(b->arena, name);
-    b->failed |= !copy;
-    return copy;
+    const char *of = run_of(b, run)->name;
+    const size_t bytes = strlen(of) + sizeof ", last micro-step";
+    char *name = qn_arena_new(b->arena, char, bytes);
+    b->failed |= !name;
+    if (name)
+        snprintf(name, bytes, "%s, last micro-step", of);
+    return name;
 }
 
 /* The steps of a kept part that its forward phase has, or its backward phase. */
