@@ -4,16 +4,27 @@
  * first_row + r of its side, column c is passage first_column + c. Each side is the micro-step or a
  * bank. A sample has one query and QN_EACH passages, of which the first is the query's own.
  *
+ * Samples of a bank are counted by their place in that of passages and ids. A bank of queries of
+ * fewer rows, QN_BANK_ROWS where that has QN_BANK_SAMPLES, holds those of the newest. Both are
+ * rings, and the control block says which row each will take next.
+ *
  * What is known of a row, and of the column of a sample's own passage, is (top, sum, own, dot): the
  * largest score, the sum of e^(score - top), the score of the sample's own pair, and the sum of
  * score * e^(score - top).
  */
 #define X_TYPE f32
 #define F_TYPE f32
+#include "lib/control.clh"
 #include "lib/row.clh"
 
 #ifndef QN_EACH
 #define QN_EACH 1
+#endif
+#ifndef QN_BANK_ROWS
+#define QN_BANK_ROWS 1
+#define QN_BANK_SAMPLES 1
+#define QN_ROW_SLOT 0
+#define QN_SAMPLE_SLOT 0
 #endif
 
 /* Bits of `what`. */
@@ -29,23 +40,69 @@
 
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
-/* --- scores --- */
+/* --- banks of two sizes --- */
 
-static inline bool is_own(uint row, uint column, int what)
+/* The next row of each ring. */
+typedef struct {
+    uint row, sample;
+} next_of;
+
+static inline next_of next_in(__global const uint *control, ulong control_at)
 {
-    return (what & SAME_SIDE) && column == row * QN_EACH;
+    __global const uint *position = QN_CONTROL_READ(control, control_at)->position;
+    const next_of next = {position[QN_ROW_SLOT] % QN_BANK_ROWS,
+                          position[QN_SAMPLE_SLOT] % QN_BANK_SAMPLES};
+    return next;
 }
 
+/* The row of a ring, whose next one is `to_next`, that is as old as row i of one whose next is
+ * `next`; to_rows: it has none so old. */
+static inline uint as_old(uint i, uint next, uint rows, uint to_next, uint to_rows)
+{
+    const uint age = (next + rows - 1 - i) % rows;
+    return age < to_rows ? (to_next + to_rows - 1 - age) % to_rows : to_rows;
+}
+
+/* The sample of row `row` of the bank of queries, which is there whether or not anything is. */
+static inline uint stored_at(uint row, next_of next)
+{
+    return QN_BANK_ROWS == QN_BANK_SAMPLES
+               ? row
+               : as_old(row, next.row, QN_BANK_ROWS, next.sample, QN_BANK_SAMPLES);
+}
+
+/* The other way round; QN_BANK_ROWS: it has none, if the sizes differ. */
+static inline uint row_of(uint sample, next_of next)
+{
+    return QN_BANK_ROWS == QN_BANK_SAMPLES
+               ? sample
+               : as_old(sample, next.sample, QN_BANK_SAMPLES, next.row, QN_BANK_ROWS);
+}
+
+/* --- scores --- */
+
+/* Of the row's side. */
+static inline uint sample_of(uint row, next_of next, int what)
+{
+    return what & EMPTY_ROWS ? stored_at(row, next) : row;
+}
+
+static inline bool is_own(uint looks, uint column, int what)
+{
+    return (what & SAME_SIDE) && column == looks * QN_EACH;
+}
+
+/* Whether the column does not count for the query of sample `looks`. */
 static inline bool is_left_out(__global const int *row_ids, __global const int *column_ids,
-                               uint row, uint column, int what)
+                               uint looks, uint column, int what)
 {
     const uint sample = column / QN_EACH;
-    if ((what & EMPTY_ROWS) && row_ids[row] < 0)
+    if ((what & EMPTY_ROWS) && row_ids[looks] < 0)
         return true;
     if ((what & EMPTY_COLUMNS) && column_ids[sample] < 0)
         return true;
-    return (what & DUPLICATES) && column % QN_EACH == 0 && !is_own(row, column, what) &&
-           row_ids[row] == column_ids[sample];
+    return (what & DUPLICATES) && column % QN_EACH == 0 && !is_own(looks, column, what) &&
+           row_ids[looks] == column_ids[sample];
 }
 
 static inline float factor_of(__global const float *logit_scale, float scale, int what)
@@ -56,17 +113,20 @@ static inline float factor_of(__global const float *logit_scale, float scale, in
 /* Products of vectors become scores, in their place. */
 __kernel void scores(__global float *x, ulong x_at, __global const int *row_ids, ulong row_ids_at,
                      __global const int *column_ids, ulong column_ids_at,
-                     __global const float *logit_scale, ulong logit_scale_at, ulong m, ulong n,
+                     __global const float *logit_scale, ulong logit_scale_at,
+                     __global const uint *control, ulong control_at, ulong m, ulong n,
                      uint first_row, uint first_column, float scale, int what)
 {
     const ulong c = get_global_id(0);
     if (c >= n)
         return;
     const float factor = factor_of(logit_scale + logit_scale_at, scale, what);
+    const next_of next = next_in(control, control_at);
     for (ulong r = get_global_id(1); r < m; r += get_global_size(1)) {
         const ulong i = x_at + r * n + c;
-        const bool out = is_left_out(row_ids + row_ids_at, column_ids + column_ids_at,
-                                     first_row + (uint)r, first_column + (uint)c, what);
+        const uint looks = sample_of(first_row + (uint)r, next, what);
+        const bool out = is_left_out(row_ids + row_ids_at, column_ids + column_ids_at, looks,
+                                     first_column + (uint)c, what);
         x[i] = out ? NOTHING : x[i] * factor;
     }
 }
@@ -115,7 +175,8 @@ static inline float row_dot(__global const float *x, ulong n, float top, __local
 
 /* A work-group per row; row 0 of the tile is number `at` of what is known. */
 ROW_KERNEL learn_rows(__global const float *x, ulong x_at, __global float *known, ulong known_at,
-                      ulong n, ulong at, uint first_row, uint first_column, int what, int starts)
+                      __global const uint *control, ulong control_at, ulong n, ulong at,
+                      uint first_row, uint first_column, int what, int starts)
 {
     __local float part[QN_WG];
     const ulong r = get_group_id(0);
@@ -124,22 +185,29 @@ ROW_KERNEL learn_rows(__global const float *x, ulong x_at, __global float *known
     const float dot = what & LEARNED ? row_dot(x, n, row.top, part) : 0.0f;
     if (get_local_id(0) > 0)
         return;
-    const ulong own = (ulong)(first_row + r) * QN_EACH;
+    const next_of next = next_in(control, control_at);
+    const ulong own = (ulong)sample_of(first_row + (uint)r, next, what) * QN_EACH;
     const bool here = (what & SAME_SIDE) && own >= first_column && own < first_column + n;
     const known_part more = {row.top, row.sum, here ? x[own - first_column] : 0.0f, dot};
     learn(known + known_at + (at + r) * 4, more, starts);
 }
 
-/* A work-item per sample whose own passage is in the tile; `first` is the first such sample of its
- * side, which is number `at` of what is known. */
+/* A work-item per query whose own passage may be in the tile; `first` is the first such query of
+ * its side, which is number `at` of what is known. */
 __kernel void learn_columns(__global const float *x, ulong x_at, __global float *known,
-                            ulong known_at, ulong m, ulong n, ulong samples, ulong first, ulong at,
-                            uint first_row, uint first_column, int what, int starts)
+                            ulong known_at, __global const uint *control, ulong control_at, ulong m,
+                            ulong n, ulong queries, ulong first, ulong at, uint first_row,
+                            uint first_column, int what, int starts)
 {
     const ulong s = get_global_id(0);
-    if (s >= samples)
+    if (s >= queries)
         return;
-    x += x_at + (first + s) * QN_EACH - first_column;
+    const uint row = (uint)(first + s);
+    const uint sample = what & EMPTY_COLUMNS ? stored_at(row, next_in(control, control_at)) : row;
+    const ulong column = (ulong)sample * QN_EACH;
+    if (column < first_column || column >= first_column + n)
+        return;
+    x += x_at + column - first_column;
     known_part more = {NOTHING, 0.0f, 0.0f, 0.0f};
     for (ulong r = 0; r < m; r++)
         more.top = QN_LARGER(x[r * n], more.top);
@@ -148,9 +216,8 @@ __kernel void learn_columns(__global const float *x, ulong x_at, __global float 
         more.sum += e;
         more.dot += COUNTS(v) ? v * e : 0.0f;
     }
-    const ulong own = first + s;
-    if ((what & SAME_SIDE) && own >= first_row && own < first_row + m)
-        more.own = x[(own - first_row) * n];
+    if ((what & SAME_SIDE) && row >= first_row && row < first_row + m)
+        more.own = x[(row - first_row) * n];
     learn(known + known_at + (at + s) * 4, more, starts);
 }
 
@@ -162,11 +229,11 @@ static inline known_part told(__global const float *table, ulong row, ulong tile
     known_part all = {NOTHING, 0.0f, table[i], 0.0f};
     table += row * bank + i;
     for (ulong t = 0; t < tiles; t++)
-        all.top = table[(2 * t + 1) * bank] > 0.0f ? QN_LARGER(table[2 * t * bank], all.top)
-                                                   : all.top;
+        all.top =
+            table[(2 * t + 1) * bank] > 0.0f ? QN_LARGER(table[2 * t * bank], all.top) : all.top;
     for (ulong t = 0; t < tiles; t++)
-        all.sum = fma(table[(2 * t + 1) * bank], qn_exp_float(table[2 * t * bank] - all.top),
-                      all.sum);
+        all.sum =
+            fma(table[(2 * t + 1) * bank], qn_exp_float(table[2 * t * bank] - all.top), all.sum);
     return all;
 }
 
@@ -206,8 +273,9 @@ ROW_KERNEL finish(__global const float *rows, ulong rows_at, __global const floa
                   ulong columns_at, __global const int *bank_ids, ulong bank_ids_at,
                   __global float *row_stat, ulong row_stat_at, __global float *column_stat,
                   ulong column_stat_at, __global float *loss, ulong loss_at,
-                  __global float *local_loss, ulong local_loss_at, ulong n, ulong bank,
-                  int symmetric, int local_mean, int keep, int local_too)
+                  __global float *local_loss, ulong local_loss_at, __global const uint *control,
+                  ulong control_at, ulong n, ulong bank, int symmetric, int local_mean, int keep,
+                  int local_too)
 {
     __local float part[QN_WG];
     const ulong lane = get_local_id(0);
@@ -216,9 +284,10 @@ ROW_KERNEL finish(__global const float *rows, ulong rows_at, __global const floa
     columns += columns_at;
     row_stat += row_stat_at;
     column_stat += column_stat_at;
+    const next_of next = next_in(control, control_at);
     float of_bank = 0.0f, count = 0.0f;
     for (ulong i = n + lane; i < n + bank; i += QN_WG) {
-        const bool there = bank_ids[bank_ids_at + i - n] >= 0;
+        const bool there = bank_ids[bank_ids_at + stored_at((uint)(i - n), next)] >= 0;
         float value = settle(rows, row_stat, i, keep);
         if (symmetric)
             value += settle(columns, column_stat, i, keep);
@@ -255,17 +324,17 @@ static inline float weight_of(__global const float *dloss, __global const float 
 }
 
 /* Products of vectors become the gradient of the loss by them, in their place. Row 0 of the tile's
- * side is number row_at of the statistics, the first sample of the columns' is number column_at;
- * `paired`: the columns' samples have queries, too. */
-__kernel void gradient(__global float *x, ulong x_at, __global const int *row_ids,
-                       ulong row_ids_at, __global const int *column_ids, ulong column_ids_at,
+ * side is number row_at of the statistics, the first query of the columns' is number column_at. */
+__kernel void gradient(__global float *x, ulong x_at, __global const int *row_ids, ulong row_ids_at,
+                       __global const int *column_ids, ulong column_ids_at,
                        __global const float *logit_scale, ulong logit_scale_at,
                        __global const float *row_stat, ulong row_stat_at,
                        __global const float *column_stat, ulong column_stat_at,
                        __global const float *dloss, ulong dloss_at, __global const float *dlocal,
-                       ulong dlocal_at, ulong m, ulong n, ulong samples, ulong bank,
-                       uint first_row, uint first_column, ulong row_at, ulong column_at,
-                       float scale, int what, int symmetric, int local_too)
+                       ulong dlocal_at, __global const uint *control, ulong control_at, ulong m,
+                       ulong n, ulong samples, ulong bank, uint first_row, uint first_column,
+                       ulong row_at, ulong column_at, float scale, int what, int symmetric,
+                       int local_too)
 {
     const ulong c = get_global_id(0);
     if (c >= n)
@@ -276,22 +345,25 @@ __kernel void gradient(__global float *x, ulong x_at, __global const int *row_id
     dloss += dloss_at;
     dlocal += dlocal_at;
     __global const float *shares = row_stat + (samples + bank) * 2;
+    const next_of next = next_in(control, control_at);
+    const uint sample = column / QN_EACH;
+    const uint query = what & EMPTY_COLUMNS ? row_of(sample, next) : sample;
     float column_weight = 0.0f, column_sum = 0.0f;
-    if (symmetric && column % QN_EACH == 0) {
-        const ulong i = column_at + column / QN_EACH;
+    if (symmetric && column % QN_EACH == 0 && query < (what & EMPTY_COLUMNS ? bank : samples)) {
+        const ulong i = column_at + query;
         column_weight = weight_of(dloss, dlocal, shares, i, samples, local_too);
         column_sum = column_stat[column_stat_at + i * 2];
     }
     for (ulong r = get_global_id(1); r < m; r += get_global_size(1)) {
-        const uint row = first_row + (uint)r;
+        const uint row = first_row + (uint)r, looks = sample_of(row, next, what);
         const ulong i = row_at + row, at = x_at + r * n + c;
-        const float own = is_own(row, column, what) ? 1.0f : 0.0f;
+        const float own = is_own(looks, column, what) ? 1.0f : 0.0f;
         const float weight = weight_of(dloss, dlocal, shares, i, samples, local_too);
         const float score = x[at] * factor;
         float g = weight * (qn_exp_float(score - row_stat[i * 2]) - own);
         if (column_weight != 0.0f)
             g = fma(column_weight, qn_exp_float(score - column_sum) - own, g);
-        x[at] = is_left_out(row_ids + row_ids_at, column_ids + column_ids_at, row, column, what)
+        x[at] = is_left_out(row_ids + row_ids_at, column_ids + column_ids_at, looks, column, what)
                     ? 0.0f
                     : g * factor;
     }
@@ -301,18 +373,19 @@ __kernel void gradient(__global float *x, ulong x_at, __global const int *row_id
 ROW_KERNEL scale_gradient(__global const int *bank_ids, ulong bank_ids_at,
                           __global const float *row_stat, ulong row_stat_at,
                           __global const float *column_stat, ulong column_stat_at,
-                          __global const float *dloss, ulong dloss_at,
-                          __global const float *dlocal, ulong dlocal_at, __global float *dscale,
-                          ulong dscale_at, ulong n, ulong bank, int symmetric, int local_too,
-                          float beta)
+                          __global const float *dloss, ulong dloss_at, __global const float *dlocal,
+                          ulong dlocal_at, __global float *dscale, ulong dscale_at,
+                          __global const uint *control, ulong control_at, ulong n, ulong bank,
+                          int symmetric, int local_too, float beta)
 {
     __local float part[QN_WG];
     row_stat += row_stat_at;
     column_stat += column_stat_at;
     __global const float *shares = row_stat + (n + bank) * 2;
+    const next_of next = next_in(control, control_at);
     float sum = 0.0f;
     for (ulong i = get_local_id(0); i < n + bank; i += QN_WG) {
-        if (i >= n && bank_ids[bank_ids_at + i - n] < 0)
+        if (i >= n && bank_ids[bank_ids_at + stored_at((uint)(i - n), next)] < 0)
             continue;
         const float both = row_stat[i * 2 + 1] + (symmetric ? column_stat[i * 2 + 1] : 0.0f);
         sum = fma(weight_of(dloss + dloss_at, dlocal + dlocal_at, shares, i, n, local_too), both,

@@ -77,7 +77,7 @@ typedef struct qn_struct_info {
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xdad51b4f)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
-    X(qn_contrastive_params, 0x2862a8f7)                                                           \
+    X(qn_contrastive_params, 0x504c30b2)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
     X(qn_conv_transpose2d_params, 0xecc814f0)                                                      \
     X(qn_cross_entropy_params, 0xf4c29819)                                                         \

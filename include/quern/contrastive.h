@@ -24,11 +24,12 @@ typedef struct qn_info_nce_params {
     qn_tensor ids;         /* (n) in i32: which sample each is; for `duplicates` */
     /* What earlier micro-steps made of m samples, as inputs of rings (qn_cell_input), or none:
      * queries (m, d), passages (m * p, d) and ids (m) in i32. A sample whose id is negative is not
-     * there. Queries may be left out: then those of the bank are not asked for their passages. */
+     * there. Queries may be left out: then those of the bank are not asked for their passages. They
+     * may be fewer, (k, d) with k < m: then those of the k newest samples are. */
     qn_tensor bank_queries, bank_passages, bank_ids;
     /* What qn_bank_table made of these with the same params, as the input of its cell; none: scores
      * of the bank's queries with its passages are made anew each time, whose number is m * m * p.
-     * There is no table without a bank of queries, nor with a logit scale. */
+     * There is no table without a bank of as many queries, nor with a logit scale. */
     qn_tensor bank_table;
     bool symmetric;  /* half of the loss is that of own passages, which look for their queries */
     bool local_mean; /* the sum over all queries is divided by n, not by n and those of the bank */
@@ -114,19 +115,22 @@ typedef struct qn_contrastive_params {
                            (Radford et al. 2021, who also bound it: here it is free) */
     bool symmetric;     /* as in qn_info_nce_params; `duplicates` wants the input "ids" i32 (n) */
     bool duplicates;
-    int64_t bank;       /* of contaccum: samples that banks hold; 0: none. At least a micro-step */
-    bool no_query_bank; /* there are banks of passages alone, with which gradients of the towers
-                           grow apart (the authors' figure 5) */
-    bool local_mean;    /* as in qn_info_nce_params */
-    bool forget;        /* banks are emptied before each cycle (the authors' "without past
-                           encoder"), by qn_contrastive_begin */
-    int64_t start;      /* of contaccum: updates, skipped ones included, before the first that fills
-                           the banks: until then it is accumulate. 0: none, as the authors have it;
-                           where weights still move fast, banks may begin later (Wang et al.,
-                           "Cross-batch memory for embedding learning", CVPR 2020) */
-    bool table;         /* what samples of the banks know of each other stays (qn_bank_table), where
-                           there are both banks and the temperature is not learned: faster where
-                           they are large, but they cannot be limited (qn_trainer_limit_cell) */
+    int64_t bank; /* of contaccum: samples that banks hold; 0: none. At least a micro-step */
+    int64_t bank_queries; /* of contaccum: of how many of them, the newest, there are queries, too;
+                             0: of all. At least a micro-step, at most `bank` */
+    bool no_query_bank;   /* there are banks of passages alone, with which gradients of the towers
+                             grow apart (the authors' figure 5) */
+    bool local_mean;      /* as in qn_info_nce_params */
+    bool forget;          /* banks are emptied before each cycle (the authors' "without past
+                             encoder"), by qn_contrastive_begin */
+    int64_t start; /* of contaccum: updates, skipped ones included, before the first that fills
+                      the banks: until then it is accumulate. 0: none, as the authors have it;
+                      where weights still move fast, banks may begin later (Wang et al.,
+                      "Cross-batch memory for embedding learning", CVPR 2020) */
+    bool table;    /* what samples of the banks know of each other stays (qn_bank_table), where
+                      there are both banks, of one size, and the temperature is not learned:
+                      faster where
+                      they are large, but they cannot be limited (qn_trainer_limit_cell) */
 } qn_contrastive_params;
 
 /* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until

@@ -34,7 +34,7 @@ typedef struct qn_drift_params {
 typedef struct qn_drift_age {
     int64_t first, end; /* ages first .. end - 1 */
     int64_t entries;    /* looked at; 0: none, and the cosines are NAN */
-    double queries;     /* mean cosine; NAN: there is no bank of queries */
+    double queries;     /* mean cosine of those whose queries a bank holds; NAN: of none */
     double passages;    /* of all passages of the entries */
 } qn_drift_age;
 

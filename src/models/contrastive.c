@@ -54,8 +54,13 @@ static qn_status check(const qn_contrastive *c)
     else if (p->bank < 0 || p->bank > INT32_MAX)
         why = "a bank has from 0 to 2^31 - 1 samples";
     else if (p->mode != QN_CONTRASTIVE_CONTACCUM &&
-             (p->bank || p->no_query_bank || p->local_mean || p->forget || p->start))
+             (p->bank || p->bank_queries || p->no_query_bank || p->local_mean || p->forget ||
+              p->start))
         why = "contaccum alone has banks";
+    else if (p->bank_queries < 0 || p->bank_queries > p->bank)
+        why = "a bank of queries has from 0 to as many samples as that of passages";
+    else if (p->bank_queries && p->no_query_bank)
+        why = "a bank of queries of so many samples, and none";
     else if (p->start < 0 || (p->start && !p->bank))
         why = "banks start after 0 or more updates, where there are any";
     return why ? qn_graph_refuse(c->towers, "contrastive: %s", why) : QN_OK;
@@ -89,15 +94,24 @@ static qn_tensor rows_in(const qn_contrastive *c, qn_graph *graph, const char *n
     return qn_input(graph, name, c->dtype, 2, (int64_t[]){rows, c->features});
 }
 
-static qn_tensor bank_of(const qn_contrastive *c, qn_graph *graph, const char *name, int64_t each)
+static qn_tensor bank_of(const qn_contrastive *c, qn_graph *graph, const char *name, int64_t rows)
 {
-    return qn_cell_input(graph, name, c->dtype, 2, (int64_t[]){c->params.bank * each, c->features});
+    return qn_cell_input(graph, name, c->dtype, 2, (int64_t[]){rows, c->features});
 }
 
-/* Scores change with a learned temperature, and without queries nobody looks. */
+/* Samples in the bank of queries. */
+static int64_t stored_queries(const qn_contrastive_params *params)
+{
+    if (params->no_query_bank)
+        return 0;
+    return params->bank_queries ? params->bank_queries : params->bank;
+}
+
+/* Scores change with a learned temperature, and a table is of samples with queries. */
 static bool has_table(const qn_contrastive_params *params)
 {
-    return params->table && params->bank && !params->no_query_bank && !params->learned;
+    return params->table && params->bank && stored_queries(params) == params->bank &&
+           !params->learned;
 }
 
 static void fill_bank(const qn_contrastive *c, qn_graph *graph, qn_tensor queries,
@@ -106,7 +120,7 @@ static void fill_bank(const qn_contrastive *c, qn_graph *graph, qn_tensor querie
     qn_tensor entry[3];
     if (!qn_bank_entry(graph, queries, passages, ids, entry))
         return;
-    if (!c->params.no_query_bank)
+    if (stored_queries(&c->params))
         qn_output(graph, entry[0], "bank.queries");
     qn_output(graph, entry[1], "bank.passages");
     qn_output(graph, entry[2], "bank.ids");
@@ -127,11 +141,11 @@ static qn_info_nce_params loss_params(const qn_contrastive *c, qn_graph *graph)
     if (p->duplicates || p->bank)
         how.ids = qn_input(graph, "ids", QN_I32, 1, (int64_t[]){QN_BATCH});
     if (p->bank) {
-        how.bank_passages = bank_of(c, graph, "bank.passages", c->each);
+        how.bank_passages = bank_of(c, graph, "bank.passages", p->bank * c->each);
         how.bank_ids = qn_cell_input(graph, "bank.ids", QN_I32, 1, (int64_t[]){p->bank});
     }
-    if (p->bank && !p->no_query_bank)
-        how.bank_queries = bank_of(c, graph, "bank.queries", 1);
+    if (stored_queries(p))
+        how.bank_queries = bank_of(c, graph, "bank.queries", stored_queries(p));
     if (has_table(p))
         how.bank_table =
             qn_cell_input(graph, "bank.table", QN_F32, 2,
@@ -207,9 +221,9 @@ static qn_status add_gradcache(qn_contrastive *c)
 
 static void add_banks(qn_contrastive *c)
 {
-    const int64_t rows = c->params.bank;
-    if (!c->params.no_query_bank)
-        add_cell(c, &(qn_cell){.name = "bank.queries", .kind = QN_CELL_RING, .rows = rows});
+    const int64_t rows = c->params.bank, queries = stored_queries(&c->params);
+    if (queries)
+        add_cell(c, &(qn_cell){.name = "bank.queries", .kind = QN_CELL_RING, .rows = queries});
     add_cell(c, &(qn_cell){.name = "bank.passages", .kind = QN_CELL_RING, .rows = rows * c->each});
     add_cell(c, &(qn_cell){.name = "bank.ids",
                            .kind = QN_CELL_RING,

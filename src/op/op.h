@@ -86,13 +86,13 @@ struct qn_call {
     const struct qn_op *op;
     const void *attr; /* of the operator's own attribute struct */
     const struct qn_facts *facts;
-    const char *name; /* of the node, for messages */
-    uint32_t node;    /* number of the node: the third word of a random counter */
-    int setting;      /* of the variant: an index into its settings */
-    bool cpu;         /* of the variant: its kernels have the shape for CPUs */
-    int64_t batch;    /* samples of the micro-step; a sample may have several rows */
-    int slot;         /* of control.position: the row at which the ring that is input 0 takes those
-                         of the micro-step; 0 where it is none */
+    const char *name;    /* of the node, for messages */
+    uint32_t node;       /* number of the node: the third word of a random counter */
+    int setting;         /* of the variant: an index into its settings */
+    bool cpu;            /* of the variant: its kernels have the shape for CPUs */
+    int64_t batch;       /* samples of the micro-step; a sample may have several rows */
+    int slot[QN_MAX_IN]; /* of control.position: the row at which the ring that is input i takes
+                            those of the micro-step; 0 where it is none */
     struct qn_operand in[QN_MAX_IN], din[QN_MAX_IN];
     struct qn_operand out[QN_MAX_OUT], dout[QN_MAX_OUT];
     struct qn_operand saved[QN_MAX_SAVED], temp[QN_MAX_TEMP];

@@ -301,7 +301,7 @@ static qn_status emit_gather(void *user, const struct work *w, const struct side
         .args = {QN_BUF(side->vectors), QN_BUF(to), QN_BUF(&w->call->control), QN_LONG(w->samples),
                  QN_LONG(w->fresh), QN_LONG(to->shape.dim[0]), QN_LONG(w->features),
                  QN_LONG(side->take), QN_LONG(side->each), QN_LONG(first), QN_INT(list),
-                 QN_INT(w->call->slot)},
+                 QN_INT(w->call->slot[QN_TABLE_QUERIES])},
         .global = {w->features, qn_row_range(to->shape.dim[0])},
         .local = {QN_ELEMENTWISE_LOCAL}};
     qn_launch_type(&launch, "V", to);
@@ -326,7 +326,7 @@ static qn_status emit_scores(struct qn_emit *emit, const struct work *w, const s
                  QN_BUF(&w->call->control), QN_LONG(w->samples), QN_LONG(w->fresh), QN_LONG(m),
                  QN_LONG(n), QN_LONG(block->first_row), QN_LONG(block->first_column),
                  QN_INT(block->rows), QN_INT(block->columns), QN_FLOAT(w->attr->scale),
-                 QN_INT(w->attr->duplicates), QN_INT(w->call->slot)},
+                 QN_INT(w->attr->duplicates), QN_INT(w->call->slot[QN_TABLE_QUERIES])},
         .global = {n, qn_row_range(block->row_count)},
         .local = {QN_ELEMENTWISE_LOCAL}};
     block_options(&launch, w, block);
@@ -342,7 +342,8 @@ static qn_status emit_learn(struct qn_emit *emit, const struct work *w, const st
         .args = {QN_BUF(&block->scores), QN_BUF(&w->call->out[0]), QN_BUF(&w->call->control),
                  QN_LONG(w->samples), QN_LONG(w->fresh), QN_LONG(n), QN_LONG(block->first_row),
                  QN_LONG(block->first_column), QN_LONG(w->row), QN_INT(block->rows),
-                 QN_INT(block->columns), QN_INT(w->row == 1), QN_INT(w->call->slot)},
+                 QN_INT(block->columns), QN_INT(w->row == 1),
+                 QN_INT(w->call->slot[QN_TABLE_QUERIES])},
         .global = {block->row_count * qn_div_up(n, wide) * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);

@@ -5,7 +5,7 @@
  * passage has in the softmax of its scores with all passages (in 1). With banks (in 4 to 6) of
  * queries and passages that earlier micro-steps made, it is that of ContAccum (Kim et al., NeurIPS
  * 2024, equations 5 to 9): queries of the bank are rows, too, and what is in the bank gets no
- * gradient.
+ * gradient. Its queries may be fewer, those of its newest samples.
  *
  * With a table (in 7) of what the bank's samples know of each other (bank_table) their scores are
  * not made again.
@@ -51,11 +51,10 @@ static qn_status check_bank(struct qn_shape_call *call, int64_t features, int64_
     const int64_t samples = passages->shape.dim[0] / each;
     if (!are_ids(ids, samples))
         return qn_shape_error(call, "the bank of ids must have one in i32 for each sample");
-    if (qn_present(queries) &&
-        (!are_vectors(queries, features) || queries->shape.dim[0] != samples))
+    if (qn_present(queries) && (!are_vectors(queries, features) || queries->shape.dim[0] > samples))
         return qn_shape_error(call,
-                              "the bank of queries must have one row of %lld elements for "
-                              "each of %lld samples",
+                              "the bank of queries must have rows of %lld elements, and no more "
+                              "than %lld samples",
                               (long long)features, (long long)samples);
     return QN_OK;
 }
@@ -70,6 +69,8 @@ static qn_status check_table(struct qn_shape_call *call)
     if (!qn_present(queries) || qn_present(&call->in[QN_NCE_LOGIT_SCALE]))
         return qn_shape_error(call, "a table goes with a bank of queries and no logit scale");
     const int64_t samples = queries->shape.dim[0];
+    if (samples != call->in[QN_NCE_BANK_IDS].shape.dim[0])
+        return qn_shape_error(call, "a table goes with banks of one size");
     const int64_t rows = qn_table_rows(samples, attr->symmetric);
     if (table->dtype != QN_F32 || table->shape.rank != 2 || table->shape.dim[0] != rows ||
         table->shape.dim[1] != samples)
@@ -135,13 +136,13 @@ static qn_status emit_scale(struct qn_emit *emit, const struct qn_call *call)
         .kernel = "scale_gradient",
         .args = {QN_BUF(&call->in[QN_NCE_BANK_IDS]), QN_BUF(&call->saved[0]),
                  QN_BUF(&call->saved[1]), QN_BUF(&call->dout[0]), QN_BUF(&call->dout[1]),
-                 QN_BUF(&call->din[QN_NCE_LOGIT_SCALE]), QN_LONG(size.samples), QN_LONG(size.bank),
-                 QN_INT(attr->symmetric), QN_INT(qn_present(&call->dout[1])),
-                 QN_FLOAT(call->beta_in[QN_NCE_LOGIT_SCALE])},
+                 QN_BUF(&call->din[QN_NCE_LOGIT_SCALE]), QN_BUF(&call->control),
+                 QN_LONG(size.samples), QN_LONG(size.bank), QN_INT(attr->symmetric),
+                 QN_INT(qn_present(&call->dout[1])), QN_FLOAT(call->beta_in[QN_NCE_LOGIT_SCALE])},
         .global = {walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
-    qn_launch_option(&launch, "QN_EACH", size.each);
+    qn_nce_options(call, &launch);
     return qn_emit_launch(emit, &launch);
 }
 

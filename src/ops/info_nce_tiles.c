@@ -20,9 +20,29 @@ struct qn_nce_sizes qn_nce_sizes_of(const struct qn_call *call)
 {
     const int64_t samples = call->in[QN_NCE_QUERIES].shape.dim[0];
     const struct qn_operand *bank = &call->in[QN_NCE_BANK_QUERIES];
+    const struct qn_operand *ids = &call->in[QN_NCE_BANK_IDS];
     return (struct qn_nce_sizes){.samples = samples,
                                  .bank = qn_present(bank) ? bank->shape.dim[0] : 0,
+                                 .stored = qn_present(ids) ? ids->shape.dim[0] : 0,
                                  .each = call->in[QN_NCE_PASSAGES].shape.dim[0] / samples};
+}
+
+/* The bank has queries, but not of all its samples. */
+static bool has_fewer_queries(const struct qn_nce_sizes *size)
+{
+    return size->bank > 0 && size->bank < size->stored;
+}
+
+void qn_nce_options(const struct qn_call *call, struct qn_launch *launch)
+{
+    const struct qn_nce_sizes size = qn_nce_sizes_of(call);
+    qn_launch_option(launch, "QN_EACH", size.each);
+    if (!has_fewer_queries(&size))
+        return;
+    qn_launch_option(launch, "QN_BANK_ROWS", size.bank);
+    qn_launch_option(launch, "QN_BANK_SAMPLES", size.stored);
+    qn_launch_option(launch, "QN_ROW_SLOT", call->slot[QN_NCE_BANK_QUERIES]);
+    qn_launch_option(launch, "QN_SAMPLE_SLOT", call->slot[QN_NCE_BANK_IDS]);
 }
 
 /* Rows or columns of scores: queries or passages, of the micro-step or of a bank. */
@@ -157,14 +177,18 @@ static struct tile tile_of(const struct work *w, const struct side *row, int64_t
     return t;
 }
 
-/* How many columns of the tile look for their rows, samples' own passages, and which sample's is
- * the first: none where queries alone look, or where the side's queries are no rows. */
+/* How many queries may have their own passages, which look for them, among the tile's columns, and
+ * which is the first: none where queries alone look, or where the side's are no rows. Where queries
+ * of the bank are, the host does not know if it has fewer of them. */
 static int64_t own_passages(const struct work *w, const struct tile *tile, int64_t *first)
 {
     const int64_t each = w->size.each;
-    *first = qn_div_up(tile->first_column, each);
+    *first = 0;
     if (!w->attr->symmetric || (tile->column->bank && w->size.bank == 0))
         return 0;
+    if (tile->column->bank && has_fewer_queries(&w->size))
+        return w->size.bank;
+    *first = qn_div_up(tile->first_column, each);
     return qn_div_up(tile->first_column + tile->n, each) - *first;
 }
 
@@ -347,7 +371,7 @@ static qn_status launch_scores(struct qn_emit *emit, const struct work *w, const
     launch->global[0] = tile->n;
     launch->global[1] = qn_row_range(tile->m);
     launch->local[0] = QN_ELEMENTWISE_LOCAL;
-    qn_launch_option(launch, "QN_EACH", w->size.each);
+    qn_nce_options(&w->product, launch);
     return qn_emit_launch(emit, launch);
 }
 
@@ -356,9 +380,9 @@ static qn_status emit_scores(struct qn_emit *emit, const struct work *w, const s
     struct qn_launch launch = {
         .kernel = "scores",
         .args = {QN_BUF(&tile->scores), QN_BUF(tile->row->ids), QN_BUF(tile->column->ids),
-                 QN_BUF(&w->product.in[QN_NCE_LOGIT_SCALE]), QN_LONG(tile->m), QN_LONG(tile->n),
-                 QN_INT(tile->first_row), QN_INT(tile->first_column), QN_FLOAT(w->attr->scale),
-                 QN_INT(what_of(w, tile))}};
+                 QN_BUF(&w->product.in[QN_NCE_LOGIT_SCALE]), QN_BUF(&w->product.control),
+                 QN_LONG(tile->m), QN_LONG(tile->n), QN_INT(tile->first_row),
+                 QN_INT(tile->first_column), QN_FLOAT(w->attr->scale), QN_INT(what_of(w, tile))}};
     return launch_scores(emit, w, tile, &launch);
 }
 
@@ -370,7 +394,7 @@ static qn_status launch_row_groups(struct qn_emit *emit, const struct work *w, i
     launch->global[0] = groups * walk.group;
     launch->local[0] = walk.group;
     qn_walk_options(launch, &walk);
-    qn_launch_option(launch, "QN_EACH", w->size.each);
+    qn_nce_options(&w->product, launch);
     return qn_emit_launch(emit, launch);
 }
 
@@ -378,7 +402,8 @@ static qn_status learn_rows(struct qn_emit *emit, const struct work *w, const st
 {
     struct qn_launch launch = {.kernel = "learn_rows",
                                .args = {QN_BUF(&tile->scores), QN_BUF(&w->known_rows),
-                                        QN_LONG(tile->n), QN_LONG(tile->row->at + tile->first_row),
+                                        QN_BUF(&w->product.control), QN_LONG(tile->n),
+                                        QN_LONG(tile->row->at + tile->first_row),
                                         QN_INT(tile->first_row), QN_INT(tile->first_column),
                                         QN_INT(what_of(w, tile)), QN_INT(tile->begins_rows)}};
     return launch_row_groups(emit, w, tile->m, tile->n, &launch);
@@ -387,18 +412,19 @@ static qn_status learn_rows(struct qn_emit *emit, const struct work *w, const st
 static qn_status learn_columns(struct qn_emit *emit, const struct work *w, const struct tile *tile)
 {
     int64_t first;
-    const int64_t samples = own_passages(w, tile, &first);
+    const int64_t queries = own_passages(w, tile, &first);
     struct qn_launch launch = {.program = "info_nce",
                                .kernel = "learn_columns",
                                .args = {QN_BUF(&tile->scores), QN_BUF(&w->known_columns),
-                                        QN_LONG(tile->m), QN_LONG(tile->n), QN_LONG(samples),
-                                        QN_LONG(first), QN_LONG(tile->column->at + first),
-                                        QN_INT(tile->first_row), QN_INT(tile->first_column),
-                                        QN_INT(what_of(w, tile)), QN_INT(tile->begins_columns)},
-                               .global = {samples},
+                                        QN_BUF(&w->product.control), QN_LONG(tile->m),
+                                        QN_LONG(tile->n), QN_LONG(queries), QN_LONG(first),
+                                        QN_LONG(tile->column->at + first), QN_INT(tile->first_row),
+                                        QN_INT(tile->first_column), QN_INT(what_of(w, tile)),
+                                        QN_INT(tile->begins_columns)},
+                               .global = {queries},
                                .local = {QN_ELEMENTWISE_LOCAL}};
-    qn_launch_option(&launch, "QN_EACH", w->size.each);
-    return samples > 0 ? qn_emit_launch(emit, &launch) : QN_OK;
+    qn_nce_options(&w->product, &launch);
+    return queries > 0 ? qn_emit_launch(emit, &launch) : QN_OK;
 }
 
 static qn_status emit_forward(struct qn_emit *emit, const struct work *w, const struct tile *tile)
@@ -412,7 +438,6 @@ static qn_status emit_score_gradient(struct qn_emit *emit, const struct work *w,
                                      const struct tile *tile)
 {
     const struct qn_call *call = &w->product;
-    const bool paired = !tile->column->bank || w->size.bank > 0;
     struct qn_launch launch = {.kernel = "gradient",
                                .args = {QN_BUF(&tile->scores),
                                         QN_BUF(tile->row->ids),
@@ -422,6 +447,7 @@ static qn_status emit_score_gradient(struct qn_emit *emit, const struct work *w,
                                         QN_BUF(&call->saved[1]),
                                         QN_BUF(&call->dout[0]),
                                         QN_BUF(&call->dout[1]),
+                                        QN_BUF(&call->control),
                                         QN_LONG(tile->m),
                                         QN_LONG(tile->n),
                                         QN_LONG(w->size.samples),
@@ -432,7 +458,7 @@ static qn_status emit_score_gradient(struct qn_emit *emit, const struct work *w,
                                         QN_LONG(tile->column->at),
                                         QN_FLOAT(w->attr->scale),
                                         QN_INT(what_of(w, tile)),
-                                        QN_INT(w->attr->symmetric && paired),
+                                        QN_INT(w->attr->symmetric),
                                         QN_INT(qn_present(&call->dout[1]))}};
     return launch_scores(emit, w, tile, &launch);
 }
@@ -480,9 +506,9 @@ static qn_status emit_finish(struct qn_emit *emit, const struct work *w)
         .args = {QN_BUF(&w->known_rows), QN_BUF(&w->known_columns),
                  QN_BUF(&call->in[QN_NCE_BANK_IDS]), QN_BUF(&call->saved[0]),
                  QN_BUF(&call->saved[1]), QN_BUF(&call->out[0]), QN_BUF(&call->out[1]),
-                 QN_LONG(w->size.samples), QN_LONG(w->size.bank), QN_INT(w->attr->symmetric),
-                 QN_INT(w->attr->local_mean), QN_INT(qn_present(&call->saved[0])),
-                 QN_INT(qn_present(&call->out[1]))}};
+                 QN_BUF(&call->control), QN_LONG(w->size.samples), QN_LONG(w->size.bank),
+                 QN_INT(w->attr->symmetric), QN_INT(w->attr->local_mean),
+                 QN_INT(qn_present(&call->saved[0])), QN_INT(qn_present(&call->out[1]))}};
     return launch_row_groups(emit, w, 1, w->size.samples + w->size.bank, &launch);
 }
 

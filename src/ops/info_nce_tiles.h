@@ -13,11 +13,14 @@
 /* Groups of the operator, in the order of its list. */
 enum qn_nce_group { QN_NCE_FORWARD, QN_NCE_QUERY_GRADIENT, QN_NCE_PASSAGE_GRADIENT };
 
-/* Samples of the micro-step and of the bank whose queries count as rows; passages of a sample. */
+/* Samples of the micro-step, of the bank whose queries count as rows, and of all that it stores;
+ * passages of a sample. */
 struct qn_nce_sizes {
-    int64_t samples, bank, each;
+    int64_t samples, bank, stored, each;
 };
 struct qn_nce_sizes qn_nce_sizes_of(const struct qn_call *call);
+/* What kernels are compiled with. */
+void qn_nce_options(const struct qn_call *call, struct qn_launch *launch);
 
 /* The three functions of a variant of a group, whose products are computed one way. */
 bool qn_nce_fits(const struct qn_call *call, enum qn_nce_group group,

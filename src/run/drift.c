@@ -17,9 +17,11 @@ enum { QUERIES, PASSAGES, SIDES };
 static const char *const outputs[SIDES] = {"queries", "passages"};
 static const char *const cells[SIDES] = {"bank.queries", "bank.passages"};
 
-/* One of the two banks: vectors of so many elements, so many for each sample. */
+/* One of the two banks: vectors of so many elements, so many for each of its samples, which are
+ * the newest. */
 struct bank {
     const struct qn_cell_of *cell; /* NULL: there is none */
+    int64_t samples;
     int64_t each, features, bytes; /* of a sample */
     unsigned char *rows;           /* what it holds of each entry that is looked at */
 };
@@ -33,7 +35,9 @@ struct look {
     struct bank bank[SIDES];
     int64_t room, count; /* entries that there can be, and are */
     int32_t *id;
-    int *age; /* index in drift->age */
+    int64_t *ago;                   /* samples that were stored after it */
+    int *age;                       /* index in drift->age */
+    int64_t queries[QN_DRIFT_AGES]; /* entries of each age whose queries are stored */
     int64_t features;
     double *vector[2]; /* of so many */
 };
@@ -58,13 +62,15 @@ static int find_ring(const struct look *l, const char *name, int rank)
 static void find_bank(struct look *l, int side, int64_t samples)
 {
     const int number = find_ring(l, cells[side], 2);
-    if (number < 0 || cell_of(l, number)->operand.shape.dim[0] % samples != 0)
+    const int64_t rows = number < 0 ? 0 : cell_of(l, number)->operand.shape.dim[0];
+    if (number < 0 || (side == QUERIES ? rows > samples : rows % samples != 0))
         return;
     const int64_t features = cell_of(l, number)->operand.shape.dim[1];
     l->features = features > l->features ? features : l->features;
     struct bank *bank = &l->bank[side];
     bank->cell = cell_of(l, number);
-    bank->each = bank->cell->operand.shape.dim[0] / samples;
+    bank->samples = rows < samples ? rows : samples;
+    bank->each = rows / bank->samples;
     bank->features = features;
     bank->bytes = bank->each * qn_cell_row_bytes(bank->cell);
 }
@@ -119,6 +125,7 @@ static qn_status take_memory(struct look *l)
 {
     const size_t room = (size_t)l->room + 1;
     bool complete = (l->id = calloc(room, sizeof *l->id)) != NULL;
+    complete &= (l->ago = calloc(room, sizeof *l->ago)) != NULL;
     complete &= (l->age = calloc(room, sizeof *l->age)) != NULL;
     for (int i = 0; i < 2; i++)
         complete &= (l->vector[i] = calloc((size_t)l->features, sizeof *l->vector[i])) != NULL;
@@ -131,6 +138,7 @@ static qn_status take_memory(struct look *l)
 static void free_memory(struct look *l)
 {
     free(l->id);
+    free(l->ago);
     free(l->age);
     for (int i = 0; i < 2; i++)
         free(l->vector[i]);
@@ -140,25 +148,33 @@ static void free_memory(struct look *l)
 
 /* --- entries --- */
 
+static bool has(const struct bank *bank, int64_t ago)
+{
+    return bank->cell && ago < bank->samples;
+}
+
 /* Adds the entry of so many samples ago, unless it is empty. */
 static qn_status add_entry(struct look *l, int a, int64_t ago)
 {
     const struct qn_cell_of *ids = cell_of(l, l->ring);
-    const int64_t sample = (l->trainer->cell_rows[l->ring] - 1 - ago) % ids->operand.shape.dim[0];
+    const int64_t number = l->trainer->cell_rows[l->ring] - 1 - ago; /* also of its query */
+    const int64_t at = number % ids->operand.shape.dim[0] * (int64_t)sizeof(int32_t);
     int32_t id;
-    QN_TRY(
-        qn_trainer_read_value(l->trainer, ids->value, sample * (int64_t)sizeof id, &id, sizeof id));
+    QN_TRY(qn_trainer_read_value(l->trainer, ids->value, at, &id, sizeof id));
     if (id < 0)
         return QN_OK;
     for (int side = 0; side < SIDES; side++) {
         const struct bank *bank = &l->bank[side];
-        if (bank->cell)
-            QN_TRY(qn_trainer_read_value(l->trainer, bank->cell->value, sample * bank->bytes,
+        if (has(bank, ago))
+            QN_TRY(qn_trainer_read_value(l->trainer, bank->cell->value,
+                                         number % bank->samples * bank->bytes,
                                          bank->rows + l->count * bank->bytes, bank->bytes));
     }
     l->id[l->count] = id;
+    l->ago[l->count] = ago;
     l->age[l->count++] = a;
     l->drift->age[a].entries++;
+    l->queries[a] += has(&l->bank[QUERIES], ago);
     return QN_OK;
 }
 
@@ -223,8 +239,9 @@ static qn_status compare(void *user, const char *name, int64_t first, int64_t co
             const unsigned char *then = bank->rows + (first + i) * bank->bytes;
             const unsigned char *now = (const unsigned char *)rows + i * bank->bytes;
             struct qn_drift_age *age = &l->drift->age[l->age[first + i]];
-            *(side == QUERIES ? &age->queries : &age->passages) +=
-                compare_entry(l, bank, then, now);
+            if (has(bank, l->ago[first + i]))
+                *(side == QUERIES ? &age->queries : &age->passages) +=
+                    compare_entry(l, bank, then, now);
         }
     }
     return QN_OK;
@@ -236,7 +253,7 @@ static void divide(struct look *l)
     l->drift->oldest = NAN;
     for (int a = 0; a < l->drift->ages; a++) {
         struct qn_drift_age *age = &l->drift->age[a];
-        age->queries = l->bank[QUERIES].cell ? age->queries / (double)age->entries : NAN;
+        age->queries = l->queries[a] ? age->queries / (double)l->queries[a] : NAN;
         age->passages /= (double)age->entries;
         if (age->entries)
             l->drift->oldest = fmin(age->queries, age->passages);
@@ -246,10 +263,11 @@ static void divide(struct look *l)
 /* --- what follows from it --- */
 
 /* fmin leaves out what is no number: a mean over something strange must not pass for the other. */
-static bool is_stale(const struct look *l, const struct qn_drift_age *age)
+static bool is_stale(const struct look *l, int a)
 {
+    const struct qn_drift_age *age = &l->drift->age[a];
     return !(age->passages >= l->params.threshold) ||
-           (l->bank[QUERIES].cell && !(age->queries >= l->params.threshold));
+           (l->queries[a] && !(age->queries >= l->params.threshold));
 }
 
 static int oldest_age(const struct qn_drift *drift)
@@ -265,7 +283,7 @@ static int64_t fresh_samples(const struct look *l)
 {
     int64_t fresh = 0;
     for (int a = 0; a < l->drift->ages; a++)
-        if (l->drift->age[a].entries && !is_stale(l, &l->drift->age[a]))
+        if (l->drift->age[a].entries && !is_stale(l, a))
             fresh = l->drift->age[a].end;
     return fresh > l->params.least ? fresh : l->params.least;
 }
@@ -275,7 +293,7 @@ static qn_status judge(struct look *l)
     struct qn_trainer *trainer = l->trainer;
     struct qn_drift *drift = l->drift;
     const int last = oldest_age(drift);
-    drift->stale = last >= 0 && is_stale(l, &drift->age[last]);
+    drift->stale = last >= 0 && is_stale(l, last);
     drift->limit = trainer->cell_limits[l->ring];
     const bool told = trainer->told_of_drift;
     trainer->told_of_drift = drift->stale;

@@ -492,10 +492,10 @@ static void nor_does_a_resume_with_another_budget(void **state)
 
 /* A cycle whose gradient is not finite leaves the banks as they were, wherever it comes: the ring
  * has been overwritten in its middle by then. */
-static void a_skipped_cycle_leaves_the_banks(void **state)
+static void skip_with(int64_t queries)
 {
-    (void)state;
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = 10, .table = true};
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = 10, .bank_queries = queries, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     struct test_run with = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
@@ -515,6 +515,13 @@ static void a_skipped_cycle_leaves_the_banks(void **state)
     test_close(&with);
     test_close(&without);
     qn_contrastive_destroy(&contrastive);
+}
+
+static void a_skipped_cycle_leaves_the_banks(void **state)
+{
+    (void)state;
+    skip_with(0);
+    skip_with(8);
 }
 
 static double loss_after(qn_dtype storage, int updates)
@@ -550,13 +557,12 @@ static void banks_may_be_short(void **state)
 }
 
 /* Saved right after a cycle that is skipped, before anybody has asked how it went. */
-static void banks_are_saved(void **state)
+static void save_banks_with(int64_t queries)
 {
-    (void)state;
     char dir[FOLDER_BYTES];
     make_folder(dir);
     const qn_contrastive_params how = {
-        .temperature = 0.5, .bank = 10, .symmetric = true, .table = true};
+        .temperature = 0.5, .bank = 10, .bank_queries = queries, .symmetric = true, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     const qn_run_list *program = qn_contrastive_program(contrastive);
@@ -585,6 +591,13 @@ static void banks_are_saved(void **state)
     test_close(&second);
     qn_contrastive_destroy(&contrastive);
     remove_folder(dir);
+}
+
+static void banks_are_saved(void **state)
+{
+    (void)state;
+    save_banks_with(0);
+    save_banks_with(9);
 }
 
 /* --- tables --- */
@@ -835,11 +848,10 @@ static int64_t placed(int64_t count)
 }
 
 /* What persists is what plain accumulation has, and the banks with their table. */
-static void banks_are_in_the_plan(void **state)
+static void count_banks(int64_t bank, int64_t queries, int64_t table)
 {
-    (void)state;
-    const int64_t bank = 33;
-    const qn_contrastive_params how = {.temperature = 0.5, .bank = bank, .table = true};
+    const qn_contrastive_params how = {
+        .temperature = 0.5, .bank = bank, .bank_queries = queries, .table = true};
     const qn_plan_params plan = at(BATCH, MICRO);
     qn_contrastive *with = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
     qn_contrastive *without = open_mode(QN_CONTRASTIVE_ACCUMULATE, NULL);
@@ -847,9 +859,10 @@ static void banks_are_in_the_plan(void **state)
     struct test_run b = open_runs(qn_contrastive_program(without), &plan, &trainer_params);
     const int64_t *have = qn_plan_facts(a.plan)->bytes_by_tag;
     const int64_t *want = qn_plan_facts(b.plan)->bytes_by_tag;
-    assert_int_equal(have[QN_TAG_BANKS], 2 * placed(bank * CODE) + placed(bank));
+    assert_int_equal(have[QN_TAG_BANKS], placed((queries ? queries : bank) * CODE) +
+                                             placed(bank * CODE) + placed(bank));
     assert_int_equal(want[QN_TAG_BANKS], 0);
-    assert_int_equal(have[QN_TAG_TABLES], placed(qn_bank_table_rows(bank, false) * bank));
+    assert_int_equal(have[QN_TAG_TABLES], placed(table));
     assert_int_equal(want[QN_TAG_TABLES], 0);
     assert_int_equal(have[QN_TAG_PARAMETERS], want[QN_TAG_PARAMETERS]);
     assert_int_equal(have[QN_TAG_GRADIENTS], want[QN_TAG_GRADIENTS]);
@@ -858,6 +871,15 @@ static void banks_are_in_the_plan(void **state)
     test_close(&b);
     qn_contrastive_destroy(&with);
     qn_contrastive_destroy(&without);
+}
+
+/* Without a table where some samples have no queries. */
+static void banks_are_in_the_plan(void **state)
+{
+    (void)state;
+    count_banks(33, 0, qn_bank_table_rows(33, false) * 33);
+    count_banks(33, 33, qn_bank_table_rows(33, false) * 33);
+    count_banks(33, 8, 0);
 }
 
 enum { MANY = 65536, LONG = 512 };
@@ -915,6 +937,11 @@ static void what_cannot_be_is_refused(void **state)
         {{.temperature = -1}, "above 0"},
         {{.temperature = NAN}, "above 0"},
         {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = -1}, "from 0"},
+        {{.mode = QN_CONTRASTIVE_ACCUMULATE, .bank_queries = 4}, "contaccum alone has banks"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = 4, .bank_queries = 5}, "as many samples as"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = 4, .bank_queries = -1}, "as many samples as"},
+        {{.mode = QN_CONTRASTIVE_CONTACCUM, .bank = 4, .bank_queries = 4, .no_query_bank = true},
+         "and none"},
         {{.towers = one_tower}, "passages (p * batch, d)"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

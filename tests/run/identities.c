@@ -285,6 +285,7 @@ struct matrix {
     struct sides at;
     int64_t rows, columns, each; /* `each` columns of a sample, its own passage first */
     double temperature, mean;    /* the sum over rows is divided by `mean` */
+    bool symmetric;              /* rows' own passages look for their queries among the rows, too */
 };
 
 static double score_of(const struct matrix *m, int64_t row, int64_t column)
@@ -303,26 +304,41 @@ static double sum_of_row(const struct matrix *m, int64_t row)
     return sum;
 }
 
-static double loss_of(const struct matrix *m)
+static double sum_of_column(const struct matrix *m, int64_t column)
 {
     double sum = 0;
     for (int64_t i = 0; i < m->rows; i++)
-        sum += log(sum_of_row(m, i)) - score_of(m, i, i * m->each);
-    return sum / m->mean;
+        sum += exp(score_of(m, i, column));
+    return sum;
+}
+
+static double loss_of(const struct matrix *m)
+{
+    double forth = 0, back = 0;
+    for (int64_t i = 0; i < m->rows; i++) {
+        forth += log(sum_of_row(m, i)) - score_of(m, i, i * m->each);
+        back += log(sum_of_column(m, i * m->each)) - score_of(m, i, i * m->each);
+    }
+    return (m->symmetric ? (forth + back) / 2 : forth) / m->mean;
 }
 
 /* Equations 8 and 9 of Kim et al. 2024: where s is the softmax of each row, and o its own column,
  *
  *     dL/dq_i = (sum over columns j of s_ij p_j - p_o(i)) / (R t),
- *     dL/dp_j = (sum over rows i of s_ij q_i - the q_i with o(i) = j) / (R t). */
+ *     dL/dp_j = (sum over rows i of s_ij q_i - the q_i with o(i) = j) / (R t),
+ *
+ * and of a symmetric loss the mean of that and the same with the softmax of each own column. */
 static void by_equations(const struct matrix *m, struct sides *to)
 {
     *to = (struct sides){0};
     for (int64_t i = 0; i < m->rows; i++) {
         const double sum = sum_of_row(m, i);
         for (int64_t j = 0; j < m->columns; j++) {
-            const double share = exp(score_of(m, i, j)) / sum;
-            const double g = (share - (j == i * m->each)) / (m->mean * m->temperature);
+            const bool looks = m->symmetric && j % m->each == 0 && j / m->each < m->rows;
+            const double e = exp(score_of(m, i, j)), own = j == i * m->each ? 1 : 0;
+            double g = e / sum - own;
+            g += looks ? e / sum_of_column(m, j) - own : 0;
+            g /= m->mean * m->temperature * (m->symmetric ? 2 : 1);
             for (int c = 0; c < CODE; c++) {
                 to->q[i * CODE + c] += g * m->at.p[j * CODE + c];
                 to->p[j * CODE + c] += g * m->at.q[i * CODE + c];
@@ -368,7 +384,8 @@ static double sides_apart(const struct sides *have, const struct sides *want, in
 
 typedef qn_status (*read_fn)(qn_trainer *, const char *, float *, int64_t);
 
-/* What tables hold of the next OWN samples, and of the `held` ones before them. */
+/* What tables hold of the next OWN samples, and of the `held` ones before them, the last of which
+ * is the first. */
 static void read_sides(struct pair_run *of, read_fn read, int64_t held, struct sides *to)
 {
     const int64_t each = of->pairs.each;
@@ -376,7 +393,7 @@ static void read_sides(struct pair_run *of, read_fn read, int64_t held, struct s
     assert_int_equal(read(of->run.trainer, "query", q, SET * CODE), QN_OK);
     assert_int_equal(read(of->run.trainer, "passage", p, SET * each * CODE), QN_OK);
     for (int64_t i = 0; i < OWN + held; i++) {
-        const int64_t id = of->pairs.first + (i < OWN ? i : i - OWN - held);
+        const int64_t id = of->pairs.first + (i < OWN ? i : OWN - 1 - i);
         for (int64_t k = 0; k < CODE; k++)
             to->q[i * CODE + k] = (double)q[id * CODE + k];
         for (int64_t k = 0; k < each * CODE; k++)
@@ -395,37 +412,59 @@ static void compare_with_equations(const qn_contrastive_params *how, int64_t eac
         train_updates(of.run.trainer, &cycle, 1);
     assert_int_equal(qn_trainer_accumulate(of.run.trainer, &cycle), QN_OK);
     const int64_t held = updates * OWN < how->bank ? updates * OWN : how->bank;
-    struct matrix m = {.rows = OWN + (how->no_query_bank ? 0 : held),
+    const int64_t most = how->bank_queries ? how->bank_queries : how->bank;
+    const int64_t queries = how->no_query_bank ? 0 : held < most ? held : most;
+    struct matrix m = {.rows = OWN + queries,
                        .columns = (OWN + held) * each,
                        .each = each,
-                       .temperature = how->temperature};
+                       .temperature = how->temperature,
+                       .symmetric = how->symmetric};
     m.mean = (double)(how->local_mean ? OWN : m.rows);
     read_sides(&of, qn_trainer_read, held, &m.at);
     read_sides(&of, qn_trainer_read_gradient, held, &have);
     by_equations(&m, &equations);
     by_differences(&m, &differences);
     const double apart = sides_apart(&have, &equations, each);
-    print_message("  %d of bank %d, queries %d, own mean %d, passages %d: %.2e apart\n", (int)held,
-                  (int)how->bank, !how->no_query_bank, how->local_mean, (int)each, apart);
+    print_message(
+        "  %d of bank %d, queries %d, own mean %d, symmetric %d, passages %d: %.2e apart\n",
+        (int)held, (int)how->bank, (int)queries, how->local_mean, how->symmetric, (int)each, apart);
     assert_true(sides_apart(&equations, &differences, each) < 1e-8);
     assert_true(apart < 1e-5);
     close_pairs(&of);
 }
 
-/* Without queries in the bank, and by the mean over own rows; the bank empty, filled in part, and
- * full after it began anew; with two hard negatives, too. */
+/* The bank empty, filled in part, and full after it began anew; with two hard negatives, too. */
+static void compare_all(qn_contrastive_params how)
+{
+    how.towers = table_towers;
+    for (int64_t each = 1; each <= MOST_EACH; each += MOST_EACH - 1)
+        for (int updates = 0; updates <= LATER; updates++)
+            compare_with_equations(&how, each, updates);
+}
+
+/* Without queries in the bank, and by the mean over own rows. */
 static void gradients_are_those_of_the_equations(void **state)
 {
     (void)state;
-    for (int way = 0; way < 4; way++)
-        for (int64_t each = 1; each <= MOST_EACH; each += MOST_EACH - 1)
-            for (int updates = 0; updates <= LATER; updates++) {
-                qn_contrastive_params how = with_bank(OWN * 2 + 2);
-                how.towers = table_towers;
-                how.no_query_bank = way % 2;
-                how.local_mean = way / 2;
-                compare_with_equations(&how, each, updates);
-            }
+    for (int way = 0; way < 4; way++) {
+        qn_contrastive_params how = with_bank(OWN * 2 + 2);
+        how.no_query_bank = way % 2;
+        how.local_mean = way / 2;
+        compare_all(how);
+    }
+}
+
+/* With queries of the newest samples alone, whose ring begins anew elsewhere. */
+static void gradients_are_those_of_banks_of_two_sizes(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        qn_contrastive_params how = with_bank(OWN * 2 + 2);
+        how.bank_queries = way == 1 ? OWN : OWN + 2;
+        how.local_mean = way == 1;
+        how.symmetric = way == 2;
+        compare_all(how);
+    }
 }
 
 /* --- hard negatives --- */
@@ -532,14 +571,16 @@ static void anchors_are_never_trained_towards_negatives(void **state)
 
 /* --- as small as can be --- */
 
-static void few_samples(int64_t data, int64_t batch, int64_t micro, int64_t bank, bool duplicates)
+static void few_samples(int64_t data, int64_t batch, int64_t micro, int64_t bank, int64_t queries,
+                        bool duplicates)
 {
     qn_contrastive_params how = with_bank(bank);
+    how.bank_queries = queries;
     how.duplicates = duplicates;
     struct pair_run of = {.pairs = {.data = data}};
     struct host host = {.how = how};
-    print_message(" %d samples, %d by %d, a bank of %d\n", (int)data, (int)batch, (int)micro,
-                  (int)bank);
+    print_message(" %d samples, %d by %d, a bank of %d, queries of %d\n", (int)data, (int)batch,
+                  (int)micro, (int)bank, (int)queries);
     open_pairs(&of, &how, batch, micro);
     follow_pairs(&of, &host, micro, 0.1, 6);
     close_pairs(&of);
@@ -550,13 +591,18 @@ static void sets_may_be_small(void **state)
 {
     (void)state;
     for (int duplicates = 0; duplicates < 2; duplicates++) {
-        few_samples(1, 1, 1, 1, duplicates);
-        few_samples(1, 1, 1, 5, duplicates);
-        few_samples(2, 2, 1, 7, duplicates);
-        few_samples(2, 2, 2, 2, duplicates);
-        few_samples(13, 13, 5, 40, duplicates);
-        few_samples(17, 7, 7, 53, duplicates);
-        few_samples(19, 13, 11, 12, duplicates);
+        few_samples(1, 1, 1, 1, 0, duplicates);
+        few_samples(1, 1, 1, 5, 0, duplicates);
+        few_samples(1, 1, 1, 5, 2, duplicates);
+        few_samples(2, 2, 1, 7, 0, duplicates);
+        few_samples(2, 2, 1, 7, 1, duplicates);
+        few_samples(2, 2, 2, 2, 0, duplicates);
+        few_samples(13, 13, 5, 40, 0, duplicates);
+        few_samples(13, 13, 5, 40, 17, duplicates);
+        few_samples(17, 7, 7, 53, 0, duplicates);
+        few_samples(17, 7, 7, 53, 52, duplicates);
+        few_samples(19, 13, 11, 12, 0, duplicates);
+        few_samples(19, 13, 11, 12, 11, duplicates);
     }
 }
 
@@ -624,6 +670,7 @@ int main(void)
         cmocka_unit_test(banks_get_no_gradient),
         cmocka_unit_test(banks_of_both_sides_are_balanced),
         cmocka_unit_test(gradients_are_those_of_the_equations),
+        cmocka_unit_test(gradients_are_those_of_banks_of_two_sizes),
         cmocka_unit_test(anchors_are_never_trained_towards_negatives),
         cmocka_unit_test(sets_may_be_small),
         cmocka_unit_test(one_pair_alone_has_no_loss),

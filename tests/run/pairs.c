@@ -152,6 +152,14 @@ int64_t host_fill(const struct host *host)
     return host->update < host->how.start ? 0 : most;
 }
 
+int64_t host_queries(const struct host *host)
+{
+    const int64_t fill = host_fill(host), most = host->how.bank_queries;
+    if (host->how.no_query_bank)
+        return 0;
+    return most && most < fill ? most : fill;
+}
+
 static double dot(const double *a, const double *b)
 {
     double sum = 0;
@@ -183,9 +191,9 @@ static void host_step(struct host *host, int64_t first, int64_t n, double loss[2
     const int64_t held = host_fill(host);
     for (int64_t i = 0; i < n; i++)
         host_encode(host, id_of(host->pairs, first + i), &all[i]);
-    for (int64_t i = 0; i < held; i++)
-        all[n + i] = host->bank[(host->stored - held + i) % MOST_STORED];
-    const int64_t rows = host->how.no_query_bank ? n : n + held;
+    for (int64_t i = 0; i < held; i++) /* the newest first */
+        all[n + i] = host->bank[(host->stored - 1 - i) % MOST_STORED];
+    const int64_t rows = n + host_queries(host);
     for (int64_t row = 0; row < rows; row++) {
         const double one = row_loss(host, all, n + held, row);
         loss[0] += one / (double)(host->how.local_mean ? n : rows);

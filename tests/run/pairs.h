@@ -61,8 +61,9 @@ struct host {
 
 void host_read(struct host *host, qn_trainer *trainer);
 void host_encode(const struct host *host, int64_t id, struct vectors *vectors);
-/* Entries that count. */
+/* Entries that count; of these, the newest that have queries, too. */
 int64_t host_fill(const struct host *host);
+int64_t host_queries(const struct host *host);
 /* The losses of the next cycle, of all rows and of own ones, after which its vectors are in the
  * bank. */
 void host_cycle(struct host *host, int64_t batch, int64_t micro_batch, double loss[2]);

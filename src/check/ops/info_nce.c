@@ -12,6 +12,7 @@ extern const struct qn_check_op qn_check_info_nce;
 struct scores {
     const struct qn_reference *r;
     int64_t samples, each, features, bank, bank_rows;
+    int64_t stored; /* in either ring of the bank, by the control block */
     double factor;
 };
 
@@ -24,11 +25,23 @@ static struct scores scores_of(const struct qn_reference *r)
                        .features = in[QN_NCE_QUERIES].shape.dim[1]};
     s.each = in[QN_NCE_PASSAGES].shape.dim[0] / s.samples;
     s.bank = r->in[QN_NCE_BANK_IDS] ? in[QN_NCE_BANK_IDS].shape.dim[0] : 0;
-    s.bank_rows = r->in[QN_NCE_BANK_QUERIES] ? s.bank : 0;
+    s.bank_rows = r->in[QN_NCE_BANK_QUERIES] ? in[QN_NCE_BANK_QUERIES].shape.dim[0] : 0;
+    s.stored = (int64_t)r->control->position[0];
     s.factor = (double)attr->scale;
     if (r->in[QN_NCE_LOGIT_SCALE])
         s.factor *= exp(r->in[QN_NCE_LOGIT_SCALE][0]);
     return s;
+}
+
+/* The sample of micro-step and bank of which row `row` is. Of as many queries as passages each
+ * sample has one place in both; fewer are those of the last samples that were stored. */
+static int64_t sample_of(const struct scores *s, int64_t row)
+{
+    if (row < s->samples || s->bank_rows == s->bank)
+        return row;
+    for (int64_t number = s->stored - 1;; number--)
+        if ((number + s->bank_rows) % s->bank_rows == row - s->samples)
+            return s->samples + (number + s->bank) % s->bank;
 }
 
 /* Of sample i of micro-step and bank; 0 where nobody knows it. */
@@ -63,10 +76,10 @@ static double score(const struct scores *s, int64_t row, int64_t column)
 static bool counts(const struct scores *s, int64_t row, int64_t column)
 {
     const struct qn_info_nce_attr *attr = s->r->call->attr;
-    const int64_t sample = column / s->each;
-    const bool twin = attr->duplicates && column % s->each == 0 && sample != row &&
-                      id_of(s, sample) == id_of(s, row);
-    return is_there(s, row) && is_there(s, sample) && !twin;
+    const int64_t sample = column / s->each, looks = sample_of(s, row);
+    const bool twin = attr->duplicates && column % s->each == 0 && sample != looks &&
+                      id_of(s, sample) == id_of(s, looks);
+    return is_there(s, looks) && is_there(s, sample) && !twin;
 }
 
 /* A number of what the bank's samples know of each other, for sample i of micro-step and bank. */
@@ -115,15 +128,17 @@ static double share(const struct scores *s, bool of_row, int64_t fixed, int64_t 
     return top + log(sum) - (of_row ? score(s, fixed, own) : score(s, own, fixed));
 }
 
-static double sample_loss(const struct scores *s, int64_t i)
+/* Of row i. */
+static double row_loss(const struct scores *s, int64_t i)
 {
     const struct qn_info_nce_attr *attr = s->r->call->attr;
+    const int64_t own = sample_of(s, i) * s->each;
     const int64_t columns = (s->samples + s->bank) * s->each, rows = s->samples + s->bank_rows;
     const bool table = s->r->in[QN_NCE_TABLE] && i >= s->samples;
-    const double forth = table ? told_share(s, true, i) : share(s, true, i, columns, i * s->each);
+    const double forth = table ? told_share(s, true, i) : share(s, true, i, columns, own);
     if (!attr->symmetric)
         return forth;
-    return (forth + (table ? told_share(s, false, i) : share(s, false, i * s->each, rows, i))) / 2;
+    return (forth + (table ? told_share(s, false, i) : share(s, false, own, rows, i))) / 2;
 }
 
 static void reference(const struct qn_reference *r)
@@ -132,11 +147,12 @@ static void reference(const struct qn_reference *r)
     const struct scores s = scores_of(r);
     double of_bank = 0, count = (double)s.samples;
     for (int64_t i = s.samples; i < s.samples + s.bank_rows; i++) {
-        of_bank += is_there(&s, i) ? sample_loss(&s, i) : 0;
-        count += is_there(&s, i) && !attr->local_mean;
+        const bool there = is_there(&s, sample_of(&s, i));
+        of_bank += there ? row_loss(&s, i) : 0;
+        count += there && !attr->local_mean;
     }
     for (int64_t i = 0; i < s.samples; i++) {
-        const double own = sample_loss(&s, i);
+        const double own = row_loss(&s, i);
         r->out[0][i] = (own + (i == 0 ? of_bank : 0)) / count;
         r->out[1][i] = own / (double)s.samples;
     }
@@ -206,10 +222,17 @@ static double flops(const struct qn_call *call, const char *group)
         .scale = 1, __VA_ARGS__                                                                    \
     }
 
+#define STORED(samples)                                                                            \
+    &(const struct qn_control)                                                                     \
+    {                                                                                              \
+        .position = {samples}, .loss_scale = 1                                                     \
+    }
+
 static const double five[] = {3, 1, 4, 1, 5};
 static const double seven[] = {4, -1, 1, 8, -1, 3, 6};
 static const double none_yet[] = {-1, -1, -1};
 static const double eleven[] = {9, -1, 2, 7, 7, -1, 1, 0, 3, 8, -1};
+static const double two_of_seven[] = {4, 6, -1, -1, -1, -1, -1};
 
 static const struct qn_check_case cases[] = {
     {"pairs", {PLAIN(6, 1, 5)}, ATTR(0), .small = true},
@@ -273,6 +296,43 @@ static const struct qn_check_case cases[] = {
        .b = 60},
       TABLE(13, 131)},
      ATTR(.local_mean = 1, .symmetric = 1)},
+    {"fewer queries than passages",
+     {VECTORS(5, 4), VECTORS(5, 4), IDS(5, five), LEARNED(0.2), VECTORS(3, 4), VECTORS(7, 4),
+      IDS(7, seven), NONE},
+     ATTR(0),
+     .control = STORED(16),
+     .small = true},
+    {"fewer queries with duplicates",
+     {VECTORS(5, 4), VECTORS(15, 4), IDS(5, five), LEARNED(-0.2), VECTORS(7, 4), VECTORS(33, 4),
+      IDS(11, eleven), NONE},
+     ATTR(.duplicates = 1, .symmetric = 1),
+     .control = STORED(26)},
+    {"fewer queries than room for them",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(4, 4), VECTORS(7, 4), IDS(7, two_of_seven),
+      NONE},
+     ATTR(.local_mean = 1, .symmetric = 1),
+     .control = STORED(2)},
+    {"one query, both ways",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(1, 4), VECTORS(7, 4), IDS(7, seven), NONE},
+     ATTR(.symmetric = 1),
+     .control = STORED(7)},
+    {"fewer queries and two tiles of columns",
+     {VECTORS(3, 2),
+      VECTORS(6, 2),
+      NONE,
+      NONE,
+      VECTORS(130, 2),
+      VECTORS(1042, 2),
+      {.role = QN_ROLE_FIXED,
+       .dtype = QN_I32,
+       .rank = 1,
+       .dim = {521},
+       .fill = QN_FILL_INTEGER,
+       .a = -9,
+       .b = 60},
+      NONE},
+     ATTR(.symmetric = 1),
+     .control = STORED(1130)},
     {"primes", {PLAIN(131, 1, 67)}, ATTR(.symmetric = 1)},
     {"two tiles of columns", {PLAIN(521, 2, 3)}, ATTR(.symmetric = 1)},
     {"two tiles of rows", {PLAIN(2053, 1, 2)}, ATTR(.symmetric = 1)},
@@ -300,8 +360,12 @@ static const struct qn_check_case refused[] = {
      {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(7, 4), VECTORS(7, 4), IDS(7, seven),
       TABLE(3, 8)},
      ATTR(0)},
-    {"banks of two sizes",
-     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(6, 4), VECTORS(7, 4), IDS(7, seven), NONE},
+    {"more queries than passages",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(8, 4), VECTORS(7, 4), IDS(7, seven), NONE},
+     ATTR(0)},
+    {"fewer queries with a table",
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(6, 4), VECTORS(7, 4), IDS(7, seven),
+      TABLE(3, 6)},
      ATTR(0)},
     {0},
 };

@@ -67,17 +67,23 @@ static void drop_unwritten(const struct qn_group *group, struct qn_call *call)
             call->din[group->write[i].ref.index] = (struct qn_operand){0};
 }
 
-/* The position of the ring that is input 0 of node n; 0: it is none. */
-static int slot_of(const struct qn_problem *problem, int n)
+/* The position of the ring that the tensor is; 0: it is none. */
+static int slot_of(const struct qn_problem *problem, uint32_t tensor)
 {
-    const struct qn_graph *graph = problem->bound->graph;
     const struct qn_run_set *runs = &problem->persist->runs;
-    const uint32_t input = graph->tensors[graph->nodes[n].in[0]].node;
-    for (int c = 0; c < runs->n_cells && graph->nodes[n].in[0]; c++)
+    const uint32_t input = problem->bound->graph->tensors[tensor].node;
+    for (int c = 0; c < runs->n_cells && tensor; c++)
         if (runs->cell[c].kind == QN_CELL_RING &&
             runs->cell[c].value == problem->bound->leaf[input])
             return runs->cell[c].slot;
     return 0;
+}
+
+static void fill_slots(const struct qn_problem *problem, const struct qn_node *node,
+                       struct qn_call *call)
+{
+    for (int i = 0; i < node->op->n_in; i++)
+        call->slot[i] = slot_of(problem, node->in[i]);
 }
 
 void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, bool first,
@@ -93,7 +99,7 @@ void qn_task_call(const struct qn_problem *problem, const struct qn_task *task, 
     call->control = problem->values[problem->persist->control].operand;
     if (task->node >= 0) {
         fill_shapes(problem, &problem->bound->graph->nodes[task->node], task->node, call);
-        call->slot = slot_of(problem, task->node);
+        fill_slots(problem, &problem->bound->graph->nodes[task->node], call);
         drop_unread(task->group, call);
         drop_unwritten(task->group, call);
     }
