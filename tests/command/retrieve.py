@@ -174,6 +174,24 @@ def drifts(bench):
     return [row['drift'] for row in rows if 'drift' in row]
 
 
+def check_bank_sizes(bench):
+    """A bank of fewer queries than passages: as many are the same, none are those of no bank; and it is saved."""
+    plans = {size: json.loads(bench.good('plan', 'r.ini', '--json', *sets(f'contrastive.bank_queries={size}')))
+             for size in (0, 9, 24)}
+    banks = {size: plan['bytes_by_tag']['banks'] for size, plan in plans.items()}
+    unit = min(banks[9] - banks[0], banks[24] - banks[9])
+    bench.expect(unit > 0 and banks[24] - banks[0] >= 24 * 8 * 4, f'{banks}')
+    for out, *args in (('all', 'contrastive.bank_queries=24'), ('none', 'contrastive.bank_queries=0'),
+                       ('off', 'contrastive.query_bank=no'), ('few', 'contrastive.bank_queries=9')):
+        train(bench, *sets(*args), '--out', out)
+    have = {out: digest(bench, out) for out in ('contaccum', 'all', 'none', 'off', 'few')}
+    bench.expect(have['all'] == have['contaccum'] and have['none'] == have['off'] and
+                 len(set(have.values())) == 3, f'{have}')
+    bench.good('train', 'r.ini', '--quiet', '--steps', 37, '--out', 'few-part', *sets('contrastive.bank_queries=9'))
+    bench.good('resume', 'few-part', '--quiet', '--steps', 80)
+    bench.expect(digest(bench, 'few-part') == have['few'], 'resumed')
+
+
 def check_drift(bench):
     """What a bank holds grows old: that is told, a cap ends it, and looking changes nothing."""
     args = sets('contrastive.bank=72', 'contrastive.drift_every=10', 'contrastive.drift_ages=3', 'train.lr=0.01')
@@ -348,6 +366,10 @@ def check_pretrained(bench):
 BAD = [
     ('train r.ini --set contrastive.temperature=0', 2, r'contrastive\.temperature: .0. is too small; above 0'),
     ('train r.ini --set contrastive.bank=3', 2, r'contrastive\.bank: is smaller than memory\.micro_batch'),
+    ('train r.ini --set contrastive.bank_queries=3', 2, r'contrastive\.bank_queries: is smaller than memory\.micro_batch'),
+    ('train r.ini --set contrastive.bank_queries=25', 2, r'contrastive\.bank_queries: is larger than contrastive\.bank'),
+    ('train r.ini --set contrastive.bank_queries=9 --set contrastive.query_bank=no', 2,
+     r'contrastive\.bank_queries: goes without contrastive\.query_bank = no'),
     ('train r.ini --set contrastive.drift_ages=65', 2, r'contrastive\.drift_ages: .65. is too large; from 1 to 64'),
     ('train r.ini --set contrastive.mode=most', 2, r'contrastive\.mode: .most. is not one of them: none, auto, '),
     ('train r.ini --micro-batch auto', 2, r'memory\.micro_batch: missing: of accumulate and contaccum'),
@@ -392,6 +414,7 @@ def main():
         check_modes(bench)
         check_plans(bench)
         check_resumed(bench)
+        check_bank_sizes(bench)
         check_drift(bench)
         check_found(bench)
         check_lines(bench)

@@ -4,6 +4,27 @@
 
 #include <string.h>
 
+/* Samples that the bank holds. */
+static int64_t bank_of(const struct settings *s)
+{
+    return s->contrastive.bank < 0 ? s->train.batches.step[0].batch : s->contrastive.bank;
+}
+
+static int check_queries(const struct settings *s, const struct recipe *recipe,
+                         struct failure *failure)
+{
+    const struct contrastive_settings *c = &s->contrastive;
+    const int64_t count = c->bank_queries;
+    TRY(recipe_need(recipe, count <= bank_of(s),
+                    "contrastive.bank_queries: is larger than contrastive.bank", failure));
+    TRY(recipe_need(
+        recipe, count <= 0 || count >= s->memory.micro_batch,
+        "contrastive.bank_queries: is smaller than memory.micro_batch; 0: there is none", failure));
+    return recipe_need(recipe, count <= 0 || c->query_bank,
+                       "contrastive.bank_queries: goes without contrastive.query_bank = no",
+                       failure);
+}
+
 /* Keys of banks may stand there in other modes, which do not look at them. */
 static int check_mode(const struct settings *s, const struct recipe *recipe,
                       struct failure *failure)
@@ -15,9 +36,10 @@ static int check_mode(const struct settings *s, const struct recipe *recipe,
                     "memory.micro_batch: missing: of accumulate and contaccum it is a part of the "
                     "method, since pairs of a micro-batch are one another's negatives",
                     failure));
-    return recipe_need(recipe, !contaccum || c->bank <= 0 || c->bank >= s->memory.micro_batch,
-                       "contrastive.bank: is smaller than memory.micro_batch; 0: there is none",
-                       failure);
+    TRY(recipe_need(recipe, !contaccum || c->bank <= 0 || c->bank >= s->memory.micro_batch,
+                    "contrastive.bank: is smaller than memory.micro_batch; 0: there is none",
+                    failure));
+    return contaccum ? check_queries(s, recipe, failure) : CODE_DONE;
 }
 
 static int check_batch(const struct settings *s, const struct recipe *recipe,
@@ -86,10 +108,10 @@ void contrastive_complete(struct settings *s)
     struct contrastive_settings *c = &s->contrastive;
     if (c->temperature == 0)
         c->temperature = c->score == SCORE_DOT ? 1 : 0.05;
-    if (c->mode != CONTRASTIVE_CONTACCUM)
-        c->bank = 0;
-    else if (c->bank < 0)
-        c->bank = s->train.batches.step[0].batch;
+    c->bank = c->mode == CONTRASTIVE_CONTACCUM ? bank_of(s) : 0;
+    c->query_bank = c->query_bank && c->bank_queries != 0;
+    if (c->bank_queries < 0 || c->bank == 0 || !c->query_bank)
+        c->bank_queries = c->query_bank ? c->bank : 0;
     if (!c->tied && !s->train.norm_groups)
         s->train.norm_groups = "query.*,passage.*";
     data_settings_complete(&s->passages);

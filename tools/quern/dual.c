@@ -75,6 +75,7 @@ static qn_status make_program(struct session *s)
                                           .symmetric = c->symmetric,
                                           .duplicates = c->duplicates,
                                           .bank = banks ? c->bank : 0,
+                                          .bank_queries = banks ? c->bank_queries : 0,
                                           .no_query_bank = banks && !c->query_bank,
                                           .local_mean = banks && c->local_mean,
                                           .forget = banks && c->forget,

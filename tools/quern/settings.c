@@ -153,6 +153,9 @@ static const struct key keys[] = {
      .help = "contaccum: earlier samples that are negatives, too; 0: none (train.batch)"},
     {"contrastive", "query_bank", key_switch, AT(contrastive.query_bank),
      .help = "contaccum: the bank's queries look for their passages, too (yes)"},
+    {"contrastive", "bank_queries", key_count, AT(contrastive.bank_queries), 0, 0x7fffffff,
+     .help =
+         "contaccum: of how many of its samples, the newest, these are kept; 0: of none (bank)"},
     {"contrastive", "local_mean", key_switch, AT(contrastive.local_mean),
      .help = "contaccum: the loss is divided by the micro-batch's queries, not by all (no)"},
     {"contrastive", "forget", key_switch, AT(contrastive.forget),
@@ -508,7 +511,8 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
                   .schedule = {.lr = 1e-3}},
         .data = {.separator = -1, .mask_token = -1, .held_out = -1, .field = "text"},
         .memory = {.storage = QN_F32},
-        .contrastive = {.bank = -1, .query_bank = true, .dim = 128, .drift_every = 100},
+        .contrastive =
+            {.bank = -1, .bank_queries = -1, .query_bank = true, .dim = 128, .drift_every = 100},
     };
     TRY(read_entries(s, recipe, failure));
     if (recipe->graph && s->n_options < MAX_MODEL_OPTIONS)

@@ -106,7 +106,7 @@ struct contrastive_settings {
     double temperature;
     bool learned, symmetric, duplicates, tied, query_bank, local_mean, forget;
     int64_t dim; /* numbers of a vector */
-    int64_t bank, start;
+    int64_t bank, bank_queries, start;
     /* Of drift, as in qn_drift_params. */
     int64_t drift_every; /* updates; 0: never */
     int64_t drift_ages, drift_entries;
