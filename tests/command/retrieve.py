@@ -307,12 +307,18 @@ def check_negatives(bench):
     bench.expect(abs(figures(bench, 'hard-vectors')[0] - seen['test_mrr']) < 1e-3, f'{seen}')
 
 
+def tower_text(bench, recipe, side, output='embedding'):
+    """The tower of "query" or "passage" of a recipe as a graph file."""
+    text = bench.good('model', recipe)
+    at = text.index('\ninput passage.') + 1
+    text = re.sub(rf'(?<![\w.]){side}\.|  +#.*', '', text[:at - 1] if side == 'query' else text[at:])
+    tower, vectors = re.fullmatch(r'(.*)\nrms_norm_\d+ = rms_norm\((\S+), -\).*', text, re.DOTALL).groups()
+    return f'{tower}\noutput {output} = {vectors}\n'
+
+
 def write_tower(bench, recipe, output='embedding'):
     """The queries' tower of a recipe as the file t.graph, and g.ini, the recipe with that as its model."""
-    text = bench.good('model', recipe)
-    text = re.sub(r'(?<![\w.])query\.|  +#.*', '', text[:text.index('\ninput passage.')])
-    tower, vectors = re.fullmatch(r'(.*)\nrms_norm_\d+ = rms_norm\((\S+), -\).*', text, re.DOTALL).groups()
-    (bench.folder / 't.graph').write_text(f'{tower}\noutput {output} = {vectors}\n')
+    (bench.folder / 't.graph').write_text(tower_text(bench, recipe, 'query', output))
     recipe = re.sub(r'\[model\][^[]*', '[model]\nname = graph\npath = t.graph\n', (bench.folder / recipe).read_text())
     (bench.folder / 'g.ini').write_text(recipe)
 
@@ -335,10 +341,42 @@ def check_graph_files(bench):
     check(bench, 'train g.ini', 2, r'embedding: no output has this name')
     write_tower(bench, 'r.ini')
     check(bench, 'train g.ini --set contrastive.dim=9', 2, r'model graph: the output embedding of a tower is \(batch, 9\)')
-    check(bench, 'train g.ini --set data.pairs=passages --set passages.kind=idx --set passage_model.name=graph', 2,
-          r'passage_model\.name: a graph file is that of \[model\]')
     (bench.folder / 't.graph').write_text('input images u8 Bx1x8x4\nx = nothing(images)\n')
     check(bench, 'train g.ini', 1, r't\.graph:2: x: .nothing. is no operator')
+
+
+def check_two_graph_files(bench):
+    """Passages may have a graph file of their own, beside a model that ships or another file; checkpoints keep both."""
+    own = '[passage_model]\nname = mlp\nhidden1 = 16\nhidden2 = 0\n'
+    (bench.folder / 'two.ini').write_text((bench.folder / 'r.ini').read_text() + own)
+    write_tower(bench, 'two.ini')
+    (bench.folder / 'p.graph').write_text(tower_text(bench, 'two.ini', 'passage'))
+    for name, model in (('one', 'two.ini'), ('both', 'g.ini')):
+        text = (bench.folder / model).read_text().replace(own, '')
+        (bench.folder / f'{name}.ini').write_text(text + '[passage_model]\nname = graph\npath = p.graph\n')
+        bench.good('train', f'{name}.ini', '--quiet', '--steps', 20, '--out', name)
+        bench.good('train', f'{name}.ini', '--quiet', '--steps', 9, '--out', f'{name}-part')
+    bench.good('train', 'two.ini', '--quiet', '--steps', 20, '--out', 'shipped')
+    variants = 'compare one.ini --seeds 1,2 --steps 1 --out seeds --quiet'
+    bench.good(*variants.split())
+    whole = (bench.folder / 'p.graph').read_text()
+    (bench.folder / 'p.graph').write_text(whole + '# Another one.\n')
+    check(bench, variants, 2, 'was trained with another graph')
+    for file in ('t.graph', 'p.graph'):
+        (bench.folder / file).rename(bench.folder / f'gone-{file}')
+    for name in ('one', 'both'):
+        bench.good('resume', f'{name}-part', '--quiet', '--steps', 20)
+        bench.expect(digest(bench, name) == digest(bench, f'{name}-part') == digest(bench, 'shipped'), name)
+        bench.good('embed', name, '--out', f'{name}/vectors', '--quiet')
+        bench.expect(array(bench, f'{name}/vectors/passages.npy')[0] == (TEST, 8), name)
+    seen = [json.loads(bench.good('eval', out, '--json'))['test_mrr'] for out in ('one', 'both', 'shipped')]
+    bench.expect(seen[0] == seen[1] == seen[2], f'without the files: {seen}')
+    check(bench, 'train both.ini', 1, r'p\.graph|t\.graph')
+    (bench.folder / 't.graph').write_text((bench.folder / 'gone-t.graph').read_text())
+    (bench.folder / 'p.graph').write_text('input images u8 Bx1x8x4\nx = nothing(images)\n')
+    check(bench, 'train both.ini', 1, r'p\.graph:2: x: .nothing. is no operator')
+    check(bench, 'train r.ini --set passage_model.name=graph', 2, r'model graph: passage_model\.path: missing')
+    check(bench, 'train both.ini --set passages.mean=0.5', 2, r'passages\.mean: a graph file says it itself')
 
 
 def check_pretrained(bench):
@@ -420,6 +458,7 @@ def main():
         check_lines(bench)
         check_negatives(bench)
         check_graph_files(bench)
+        check_two_graph_files(bench)
         check_pretrained(bench)
         check_bad(bench)
         bench.end()

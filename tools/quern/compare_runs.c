@@ -55,9 +55,13 @@ static const struct recipe_entry *find_change(const struct recipe *recipe,
     return NULL;
 }
 
-static bool same_graph(const struct recipe *a, const struct recipe *b)
+static bool same_graphs(const struct recipe *a, const struct recipe *b)
 {
-    return a->graph && b->graph ? strcmp(a->graph, b->graph) == 0 : a->graph == b->graph;
+    bool same = true;
+    for (int i = 0; i < RECIPE_GRAPHS; i++)
+        same &= a->graph[i] && b->graph[i] ? strcmp(a->graph[i], b->graph[i]) == 0
+                                           : a->graph[i] == b->graph[i];
+    return same;
 }
 
 static int compare_recipes(const struct compare_run *run, const struct recipe *then,
@@ -68,7 +72,7 @@ static int compare_recipes(const struct compare_run *run, const struct recipe *t
     if (!changed)
         changed = find_change(then, now);
     if (!changed)
-        return same_graph(then, now)
+        return same_graphs(then, now)
                    ? CODE_DONE
                    : failure_set(failure, CODE_USAGE, "%s: was trained with another graph; %s",
                                  run->folder, advice);
@@ -96,7 +100,7 @@ static int check_recipe(const struct compare_run *run, const struct recipe *now,
     }
     if (!code)
         code = compare_recipes(run, then, now, failure);
-    free(then->graph);
+    recipe_free_graphs(then);
     free(then);
     return code;
 }

@@ -79,6 +79,17 @@ static int check_sides(const struct settings *s, const struct recipe *recipe,
                        failure);
 }
 
+static int check_passage_model(const struct settings *s, const struct recipe *recipe,
+                               struct failure *failure)
+{
+    const char *name = s->passage_model.name;
+    const bool there = recipe->graph[GRAPH_OF_PASSAGES] != NULL;
+    TRY(recipe_need(recipe, !name || strcmp(name, "graph") != 0 || there,
+                    "model graph: passage_model.path: missing: the file of the graph", failure));
+    return recipe_need(recipe, !s->contrastive.tied || !name,
+                       "passage_model.name: goes without contrastive.tied", failure);
+}
+
 int contrastive_check(const struct settings *s, const struct recipe *recipe,
                       struct failure *failure)
 {
@@ -96,11 +107,7 @@ int contrastive_check(const struct settings *s, const struct recipe *recipe,
                     s->data.validation == 0 || (!data_settings_augments(&s->data) &&
                                                 !data_settings_augments(&s->passages)),
                     "data.validation: of pairs goes without random images", failure));
-    TRY(recipe_need(recipe, !s->passage_model.name || strcmp(s->passage_model.name, "graph") != 0,
-                    "passage_model.name: a graph file is that of [model], for queries or for both",
-                    failure));
-    return recipe_need(recipe, !s->contrastive.tied || !s->passage_model.name,
-                       "passage_model.name: goes without contrastive.tied", failure);
+    return check_passage_model(s, recipe, failure);
 }
 
 void contrastive_complete(struct settings *s)

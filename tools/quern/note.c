@@ -8,14 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char CLASSES[] = "classes", FEATURES[] = "features";
+static const char CLASSES[] = "classes", FEATURES[] = "features", GRAPH[] = "text";
 
-static bool add_text(cJSON *root, const struct recipe_entry *entry, const char *value)
+static bool add_text(cJSON *root, const char *name, const char *key, const char *value)
 {
-    cJSON *section = cJSON_GetObjectItemCaseSensitive(root, entry->section);
+    cJSON *section = cJSON_GetObjectItemCaseSensitive(root, name);
     if (!section)
-        section = cJSON_AddObjectToObject(root, entry->section);
-    return section && cJSON_AddStringToObject(section, entry->key, value);
+        section = cJSON_AddObjectToObject(root, name);
+    return section && cJSON_AddStringToObject(section, key, value);
+}
+
+static bool add_graphs(cJSON *root, const struct recipe *recipe)
+{
+    bool whole = true;
+    for (int i = 0; whole && i < RECIPE_GRAPHS; i++)
+        if (recipe->graph[i])
+            whole = add_text(root, recipe_graph_sections[i], GRAPH, recipe->graph[i]);
+    return whole;
 }
 
 static bool add_classes(cJSON *root, const qn_column *classes)
@@ -44,13 +53,13 @@ static bool add_features(cJSON *root, const struct features *features)
 char *note_text(const struct recipe *recipe, const qn_column *classes,
                 const struct features *features)
 {
-    const struct recipe_entry graph = {.section = "model", .key = "text"};
     cJSON *root = cJSON_CreateObject();
     bool whole = root != NULL;
-    for (int i = 0; whole && i < recipe->count; i++)
-        whole = add_text(root, &recipe->entries[i], recipe->entries[i].value);
-    if (whole && recipe->graph)
-        whole = add_text(root, &graph, recipe->graph);
+    for (int i = 0; whole && i < recipe->count; i++) {
+        const struct recipe_entry *entry = &recipe->entries[i];
+        whole = add_text(root, entry->section, entry->key, entry->value);
+    }
+    whole = whole && add_graphs(root, recipe);
     if (whole && classes && classes->class_names)
         whole = add_classes(root, classes);
     if (whole && features && features->count)
@@ -60,11 +69,20 @@ char *note_text(const struct recipe *recipe, const qn_column *classes,
     return text;
 }
 
-static int take_graph(struct recipe *recipe, const char *text, struct failure *failure)
+/* Where the recipe keeps the text of a graph file that this is; NULL: it is none. */
+static char **graph_of(struct recipe *recipe, const char *section, const char *key)
 {
-    free(recipe->graph);
-    recipe->graph = strdup(text);
-    return recipe->graph ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
+    for (int i = 0; i < RECIPE_GRAPHS; i++)
+        if (strcmp(section, recipe_graph_sections[i]) == 0 && strcmp(key, GRAPH) == 0)
+            return &recipe->graph[i];
+    return NULL;
+}
+
+static int take_graph(char **graph, const char *text, struct failure *failure)
+{
+    free(*graph);
+    *graph = strdup(text);
+    return *graph ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
 }
 
 static int take_section(struct recipe *recipe, const cJSON *section, struct failure *failure)
@@ -75,11 +93,10 @@ static int take_section(struct recipe *recipe, const cJSON *section, struct fail
         if (!cJSON_IsString(item))
             return failure_set(failure, CODE_FAILED, "%s: recipe: %s.%s: is no text", recipe->name,
                                section->string, item->string);
-        if (strcmp(section->string, "model") == 0 && strcmp(item->string, "text") == 0) {
-            TRY(take_graph(recipe, item->valuestring, failure));
-            continue;
-        }
-        TRY(recipe_put(recipe, section->string, item->string, item->valuestring, "", failure));
+        char **graph = graph_of(recipe, section->string, item->string);
+        TRY(graph ? take_graph(graph, item->valuestring, failure)
+                  : recipe_put(recipe, section->string, item->string, item->valuestring, "",
+                               failure));
     }
     return CODE_DONE;
 }
@@ -106,8 +123,7 @@ int note_read(struct recipe *recipe, const char *text, const char *name, struct 
 {
     cJSON *root = cJSON_Parse(text);
     recipe->count = 0;
-    free(recipe->graph);
-    recipe->graph = NULL;
+    recipe_free_graphs(recipe);
     snprintf(recipe->name, sizeof recipe->name, "%s", name);
     int code = take_all(recipe, root, failure);
     cJSON_Delete(root);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The recipe as a checkpoint keeps it: JSON, {"SECTION": {"KEY": "VALUE"}}, which takes any value
- * of any length, a graph file as model.text; beside the sections "classes" may be a list of names,
- * "features" one of [NAME, MEAN, DEVIATION].
+ * of any length, a graph file as model.text or passage_model.text; beside the sections "classes"
+ * may be a list of names, "features" one of [NAME, MEAN, DEVIATION].
  */
 #ifndef QUERN_TOOL_NOTE_H
 #define QUERN_TOOL_NOTE_H

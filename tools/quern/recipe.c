@@ -11,6 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *const recipe_graph_sections[RECIPE_GRAPHS] = {"model", "passage_model"};
+
+void recipe_free_graphs(struct recipe *recipe)
+{
+    for (int i = 0; i < RECIPE_GRAPHS; i++) {
+        free(recipe->graph[i]);
+        recipe->graph[i] = NULL;
+    }
+}
+
 /* --- entries --- */
 
 static int find(const struct recipe *recipe, const char *section, const char *key)

@@ -18,11 +18,16 @@ struct recipe_entry {
     char option[48]; /* "--budget", "--set"; "": not from the command line */
 };
 
+/* Sections whose model may be a graph file. */
+enum recipe_graph { GRAPH_OF_MODEL, GRAPH_OF_PASSAGES, RECIPE_GRAPHS };
+extern const char *const recipe_graph_sections[RECIPE_GRAPHS];
+
 struct recipe {
     char name[4096];   /* of its file, or under which it ships; begins every message */
     char folder[4096]; /* where relative paths in it begin, with a slash; "": the current folder */
     bool resumed;      /* the note of a checkpoint, which has a section of its own */
-    char *graph; /* text of the file model.path, whole; NULL: none was read */
+    char *graph[RECIPE_GRAPHS]; /* text of the file `path` of each section, whole; NULL: none was
+                                   read */
     int count;
     struct recipe_entry entries[RECIPE_ENTRIES];
 };
@@ -32,6 +37,8 @@ int recipe_read(struct recipe *recipe, const char *name, struct failure *failure
 /* The same from text; `name` is for messages. */
 int recipe_parse(struct recipe *recipe, const char *text, const char *name,
                  struct failure *failure);
+
+void recipe_free_graphs(struct recipe *recipe);
 
 /* NULL when the recipe does not have it. */
 const struct recipe_entry *recipe_find(const struct recipe *recipe, const char *section,

@@ -46,7 +46,8 @@ static int complete_paths(struct session *s)
         "path",          "test_path", "images",       "labels",    "test_images", "test_labels",
         "test_features", "targets",   "test_targets", "tokenizer", NULL};
     const struct recipe_entry *kind = recipe_find(&s->recipe, "data", "kind");
-    TRY(complete_keys(s, "model", of_model));
+    for (int i = 0; i < RECIPE_GRAPHS; i++)
+        TRY(complete_keys(s, recipe_graph_sections[i], of_model));
     TRY(complete_keys(s, "data", of_data));
     TRY(complete_keys(s, "passages", of_data));
     TRY(complete_keys(s, "negatives", of_data));
@@ -56,20 +57,24 @@ static int complete_paths(struct session *s)
 }
 
 /* The text of a graph file, which the checkpoints keep: there the file may be gone, or another. */
-static int read_graph(struct session *s)
+static int read_graph(struct session *s, enum recipe_graph which)
 {
-    const struct recipe_entry *name = recipe_find(&s->recipe, "model", "name");
-    const struct recipe_entry *path = recipe_find(&s->recipe, "model", "path");
-    if (!name || strcmp(name->value, "graph") != 0 || !path || (s->recipe.graph && !*path->option))
+    static const char *const data[RECIPE_GRAPHS] = {"data", "passages"};
+    const char *section = recipe_graph_sections[which];
+    const struct recipe_entry *name = recipe_find(&s->recipe, section, "name");
+    const struct recipe_entry *path = recipe_find(&s->recipe, section, "path");
+    char **text = &s->recipe.graph[which];
+    if (!name || strcmp(name->value, "graph") != 0 || !path || (*text && !*path->option))
         return CODE_DONE;
-    const struct recipe_entry *mean = recipe_find(&s->recipe, "data", "mean");
-    const struct recipe_entry *unused = mean ? mean : recipe_find(&s->recipe, "data", "deviation");
+    const struct recipe_entry *mean = recipe_find(&s->recipe, data[which], "mean");
+    const struct recipe_entry *unused =
+        mean ? mean : recipe_find(&s->recipe, data[which], "deviation");
     if (unused)
         return recipe_refuse(
             &s->recipe, unused, s->failure,
             "a graph file says it itself: normalize(images) mean=... deviation=...");
-    free(s->recipe.graph);
-    return file_read(&s->recipe.graph, path->value, s->failure);
+    free(*text);
+    return file_read(text, path->value, s->failure);
 }
 
 static int finish_recipe(struct session *s, const struct arguments *arguments)
@@ -81,7 +86,8 @@ static int finish_recipe(struct session *s, const struct arguments *arguments)
         TRY(pretrained_open(&s->pretrained, &s->recipe, s->failure));
         TRY(adapters_open(&s->adapters, &s->recipe, s->failure));
     }
-    TRY(read_graph(s));
+    for (int i = 0; i < RECIPE_GRAPHS; i++)
+        TRY(read_graph(s, (enum recipe_graph)i));
     TRY(settings_read(&s->settings, &s->recipe, s->failure));
     const char *path = arguments->value[OPTION_BUDGET_FILE];
     return path ? budget_file_open(&s->budget_file, path, &s->settings.memory.budget, s->failure)
@@ -294,8 +300,7 @@ void session_close(struct session *s)
     while (s->n_shorter)
         qn_graph_destroy(&s->shorter[--s->n_shorter]);
     data_close(&s->data);
-    free(s->recipe.graph);
-    s->recipe.graph = NULL;
+    recipe_free_graphs(&s->recipe);
 }
 
 const char *session_budget_origin(const struct session *s)

@@ -501,6 +501,12 @@ static int check_whole(const struct settings *s, const struct recipe *recipe,
                        "train.no_master: needs memory.parameter_storage = f16 or bf16", failure);
 }
 
+static void add_graph(qn_model_option *options, int *count, const char *text)
+{
+    if (text && *count < MAX_MODEL_OPTIONS)
+        options[(*count)++] = (qn_model_option){"text", text};
+}
+
 int settings_read(struct settings *s, const struct recipe *recipe, struct failure *failure)
 {
     *s = (struct settings){
@@ -515,8 +521,9 @@ int settings_read(struct settings *s, const struct recipe *recipe, struct failur
             {.bank = -1, .bank_queries = -1, .query_bank = true, .dim = 128, .drift_every = 100},
     };
     TRY(read_entries(s, recipe, failure));
-    if (recipe->graph && s->n_options < MAX_MODEL_OPTIONS)
-        s->options[s->n_options++] = (qn_model_option){"text", recipe->graph};
+    add_graph(s->options, &s->n_options, recipe->graph[GRAPH_OF_MODEL]);
+    add_graph(s->passage_model.options, &s->passage_model.n_options,
+              recipe->graph[GRAPH_OF_PASSAGES]);
     if (!s->memory.parameter_storage)
         s->memory.parameter_storage = qn_optimizer_storage(s->train.optimizer.name);
     TRY(check_whole(s, recipe, failure));

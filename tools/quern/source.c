@@ -107,6 +107,5 @@ int source_load(const struct source *source, qn_trainer *trainer, struct failure
 void source_close(struct source *source)
 {
     qn_checkpoint_close(&source->checkpoint);
-    free(source->recipe.graph);
-    source->recipe.graph = NULL;
+    recipe_free_graphs(&source->recipe);
 }
