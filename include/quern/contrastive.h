@@ -129,8 +129,7 @@ typedef struct qn_contrastive_params {
                       "Cross-batch memory for embedding learning", CVPR 2020) */
     bool table;    /* what samples of the banks know of each other stays (qn_bank_table), where
                       there are both banks, of one size, and the temperature is not learned:
-                      faster where
-                      they are large, but they cannot be limited (qn_trainer_limit_cell) */
+                      faster where they are large */
 } qn_contrastive_params;
 
 /* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until

@@ -216,8 +216,9 @@ QN_API int64_t qn_trainer_cell_rows(const qn_trainer *trainer, const char *name)
 QN_API qn_status qn_trainer_clear_cell(qn_trainer *trainer, const char *name);
 /* From now on the newest `rows` rows of a ring stay; 0: as many as it has room for. Older ones are
  * again as the plan says that they begin, from repetition to repetition. Belongs to checkpoints.
- * Between two cycles; QN_ERR_ARGUMENT: no ring of the plan, or one whose rows have no multiple of 4
- * bytes, or of a plan with a table (QN_CELL_TABLE). What stays: 0, all; -1: there is no ring of the
+ * Tables (QN_CELL_TABLE) follow. Between two cycles; QN_ERR_ARGUMENT: no ring of the plan, or one
+ * whose rows have no multiple of 4 bytes, or of whose rows there is a table that needs them all: of
+ * a bank (contrastive.h) ids alone may be limited. What stays: 0, all; -1: there is no ring of the
  * name. */
 QN_API qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t rows);
 QN_API int64_t qn_trainer_cell_limit(const qn_trainer *trainer, const char *name);

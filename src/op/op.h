@@ -199,6 +199,15 @@ struct qn_state_info {
                       the parameter's elements, or of qn_op.whole what the shape rule says */
 };
 
+/* Of an operator that keeps a table of rings (cells of the kind QN_CELL_TABLE). */
+struct qn_table_rule {
+    unsigned forgets; /* bit i: rows of the ring that is input i may be emptied, since without them
+                         only what the others know of their stretches is another one */
+    /* Rows of the rings in a stretch: what all rows know of one is made anew as a whole, where it
+     * has rows of the micro-step. */
+    int64_t (*stretch)(const struct qn_call *call);
+};
+
 struct qn_chain_link;
 struct qn_optimizer_attr;
 
@@ -207,10 +216,11 @@ struct qn_op {
     int attr_size;        /* of a struct without padding: plans hash its bytes */
     int n_in, n_required; /* inputs at most; the first n_required must be there */
     int n_out;
-    bool view;            /* the output shares the bytes of input 0; no groups */
-    bool table;           /* output 0 is what a cell of the kind QN_CELL_TABLE holds: it is made of
-                             the ring that is input 0, and of what it was before */
-    unsigned no_gradient; /* bit i: input i never gets a gradient (labels, images) */
+    bool view;                         /* the output shares the bytes of input 0; no groups */
+    const struct qn_table_rule *table; /* output 0 is what a cell of the kind QN_CELL_TABLE holds:
+                                          it is made of the ring that is input 0, and of what it
+                                          was before; NULL: it is not */
+    unsigned no_gradient;              /* bit i: input i never gets a gradient (labels, images) */
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];

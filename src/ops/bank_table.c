@@ -397,13 +397,20 @@ VARIANT(cpu)
 VARIANT(gpu)
 VARIANT(units)
 
+static int64_t stretch(const struct qn_call *call)
+{
+    return qn_table_tile(call->in[QN_TABLE_QUERIES].shape.dim[0]);
+}
+
+static const struct qn_table_rule rule = {1u << QN_TABLE_IDS, stretch};
+
 const struct qn_op qn_op_bank_table = {
     .name = "bank_table",
     .attr_size = sizeof(struct qn_bank_table_attr),
     .n_in = 4,
     .n_required = 4,
     .n_out = 1,
-    .table = true,
+    .table = &rule,
     .no_gradient = 1u << QN_TABLE_QUERIES | 1u << QN_TABLE_PASSAGES | 1u << QN_TABLE_IDS |
                    1u << QN_TABLE_BEFORE,
     .shape = shape,

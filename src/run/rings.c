@@ -2,6 +2,7 @@
  *
  * Rings that forget: rows beyond a limit, and of updates before a ring's start, are again as the
  * plan says that they begin. So no kernel knows of it, and a repetition sees the limit to the row.
+ * Tables of a ring follow (tables.c), unless nothing of it stays: then nobody asks them.
  */
 #include "base/log.h"
 #include "run/trainer.h"
@@ -32,21 +33,37 @@ int64_t qn_ring_fill(const struct qn_trainer *trainer, int c)
     return least(trainer->cell_rows[c], qn_ring_kept(trainer, c));
 }
 
-/* Empties rows first .. end - 1, counted since the ring was empty; those that others have replaced
- * are gone already. */
-static qn_status empty_rows(struct qn_trainer *trainer, int c, int64_t first, int64_t end)
+/* Does something with `count` rows of ring c from the place `first` on. */
+typedef qn_status (*rows_fn)(struct qn_trainer *trainer, int c, int64_t first, int64_t count);
+
+static qn_status empty_places(struct qn_trainer *trainer, int c, int64_t first, int64_t count)
 {
     const struct qn_cell_of *cell = cell_of(trainer, c);
-    const int64_t capacity = cell->operand.shape.dim[0], bytes = qn_cell_row_bytes(cell);
+    const int64_t bytes = qn_cell_row_bytes(cell);
+    return qn_trainer_fill_part(trainer, cell->value, first * bytes, count * bytes,
+                                (float)cell->first);
+}
+
+/* Rows first .. end - 1, counted since the ring was empty, where they are; those that others have
+ * replaced are gone already. */
+static qn_status visit_rows(struct qn_trainer *trainer, int c, int64_t first, int64_t end,
+                            rows_fn visit)
+{
+    const int64_t capacity = cell_of(trainer, c)->operand.shape.dim[0];
     const int64_t oldest = trainer->cell_rows[c] - capacity;
     first = first < 0 ? 0 : first;
     for (int64_t row = first < oldest ? oldest : first, count; row < end; row += count) {
         const int64_t place = row % capacity;
         count = least(end - row, capacity - place);
-        QN_TRY(qn_trainer_fill_part(trainer, cell->value, place * bytes, count * bytes,
-                                    (float)cell->first));
+        QN_TRY(visit(trainer, c, place, count));
     }
     return QN_OK;
+}
+
+static qn_status empty_rows(struct qn_trainer *trainer, int c, int64_t first, int64_t end)
+{
+    QN_TRY(visit_rows(trainer, c, first, end, empty_places));
+    return qn_ring_kept(trainer, c) ? visit_rows(trainer, c, first, end, qn_tables_forget) : QN_OK;
 }
 
 qn_status qn_ring_forget(struct qn_trainer *trainer, int c, int64_t before)
@@ -64,15 +81,6 @@ static qn_status limit(struct qn_trainer *trainer, int c, int64_t rows)
     return empty_rows(trainer, c, 0, trainer->cell_rows[c] - qn_ring_kept(trainer, c));
 }
 
-/* Sums over rows that would be forgotten are in a table, and stay there. */
-static bool has_table(const struct qn_trainer *trainer)
-{
-    for (int c = 0; c < trainer->plan->persist.runs.n_cells; c++)
-        if (cell_of(trainer, c)->kind == QN_CELL_TABLE)
-            return true;
-    return false;
-}
-
 qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t rows)
 {
     QN_REQUIRE(NULL, trainer);
@@ -86,9 +94,9 @@ qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t r
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
                        "%s: its rows have %" PRId64 " bytes, no multiple of 4, and no limit", name,
                        qn_cell_row_bytes(cell_of(trainer, c)));
-    if (rows > 0 && has_table(trainer))
+    if (rows > 0 && !qn_tables_let_forget(trainer, c))
         return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
-                       "%s: the plan has a table of all rows, and no limit of them", name);
+                       "%s: a table is made of all its rows, which have no limit", name);
     return qn_trainer_check(trainer, limit(trainer, c, rows));
 }
 

@@ -193,6 +193,14 @@ int64_t qn_ring_fill(const struct qn_trainer *trainer, int c);
 /* After rows were added to ring c, which had `before`: forgets those that are now too old. */
 qn_status qn_ring_forget(struct qn_trainer *trainer, int c, int64_t before);
 
+/* --- tables of rings that forget (tables.c) --- */
+
+/* Whether rows of ring c may be emptied: all tables of it allow that. */
+bool qn_tables_let_forget(const struct qn_trainer *trainer, int c);
+/* After `count` rows of ring c from `first` on were emptied: what tables say of their stretches is
+ * made anew. Between two repetitions. */
+qn_status qn_tables_forget(struct qn_trainer *trainer, int c, int64_t first, int64_t count);
+
 /* --- slices (slices.c) --- */
 
 /* Lists those of a phase by step, into `complete`; gives how many, -1 when out of memory. */

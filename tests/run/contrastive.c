@@ -314,8 +314,6 @@ static void follow(int64_t bank, int64_t batch, int64_t micro, bool no_queries, 
         assert_true(have.loss == have.losses[0]);
         assert_int_equal(qn_trainer_cell_rows(run.trainer, "bank.ids"), host.stored);
     }
-    if (!no_queries)
-        assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.ids", 2), QN_ERR_ARGUMENT);
     close_counted(&run);
     qn_contrastive_destroy(&contrastive);
 }
@@ -602,15 +600,17 @@ static void banks_are_saved(void **state)
 
 /* --- tables --- */
 
+enum { IDS = 17, UPDATES = 12, SKIPPED = 3, RESUMED = 6, LIMITS = 3 };
+
 /* Banks with a table or without. */
 struct banked {
     int64_t bank, batch, micro_batch;
     int64_t each; /* passages of a sample */
     bool symmetric, duplicates, local_mean;
     qn_dtype storage;
+    int64_t
+        limit[LIMITS]; /* rows that stay from an update on, and from the next of these; 0: all */
 };
-
-enum { IDS = 17, UPDATES = 12, SKIPPED = 3, RESUMED = 6 };
 
 static qn_status fetch_twins(void *user, const char *input, int64_t first, int64_t count,
                              void *rows)
@@ -735,6 +735,15 @@ static double step_both(struct test_run run[2], const qn_cycle *cycle, bool comp
     return apart;
 }
 
+/* Limits both banks, and lifts it: after 5, 7 and 10 updates. */
+static void limit_both(struct test_run run[2], const struct banked *b, int64_t update)
+{
+    static const int64_t when[LIMITS] = {5, 7, 10};
+    for (int k = 0; k < LIMITS; k++)
+        for (int i = 0; i < 2 && update == when[k]; i++)
+            assert_int_equal(qn_trainer_limit_cell(run[i].trainer, "bank.ids", b->limit[k]), QN_OK);
+}
+
 /* Many micro-steps with a table and without, of weights that stay. */
 static void follow_table(const struct banked *b)
 {
@@ -750,6 +759,7 @@ static void follow_table(const struct banked *b)
     }
     for (; feed.update < UPDATES; feed.update++) {
         feed.strange = feed.update == SKIPPED;
+        limit_both(run, b, feed.update);
         if (feed.update == RESUMED)
             resume(&run[0], &program[0].list);
         const double now = step_both(run, &cycle, feed.update % 4 == 1);
@@ -788,6 +798,53 @@ static void a_table_changes_rounding_alone(void **state)
     follow_table(&(struct banked){.bank = 251, .batch = 21, .micro_batch = 1, .each = 1});
     follow_table(
         &(struct banked){.bank = 67, .batch = 21, .micro_batch = 7, .each = 2, .storage = QN_BF16});
+}
+
+/* Also where entries of the bank count no more: few or many at once, in one tile of the table and
+ * in several, again and again, fewer than a micro-step has, or until the limit is lifted. */
+static void a_table_follows_limits(void **state)
+{
+    (void)state;
+    follow_table(&(struct banked){
+        .bank = 67, .batch = 21, .micro_batch = 7, .each = 1, .limit = {40, 23, 9}});
+    follow_table(&(struct banked){.bank = 71,
+                                  .batch = 16,
+                                  .micro_batch = 5,
+                                  .each = 1,
+                                  .symmetric = true,
+                                  .duplicates = true,
+                                  .limit = {70, 3, 0}});
+    follow_table(&(struct banked){.bank = 227,
+                                  .batch = 49,
+                                  .micro_batch = 16,
+                                  .each = 2,
+                                  .symmetric = true,
+                                  .local_mean = true,
+                                  .limit = {150, 60, 200}});
+    follow_table(&(struct banked){
+        .bank = 195, .batch = 70, .micro_batch = 70, .each = 1, .limit = {130, 69, 1}});
+    follow_table(&(struct banked){.bank = 200,
+                                  .batch = 21,
+                                  .micro_batch = 1,
+                                  .each = 1,
+                                  .symmetric = true,
+                                  .limit = {90, 80, 0}});
+}
+
+/* What others know of vectors that are no more is not made anew: ids alone say which those are. */
+static void vectors_with_a_table_have_no_limit(void **state)
+{
+    (void)state;
+    const qn_contrastive_params how = {.temperature = 0.5, .bank = 33, .table = true};
+    const qn_plan_params plan = at(BATCH, MICRO);
+    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
+    struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
+    assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.queries", 9), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(qn_last_error(), "bank.queries: a table"));
+    assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.passages", 9), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_trainer_limit_cell(run.trainer, "bank.ids", 9), QN_OK);
+    test_close(&run);
+    qn_contrastive_destroy(&contrastive);
 }
 
 /* A table is of rings, and in a cell of tables. */
@@ -993,6 +1050,8 @@ int main(void)
         cmocka_unit_test(banks_may_be_short),
         cmocka_unit_test(banks_are_saved),
         cmocka_unit_test(a_table_changes_rounding_alone),
+        cmocka_unit_test(a_table_follows_limits),
+        cmocka_unit_test(vectors_with_a_table_have_no_limit),
         cmocka_unit_test(tables_that_cannot_be_are_refused),
         cmocka_unit_test(forgotten_banks_begin_empty),
         cmocka_unit_test(banks_are_in_the_plan),

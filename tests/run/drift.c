@@ -20,6 +20,8 @@ enum { BATCH = 21, MICRO = 7 };
 
 static const qn_contrastive_params banks = {
     .mode = QN_CONTRASTIVE_CONTACCUM, .temperature = 0.5, .bank = 40};
+static const qn_contrastive_params banks_with_table = {
+    .mode = QN_CONTRASTIVE_CONTACCUM, .temperature = 0.5, .bank = 40, .table = true};
 
 static qn_drift measure(struct pair_run *of, const qn_drift_params *params)
 {
@@ -199,13 +201,11 @@ static void micro_steps_see_the_limit(void **state)
     (void)state;
     static const struct {
         int64_t batch, micro, each, queries, limits[4];
-    } cases[] = {{21, 7, 1, 0, {40, 25, 9, 0}},
-                 {16, 5, 2, 0, {3, 1, 0, 17}},
-                 {16, 5, 2, 23, {30, 11, 0, 17}},
-                 {13, 13, 1, 0, {20, 13, 12, 5}},
-                 {5, 1, 3, 0, {39, 41, 8, 0}}};
+    } cases[] = {{21, 7, 1, 0, {40, 25, 9, 0}},   {16, 5, 2, 0, {3, 1, 0, 17}},
+                 {16, 5, 2, 0, {3, 1, 0, 17}},    {16, 5, 2, 23, {30, 11, 0, 17}},
+                 {13, 13, 1, 0, {20, 13, 12, 5}}, {5, 1, 3, 0, {39, 41, 8, 0}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        qn_contrastive_params how = banks;
+        qn_contrastive_params how = i % 2 ? banks : banks_with_table;
         how.bank_queries = cases[i].queries;
         struct pair_run of = {.pairs = {.each = cases[i].each}};
         struct host host = {.how = how};
@@ -221,12 +221,11 @@ static void micro_steps_see_the_limit(void **state)
 }
 
 /* What the oldest fresh age is, no micro-step sees beyond it. */
-static void stale_entries_are_capped(void **state)
+static void cap(const qn_contrastive_params *params)
 {
-    (void)state;
     struct pair_run of = {0};
-    struct host host = {.how = banks};
-    open_pairs(&of, &banks, BATCH, MICRO);
+    struct host host = {.how = *params};
+    open_pairs(&of, params, BATCH, MICRO);
     follow_pairs(&of, &host, MICRO, 0.5, 4);
     const qn_drift_params all = {.ages = 10, .entries = 1000, .least = 1};
     qn_drift_params how = all;
@@ -257,6 +256,13 @@ static void stale_entries_are_capped(void **state)
     how.least = 0;
     assert_int_equal(measure(&of, &how).limit, BATCH); /* nor fall below a cycle */
     close_pairs(&of);
+}
+
+static void stale_entries_are_capped(void **state)
+{
+    (void)state;
+    cap(&banks);
+    cap(&banks_with_table);
 }
 
 /* --- what a limit outlives --- */
@@ -305,16 +311,16 @@ static void a_cap_is_saved(void **state)
     qn_contrastive_params fewer = banks;
     fewer.bank_queries = 17;
     save_with_cap(&banks);
+    save_with_cap(&banks_with_table);
     save_with_cap(&fewer);
 }
 
 /* Another budget, and a cycle that is skipped: its rows go, and the limit stays. */
-static void a_cap_outlives_budgets_and_skipped_cycles(void **state)
+static void outlive(const qn_contrastive_params *params)
 {
-    (void)state;
     struct pair_run plain = {0}, other = {0}, *each[] = {&plain, &other};
     for (int i = 0; i < 2; i++) {
-        open_pairs(each[i], &banks, BATCH, MICRO);
+        open_pairs(each[i], params, BATCH, MICRO);
         train_pairs(each[i], 0.1, 3);
         assert_int_equal(qn_trainer_limit_cell(each[i]->run.trainer, "bank.ids", 10), QN_OK);
     }
@@ -334,6 +340,13 @@ static void a_cap_outlives_budgets_and_skipped_cycles(void **state)
     close_pairs(&other);
 }
 
+static void a_cap_outlives_budgets_and_skipped_cycles(void **state)
+{
+    (void)state;
+    outlive(&banks);
+    outlive(&banks_with_table);
+}
+
 /* --- a later start --- */
 
 /* Until then it is accumulate, to the bit; then banks fill from nothing, in the same cycle. */
@@ -344,6 +357,7 @@ static void banks_may_start_later(void **state)
                                                      .temperature = 0.5};
     qn_contrastive_params how = banks;
     how.start = 4;
+    how.table = true;
     struct pair_run of = {0}, plain = {0};
     struct host host = {.how = how};
     open_pairs(&of, &how, 16, 5);
@@ -355,6 +369,20 @@ static void banks_may_start_later(void **state)
     follow_pairs(&of, &host, 5, 0.1, 4);
     close_pairs(&of);
     close_pairs(&plain);
+}
+
+static void banks_that_start_later_may_be_limited(void **state)
+{
+    (void)state;
+    qn_contrastive_params how = banks_with_table;
+    how.start = 3;
+    struct pair_run of = {0};
+    struct host host = {.how = how};
+    open_pairs(&of, &how, 16, 5);
+    follow_pairs(&of, &host, 5, 0.1, 2);
+    limit(&of, &host, 13);
+    follow_pairs(&of, &host, 5, 0.1, 4);
+    close_pairs(&of);
 }
 
 static void a_start_is_kept(void **state)
@@ -442,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_cap_is_saved),
         cmocka_unit_test(a_cap_outlives_budgets_and_skipped_cycles),
         cmocka_unit_test(banks_may_start_later),
+        cmocka_unit_test(banks_that_start_later_may_be_limited),
         cmocka_unit_test(a_start_is_kept),
         cmocka_unit_test(what_cannot_be_is_refused),
     };

@@ -80,7 +80,7 @@ static qn_status make_program(struct session *s)
                                           .local_mean = banks && c->local_mean,
                                           .forget = banks && c->forget,
                                           .start = banks ? c->start : 0,
-                                          .table = banks && !c->cap};
+                                          .table = banks};
     qn_contrastive_destroy(&s->contrastive);
     return qn_contrastive_create(&s->contrastive, &params);
 }
