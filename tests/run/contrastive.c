@@ -11,13 +11,13 @@
 #include <cmocka.h>
 
 #include "../support/folder.h"
-#include "runs.h"
+#include "pairs.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST = 80, MOST_PLANS = 64 };
+enum { BATCH = 21, MICRO = 7, STEPS = 3, MOST_PLANS = 64 };
 
 static const qn_trainer_params trainer_params = {.seed = 5};
 
@@ -210,112 +210,23 @@ static void a_fresh_and_complete_bank_is_the_whole_batch(void **state)
 
 /* --- a second computation --- */
 
-struct vectors {
-    double q[CODE], p[CODE];
-};
-
-struct host {
-    float query[CODE * WIDE], passage[CODE * WIDE];
-    struct vectors bank[MOST];
-    int64_t stored, rows; /* so far; that the bank holds at most */
-    bool no_queries, local_mean;
-    double temperature;
-};
-
-static void encode(const float *w, int64_t sample, double z[CODE])
-{
-    for (int c = 0; c < CODE; c++) {
-        double sum = 0;
-        for (int k = 0; k < WIDE; k++)
-            sum += (double)x_at(sample, k) * (double)w[c * WIDE + k];
-        z[c] = tanh(sum);
-    }
-}
-
-static double dot(const double *a, const double *b)
-{
-    double sum = 0;
-    for (int c = 0; c < CODE; c++)
-        sum += a[c] * b[c];
-    return sum;
-}
-
-static double row_loss(const struct host *h, const struct vectors *all, int64_t count, int64_t row)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < count; j++)
-        sum += exp(dot(all[row].q, all[j].p) / h->temperature);
-    return log(sum) - dot(all[row].q, all[row].p) / h->temperature;
-}
-
-/* The losses of a micro-step of `n` pairs, which then go into the bank: of all rows, and of the
- * micro-step's own. */
-static void step_on_host(struct host *h, const struct feed *feed, int64_t first, int64_t n,
-                         double sum[2])
-{
-    struct vectors all[2 * MOST];
-    const int64_t held = h->stored < h->rows ? h->stored : h->rows;
-    for (int64_t i = 0; i < n; i++) {
-        encode(h->query, number_of(feed, first + i), all[i].q);
-        encode(h->passage, number_of(feed, first + i) + 5000, all[i].p);
-    }
-    for (int64_t i = 0; i < held; i++)
-        all[n + i] = h->bank[(h->stored - held + i) % MOST];
-    double of_all = 0, own = 0;
-    for (int64_t row = 0; row < (h->no_queries ? n : n + held); row++) {
-        const double loss = row_loss(h, all, n + held, row);
-        of_all += loss;
-        own += row < n ? loss : 0;
-    }
-    sum[0] += of_all / (double)(h->no_queries || h->local_mean ? n : n + held);
-    sum[1] += own / (double)n;
-    for (int64_t i = 0; i < n; i++)
-        h->bank[h->stored++ % MOST] = all[i];
-}
-
-static void cycle_on_host(struct host *h, const struct feed *feed, int64_t batch, int64_t micro,
-                          double mean[2])
-{
-    int steps = 0;
-    mean[0] = mean[1] = 0;
-    for (int64_t first = 0; first < batch; first += micro, steps++)
-        step_on_host(h, feed, first, batch - first < micro ? batch - first : micro, mean);
-    mean[0] /= steps;
-    mean[1] /= steps;
-}
-
 /* Weights stay, data changes, so that what is in the bank tells which pairs it holds. */
 static void follow(int64_t bank, int64_t batch, int64_t micro, bool no_queries, bool local_mean)
 {
-    const qn_contrastive_params how = {.temperature = 0.5,
+    const qn_contrastive_params how = {.mode = QN_CONTRASTIVE_CONTACCUM,
+                                       .temperature = 0.5,
                                        .bank = bank,
                                        .no_query_bank = no_queries,
                                        .local_mean = local_mean,
                                        .table = true};
-    qn_contrastive *contrastive = open_mode(QN_CONTRASTIVE_CONTACCUM, &how);
-    struct feed feed = {0};
-    const qn_plan_params plan = at(batch, micro);
-    const qn_cycle cycle = {.samples = batch, .lr = 0, .fetch = fetch, .user = &feed};
-    struct test_run run = open_runs(qn_contrastive_program(contrastive), &plan, &trainer_params);
-    struct host host = {
-        .rows = bank, .no_queries = no_queries, .local_mean = local_mean, .temperature = 0.5};
-    assert_int_equal(qn_trainer_read(run.trainer, "query", host.query, CODE * WIDE), QN_OK);
-    assert_int_equal(qn_trainer_read(run.trainer, "passage", host.passage, CODE * WIDE), QN_OK);
-    for (; feed.update < 4; feed.update++) {
-        qn_metrics have;
-        double want[2];
-        cycle_on_host(&host, &feed, batch, micro, want);
-        assert_int_equal(qn_trainer_step(run.trainer, &cycle, NULL), QN_OK);
-        assert_int_equal(qn_trainer_finish(run.trainer, &have), QN_OK);
-        print_message("  bank %d, %d by %d: %.7f, wanted %.7f; own %.7f, wanted %.7f\n", (int)bank,
-                      (int)batch, (int)micro, have.losses[0], want[0], have.losses[1], want[1]);
-        assert_true(fabs(have.losses[0] - want[0]) < 2e-6);
-        assert_true(fabs(have.losses[1] - want[1]) < 2e-6);
-        assert_true(have.loss == have.losses[0]);
-        assert_int_equal(qn_trainer_cell_rows(run.trainer, "bank.ids"), host.stored);
-    }
-    close_counted(&run);
-    qn_contrastive_destroy(&contrastive);
+    struct pair_run of = {0};
+    struct host host = {.how = how};
+    print_message(" bank %d, %d by %d\n", (int)bank, (int)batch, (int)micro);
+    open_pairs(&of, &how, batch, micro);
+    assert_true(follow_pairs(&of, &host, micro, 0, 4) < 4e-7);
+    assert_int_equal(qn_trainer_cell_rows(of.run.trainer, "bank.ids"), host.stored);
+    close_counted(&of.run);
+    qn_contrastive_destroy(&of.contrastive);
 }
 
 static void banks_hold_the_last_pairs(void **state)

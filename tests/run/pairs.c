@@ -216,12 +216,13 @@ void host_cycle(struct host *host, int64_t batch, int64_t micro_batch, double lo
     host->update++;
 }
 
-void follow_pairs(struct pair_run *of, struct host *host, int64_t micro_batch, double lr,
-                  int updates)
+double follow_pairs(struct pair_run *of, struct host *host, int64_t micro_batch, double lr,
+                    int updates)
 {
+    double worst = 0;
     host->pairs = &of->pairs;
     for (int i = 0; i < updates; i++) {
-        double want[2], worst = 0;
+        double want[2];
         host_read(host, of->run.trainer);
         host_cycle(host, of->batch, micro_batch, want);
         const qn_metrics have = train_pairs(of, lr, 1);
@@ -231,4 +232,5 @@ void follow_pairs(struct pair_run *of, struct host *host, int64_t micro_batch, d
                       (int)host->update - 1, have.losses[0], want[0], have.losses[1], want[1]);
         assert_true(worst < 3e-6);
     }
+    return worst;
 }

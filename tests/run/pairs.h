@@ -69,8 +69,9 @@ int64_t host_queries(const struct host *host);
 void host_cycle(struct host *host, int64_t batch, int64_t micro_batch, double loss[2]);
 double host_cosine(const double *a, const double *b);
 
-/* Trains and compares each cycle's losses with those of the host; leaves both for more. */
-void follow_pairs(struct pair_run *of, struct host *host, int64_t micro_batch, double lr,
-                  int updates);
+/* Trains and compares each cycle's losses with those of the host; leaves both for more. Gives the
+ * largest difference, relative to losses above 1. */
+double follow_pairs(struct pair_run *of, struct host *host, int64_t micro_batch, double lr,
+                    int updates);
 
 #endif
