@@ -18,16 +18,19 @@ static struct test_data data;
 
 static const qn_trainer_params training = {.seed = 5, .weight_decay = 0.01, .clip = 0.5};
 
-/* Members m have micro-batches of 4, 8, 12 ... samples, and every second one recomputes all. */
-static struct team open_team(const qn_graph *graph, const double *shares, int count)
+/* Members m have micro-batches of 4, 8, 12 ... samples, and every second one recomputes all.
+ * `shared`: each has the optimizer's state of its own parameters alone. */
+static struct team open_team(const qn_graph *graph, const double *shares, int count, bool shared)
 {
     struct team team = {.count = count};
     qn_group_member members[MOST];
     int64_t counts[MOST];
     assert_int_equal(qn_group_split(SAMPLES, UNIT, shares, count, counts), QN_OK);
     for (int m = 0; m < count; m++) {
-        const qn_plan_params params =
+        qn_plan_params params =
             plan_of(counts[m], UNIT * (m + 1), m % 2 ? QN_RECOMPUTE_ALL : QN_RECOMPUTE_NONE);
+        params.members = shared ? count : 0;
+        params.member = shared ? m : 0;
         team.devices[m] = test_device();
         assert_int_equal(
             qn_plan_create(&team.plans[m], graph, qn_device_facts(team.devices[m]), &params, NULL),
@@ -115,6 +118,7 @@ static void time_members(const struct team *team, const double *shares)
         assert_int_equal(seconds[m] > 0, shares[m] > 0);
 }
 
+/* Twice, to the same bits, whoever has the optimizer's state. */
 static void train_team(const qn_graph *graph, const double *shares, int count, double near)
 {
     qn_metrics want, have = {0};
@@ -123,7 +127,7 @@ static void train_team(const qn_graph *graph, const double *shares, int count, d
     float *first = calloc((size_t)numbers, sizeof *first),
           *again = calloc((size_t)numbers, sizeof *again);
     for (int round = 0; round < 2; round++) {
-        struct team team = open_team(graph, shares, count);
+        struct team team = open_team(graph, shares, count, round);
         for (int update = 0; update < UPDATES; update++) {
             if (update == round)
                 time_members(&team, shares);
@@ -198,7 +202,7 @@ static void one_fails_all_end(void **state)
     (void)state;
     static const double shares[] = {1, 1, 1};
     qn_graph *graph = test_mlp(WIDTH, true);
-    struct team team = open_team(graph, shares, 3);
+    struct team team = open_team(graph, shares, 3, false);
     qn_cycle failing = whole;
     failing.fetch = failing_fetch;
     fail_from = SAMPLES;

@@ -13,6 +13,7 @@
 #include <quern/ops.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { LAYERS = 3, WIDTH = 1100 };
 
@@ -90,6 +91,39 @@ static int64_t numbers_of(const struct qn_persist *persist)
     return numbers;
 }
 
+/* The numbers that a row of the table names lie in what the task updates. */
+static void check_rows(const qn_plan *plan, const struct qn_problem *problem,
+                       const struct qn_task *task)
+{
+    const struct qn_value *part = &problem->values[task->reads[2].value];
+    const int64_t count = qn_operand_count(&task->reads[0].operand);
+    const int64_t first = part->block_offset / (int64_t)sizeof(struct qn_chunk);
+    const int64_t rows = part->bytes / (int64_t)sizeof(struct qn_chunk);
+    for (int b = 0; b < plan->persist.n_blocks; b++) {
+        const struct qn_block *block = &plan->persist.blocks[b];
+        struct qn_chunk *table = calloc((size_t)block->chunks, sizeof *table);
+        qn_block_table(&plan->persist, block, table);
+        for (int64_t i = first; block->table == part->block && i < first + rows; i++)
+            assert_true(table[i].count > 0 && table[i].first >= 0 &&
+                        table[i].first + table[i].count <= count);
+        free(table);
+    }
+}
+
+static void check_update(const qn_plan *plan)
+{
+    const struct qn_phase_run *update = &plan->program.phases[plan->program.update];
+    int updates = 0;
+    for (int i = 0; i < update->n_steps; i++) {
+        const struct qn_task *task = &update->problem->tasks[update->steps[i].task];
+        if (strcmp(task->op->name, plan->persist.optimizer->name) != 0)
+            continue;
+        check_rows(plan, update->problem, task);
+        updates++;
+    }
+    assert_true(updates > 0);
+}
+
 static int64_t optimizer_bytes(const qn_plan *plan)
 {
     return qn_plan_facts(plan)->bytes_by_tag[QN_TAG_OPTIMIZER];
@@ -103,6 +137,7 @@ static void check_members(qn_dtype stored, const char *optimizer, int members, d
     for (int m = 0; m < members; m++) {
         qn_plan *plan = make_plan(graph, optimizer, members, m);
         check_ranges(&plan->persist);
+        check_update(plan);
         numbers += numbers_of(&plan->persist);
         largest = optimizer_bytes(plan) > largest ? optimizer_bytes(plan) : largest;
         qn_plan_destroy(&plan);
