@@ -149,7 +149,7 @@ def check_pairs(bench):
 def check_cnn(bench):
     """Batch norm: members have whole groups of samples, so all statistics are the same. By sgd: adamw
     makes steps of one size of gradients that are nothing but rounding."""
-    sgd = ('--steps', 10, '--set', 'train.optimizer=sgd')
+    sgd = ('--steps', UPDATES, '--set', 'train.optimizer=sgd')
     to = train(bench, 'cnn', ONE, *sgd, recipe='fashion-mnist'), 'cnn'
     two = (*ONE, '--micro-batch', 32, *ONE, '--recompute', 'all')
     for number, (members, share) in enumerate(((two, None), ((*two, *ONE), '3:2:1'))):
