@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Programs of several runs at random: two passes over a cycle, lengths that take turns, rings, in
- * every storage type and with every way to recompute and park. The smallest plan of a program, and
- * one from the middle of its frontier, give the bits of the one that keeps everything, on poisoned
- * memory. At one micro-step two passes give
- * the bits of the whole cycle in one graph.
+ * Programs of several runs at random: two passes over a cycle, of one graph or two, lengths that
+ * take turns, rings, in every storage type and with every way to recompute and park. The smallest
+ * plan of a program, and one from the middle of its frontier, give the bits of the one that keeps
+ * everything, on poisoned memory. At one micro-step two passes give the bits of the whole cycle in
+ * one graph.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,12 @@
 enum { WIDTH = 12, CODE = 6, SHORT = 3, LONG = 7, RING = 40 };
 
 /* Each kind in each storage type once; more by the first argument. */
-static int programs = 12;
+static int programs = 15;
 
 /* Some are skipped until the loss scale of f16 is found. */
 enum { UPDATES = 3, MOST_UPDATES = 20 };
 
-enum kind { TWO_PASSES, LENGTHS, A_RING, PASSES_AND_RING, KINDS };
+enum kind { TWO_PASSES, LENGTHS, A_RING, PASSES_AND_RING, TWO_TOWERS, KINDS };
 
 /* A program, its graphs and what was drawn for it. */
 struct program {
@@ -36,8 +36,8 @@ struct program {
     qn_dtype storage;
     int layers;
     double dropout;
-    qn_graph *graphs[2];
-    qn_run runs[3];
+    qn_graph *graphs[3];
+    qn_run runs[5];
     qn_cell cells[3];
     qn_run_list list;
     int64_t batch[2], micro_batch;
@@ -164,6 +164,33 @@ static void make_passes(struct program *p, bool ring)
         p->cells[p->list.n_cells++] = (qn_cell){.name = "still"};
 }
 
+/* The second tower goes forward last, and backward first or last. They may have the same
+ * parameters.
+ */
+static void make_towers(struct program *p)
+{
+    const bool crossed = draw(2), tied = draw(2);
+    qn_graph *loss = p->graphs[2] = coupled_graph(p->storage);
+    qn_tensor z[2];
+    for (int i = 0; i < 2; i++) {
+        const char *const name = i ? "w" : "z";
+        qn_graph *tower = p->graphs[i] = test_graph(p->storage);
+        if (i && !tied)
+            qn_graph_begin_scope(tower, &(qn_scope){.prefix = "other."});
+        qn_tensor code = encode(p, tower, sample(tower));
+        if (i && !tied)
+            qn_graph_end_scope(tower);
+        qn_output(tower, code, name);
+        z[i] = qn_input(loss, name, p->storage, 2, (int64_t[]){QN_BATCH, CODE});
+        p->runs[i] = (qn_run){.graph = tower, .what = QN_RUN_FORWARD};
+        p->runs[3 + (i ^ crossed)] = (qn_run){.graph = tower, .what = QN_RUN_BACKWARD};
+        p->cells[i] = (qn_cell){.name = name, .gradient = true};
+    }
+    compare(loss, qn_multiply(loss, z[0], z[1]));
+    p->runs[2] = (qn_run){.graph = loss, .whole = true};
+    p->list = (qn_run_list){p->runs, 5, p->cells, 2};
+}
+
 static void make_lengths(struct program *p)
 {
     p->graphs[0] = length_graph(p, "short", SHORT);
@@ -199,14 +226,16 @@ static void make(struct program *p, enum kind kind, int number, bool still)
         make_lengths(p);
     else if (kind == A_RING)
         make_ring(p);
+    else if (kind == TWO_TOWERS)
+        make_towers(p);
     else
         make_passes(p, kind == PASSES_AND_RING);
 }
 
 static void destroy(struct program *p)
 {
-    qn_graph_destroy(&p->graphs[0]);
-    qn_graph_destroy(&p->graphs[1]);
+    for (int i = 0; i < 3; i++)
+        qn_graph_destroy(&p->graphs[i]);
 }
 
 /* --- training --- */
