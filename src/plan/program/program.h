@@ -41,7 +41,8 @@ struct qn_phase_run {
     int start;        /* timeline position of its first step */
     int before, next; /* the phases of a kept micro-step: the one whose values this one goes on
                          with, and the one that goes on with its values; -1 */
-    int first_storage, n_storages; /* those that it makes, which no other phase but `next` uses */
+    int first_storage, n_storages; /* those that it makes, which no other phase but `next` uses;
+                                      that one's own follow them */
     double seconds;
     int recomputed;
 };
