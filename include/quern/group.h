@@ -12,6 +12,9 @@
 extern "C" {
 #endif
 
+/* Gradients are on their way from member to member in buckets of at most so many. */
+enum { QN_BUCKET_BYTES = 1 << 20 };
+
 /* --- how bytes get from member to member --- */
 
 /* What a member of a group sends and receives by. Messages between two members arrive in the order

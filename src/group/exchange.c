@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "run/trainer.h"
 
-enum { BUCKET_NUMBERS = 1 << 18 }; /* 1 MiB */
+enum { BUCKET_NUMBERS = QN_BUCKET_BYTES / (int)sizeof(float) };
 
 /* --- messages --- */
 

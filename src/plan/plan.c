@@ -205,6 +205,13 @@ static int64_t micro_steps_again(const struct qn_program *program, const struct 
     return count;
 }
 
+/* Of the norms of a shard and the update, where there are any. */
+static double closing_seconds(const struct qn_program *program)
+{
+    const double norms = program->norms >= 0 ? program->phases[program->norms].seconds : 0;
+    return norms + (program->update >= 0 ? program->phases[program->update].seconds : 0);
+}
+
 /* Fills in plan->info for point `chosen` of the frontier. */
 static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
 {
@@ -223,8 +230,7 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .seconds = cycle->seconds,
         .keep_all_seconds = keep_all,
         .backward_seconds = backward_seconds(&plan->program),
-        .update_seconds =
-            plan->program.update >= 0 ? plan->program.phases[plan->program.update].seconds : 0,
+        .update_seconds = closing_seconds(&plan->program),
         .smallest_budget = all->points[0].bytes,
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
         .early_updates = all->points[chosen].early,

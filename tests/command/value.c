@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "value.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,12 +147,45 @@ static void size_texts(void **state)
     assert_string_equal(size_text(3 << 9, text), "1.50 KiB");
 }
 
+static void rates_and_times(void **state)
+{
+    typedef const char *read_value(const char *text, double *value);
+    static const struct {
+        const char *text;
+        read_value *read;
+        double value; /* below 0: none */
+    } cases[] = {
+        {"1 B/s", value_rate, 1},          {"100 Mbit/s", value_rate, 12.5e6},
+        {"100mbit/s", value_rate, 12.5e6}, {"12.5 GB/s", value_rate, 12.5e9},
+        {"0.9TB/s", value_rate, 9e11},     {"8 bit/s", value_rate, 1},
+        {"1 Tbit/s", value_rate, 1.25e11}, {"8 kbit/s", value_rate, 1000},
+        {"2 kB/s", value_rate, 2000},      {"2 Gbit/s", value_rate, 2.5e8},
+        {"100", value_rate, -1},           {"100 Mbit", value_rate, -1},
+        {"0 GB/s", value_rate, -1},        {"-1 GB/s", value_rate, -1},
+        {"GB/s", value_rate, -1},          {"inf GB/s", value_rate, -1},
+        {"nan GB/s", value_rate, -1},      {"1 GB/s x", value_rate, -1},
+        {"1e300 TB/s", value_rate, -1},    {"", value_rate, -1},
+        {"20 ms", value_seconds, 0.02},    {"5us", value_seconds, 5e-6},
+        {"0 s", value_seconds, 0},         {"1.5 s", value_seconds, 1.5},
+        {"7 ns", value_seconds, 7e-9},     {"20", value_seconds, -1},
+        {"-1 ms", value_seconds, -1},      {"20 min", value_seconds, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double value = -1;
+        const char *reason = cases[i].read(cases[i].text, &value);
+        const bool taken = cases[i].value >= 0;
+        assert_true(taken == !reason);
+        assert_true(fabs(value - (taken ? cases[i].value : -1)) <= 1e-12 * fabs(value));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),      cmocka_unit_test(counts),
-        cmocka_unit_test(others),     cmocka_unit_test(lists_of_lengths),
-        cmocka_unit_test(size_texts),
+        cmocka_unit_test(rates_and_times),  cmocka_unit_test(sizes),
+        cmocka_unit_test(counts),           cmocka_unit_test(others),
+        cmocka_unit_test(lists_of_lengths), cmocka_unit_test(size_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,12 @@ static int read_shard(struct session *s)
     return CODE_DONE;
 }
 
+int members_check(struct session *s)
+{
+    TRY(check_training(s));
+    return read_shard(s);
+}
+
 static int read_member(struct session *s, struct member *member, int number,
                        const struct arguments *a)
 {
@@ -194,8 +200,7 @@ int members_read(struct session *s, const struct arguments *a)
         return failure_set(s->failure, CODE_FAILED, "out of memory");
     s->members->count = count;
     s->members->unit = qn_graph_batch_group(s->graph);
-    TRY(check_training(s));
-    TRY(read_shard(s));
+    TRY(members_check(s));
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
     TRY(check_common(s, a));

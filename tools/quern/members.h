@@ -28,6 +28,8 @@ struct members {
  * Needs the graph; refuses what does not train on several before anything is opened. */
 int members_read(struct session *session, const struct arguments *arguments);
 void members_close(struct session *session);
+/* Refuses what several devices do not train, and settles whether they share the optimizer. */
+int members_check(struct session *session);
 
 /* The devices of all, or session_device. */
 int members_devices(struct session *session, const struct arguments *arguments);

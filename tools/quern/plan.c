@@ -7,6 +7,7 @@
 #include "members.h"
 #include "metrics.h"
 #include "plan_page.h"
+#include "plan_team.h"
 #include "tuning.h"
 #include "value.h"
 
@@ -184,7 +185,7 @@ static int run(const struct arguments *a, struct failure *failure)
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
-    int code = plan(session, a);
+    int code = a->value[OPTION_MEMBERS] ? plan_team(session, a) : plan(session, a);
     session_close(session);
     free(session);
     return code;
@@ -196,12 +197,13 @@ const struct command command_plan = {
     "shows how a training would use the device's memory",
     "Makes the plan that `quern train` with the same options would run, and prints it. No kernel\n"
     "is timed: before a first training costs are estimated. With --facts the plan is made for\n"
-    "another device, from what `quern devices --json` printed there.",
+    "another device, from what `quern devices --json` printed there; with --members what updates\n"
+    "of many such devices take, and what their links carry.",
     true,
     run,
-    {OPTION_DATA,   OPTION_BUDGET, OPTION_BATCH,    OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
-     OPTION_EFFORT, OPTION_STEPS,  OPTION_EPOCHS,   OPTION_SEED,        OPTION_DEVICE,
-     OPTION_SHARE,  OPTION_SHARD,  OPTION_STORAGE,  OPTION_SET,         OPTION_JSON,
-     OPTION_SVG,    OPTION_HTML,   OPTION_FRONTIER, OPTION_EXPLAIN,     OPTION_FACTS,
-     OPTION_COUNT},
+    {OPTION_DATA,    OPTION_BUDGET, OPTION_BATCH,    OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
+     OPTION_EFFORT,  OPTION_STEPS,  OPTION_EPOCHS,   OPTION_SEED,        OPTION_DEVICE,
+     OPTION_SHARE,   OPTION_SHARD,  OPTION_STORAGE,  OPTION_SET,         OPTION_JSON,
+     OPTION_SVG,     OPTION_HTML,   OPTION_FRONTIER, OPTION_EXPLAIN,     OPTION_FACTS,
+     OPTION_MEMBERS, OPTION_COUNT},
 };

@@ -215,6 +215,17 @@ static void find_folder(struct recipe *recipe, const char *name)
         snprintf(recipe->folder, sizeof recipe->folder, "%.*s", (int)(slash + 1 - name), name);
 }
 
+int recipe_read_file(struct recipe *recipe, const char *path, struct failure *failure)
+{
+    char *text;
+    if (file_read(&text, path, failure))
+        return failure->code = CODE_USAGE;
+    int code = recipe_parse(recipe, text, path, failure);
+    find_folder(recipe, path);
+    free(text);
+    return code;
+}
+
 int recipe_read(struct recipe *recipe, const char *name, struct failure *failure)
 {
     const char *shipped = find_shipped(name);
@@ -222,13 +233,7 @@ int recipe_read(struct recipe *recipe, const char *name, struct failure *failure
         return recipe_parse(recipe, shipped, name, failure);
     if (!strchr(name, '/') && access(name, F_OK) != 0)
         return refuse_name(name, failure);
-    char *text;
-    if (file_read(&text, name, failure))
-        return failure->code = CODE_USAGE;
-    int code = recipe_parse(recipe, text, name, failure);
-    find_folder(recipe, name);
-    free(text);
-    return code;
+    return recipe_read_file(recipe, name, failure);
 }
 
 int recipe_need(const struct recipe *recipe, bool there, const char *what, struct failure *failure)

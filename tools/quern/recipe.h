@@ -13,7 +13,7 @@
 enum { RECIPE_ENTRIES = 128, RECIPE_VALUE_BYTES = 4096 };
 
 struct recipe_entry {
-    char section[16], key[32], value[RECIPE_VALUE_BYTES];
+    char section[32], key[32], value[RECIPE_VALUE_BYTES];
     int line;        /* in the recipe's file; 0: from elsewhere */
     char option[48]; /* "--budget", "--set"; "": not from the command line */
 };
@@ -34,6 +34,8 @@ struct recipe {
 
 /* Reads a recipe that ships, or a file: `name` is one of them. */
 int recipe_read(struct recipe *recipe, const char *name, struct failure *failure);
+/* The same of a file alone, also of one that holds another kind of keys. */
+int recipe_read_file(struct recipe *recipe, const char *path, struct failure *failure);
 /* The same from text; `name` is for messages. */
 int recipe_parse(struct recipe *recipe, const char *text, const char *name,
                  struct failure *failure);

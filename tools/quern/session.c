@@ -242,10 +242,13 @@ static qn_status make_other_plan(struct session *s, const qn_facts *facts,
 
 static int refuse_plan(struct session *s, qn_status status)
 {
-    char context[sizeof s->recipe.name + 32];
-    if (!s->members)
-        return failure_library(s->failure, status, s->recipe.name);
-    snprintf(context, sizeof context, "%s: member %d", s->recipe.name, s->member);
+    char context[sizeof s->recipe.name + 64];
+    if (s->planned_for)
+        snprintf(context, sizeof context, "%s: device %s", s->recipe.name, s->planned_for);
+    else if (s->members)
+        snprintf(context, sizeof context, "%s: member %d", s->recipe.name, s->member);
+    else
+        snprintf(context, sizeof context, "%s", s->recipe.name);
     return failure_library(s->failure, status, context);
 }
 

@@ -34,6 +34,7 @@ struct session {
     qn_trainer *trainer;
     struct members *members; /* several devices train (members.h); NULL: one */
     int member;              /* number of the one that this session is of */
+    const char *planned_for; /* a device of a team that is not here (team.h); NULL: none */
     int64_t smallest_budget; /* when no plan fits */
     int64_t large_budget;    /* that was warned of last; 0: none was */
 };

@@ -67,6 +67,58 @@ const char *value_size(const char *text, int64_t *value)
     return NULL;
 }
 
+struct unit {
+    const char *name; /* NULL: the last one was before */
+    double factor;
+};
+
+/* Whether the text is a finite number with one of the units, in any case; gives their product. */
+static bool read_quantity(const char *text, const struct unit *units, double *value)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    const char *unit = end + strspn(end, blank);
+    while (units->name && strcasecmp(units->name, unit) != 0)
+        units++;
+    *value = units->name && end != text ? number * units->factor : NAN;
+    return isfinite(*value);
+}
+
+const char *value_rate(const char *text, double *value)
+{
+    static const struct unit units[] = {{"B/s", 1},
+                                        {"kB/s", 1e3},
+                                        {"MB/s", 1e6},
+                                        {"GB/s", 1e9},
+                                        {"TB/s", 1e12},
+                                        {"bit/s", 1.0 / 8},
+                                        {"kbit/s", 1e3 / 8},
+                                        {"Mbit/s", 1e6 / 8},
+                                        {"Gbit/s", 1e9 / 8},
+                                        {"Tbit/s", 1e12 / 8},
+                                        {NULL, 0}};
+    double rate;
+    if (!read_quantity(text, units, &rate))
+        return "is not a rate, such as 12.5 GB/s or 100 Mbit/s";
+    if (rate <= 0)
+        return "is no rate above 0";
+    *value = rate;
+    return NULL;
+}
+
+const char *value_seconds(const char *text, double *value)
+{
+    static const struct unit units[] = {
+        {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {NULL, 0}};
+    double seconds;
+    if (!read_quantity(text, units, &seconds))
+        return "is not a time, such as 20 ms or 5 us";
+    if (seconds < 0)
+        return "is below 0";
+    *value = seconds;
+    return NULL;
+}
+
 /* The magnitudes that f32 has, besides 0: devices may take what is smaller for 0. */
 #define SINGLES "outside the range of f32, 1.2e-38 to 3.4e38"
 

@@ -21,6 +21,10 @@ const char *value_single(const char *text, double *value);
  * any case and behind blanks or none ("1.5GiB", "16 mib", "16M"); parts of a byte are cut off. */
 #define VALUE_SIZE_FORM "bytes, or a number with KiB, MiB, GiB, K, M or G"
 const char *value_size(const char *text, int64_t *value);
+/* Bytes per second, above 0, by a number and its unit: B/s, kB/s, MB/s, GB/s, TB/s, or bit/s,
+ * kbit/s, Mbit/s, Gbit/s, Tbit/s, of 1000 each. Seconds from 0 on: s, ms, us, ns. */
+const char *value_rate(const char *text, double *value);
+const char *value_seconds(const char *text, double *value);
 /* yes, true, on, 1; no, false, off, 0. */
 const char *value_switch(const char *text, bool *value);
 /* One of `words`, a list ended by NULL; gives its index. */
