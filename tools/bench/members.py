@@ -218,8 +218,9 @@ def ddp(bench):
         row(work.name, all_of(ours), all_of(theirs), f'{ratio:.2f}', verdict(ratio, 1.0, 1.2))
 
 
-# Messages that an update waits for, one after another: weights of losses, parts of gradients, sums.
-LATENCIES = 3
+# Messages that an update waits for, one after another: weights of losses, parts of gradients, norms of
+# what each member owns, parameters.
+LATENCIES = 4
 
 
 def bound(plan, compute, link):
@@ -288,17 +289,17 @@ def count_bytes(bench):
     table('optimizer state and masters', 'one member', 'each of four', 'the largest over it', 'gate, aim')
     for work in chosen(bench.options, WORKS):
         for storage, keys in STORED.items():
-            more = ('--batch', 4 * work.samples, *keys)
+            more = ('--batch', 4 * work.micro, *keys)
             whole = state_bytes(bench.plan(work, *more, '--device', 'basic', env=env))
             parts = [state_bytes(plan) for plan in bench.plan(work, *more, *four, env=env)['members']]
             row(f'{work.name}, {storage}', whole, all_of(parts, '{}'), f'{max(parts) / whole:.3f}',
                 verdict(max(parts) / whole, 0.30, 0.26, more=False))
-            check_allocated(bench, work, *more, *four, env=env)
+            check_allocated(bench, work, *keys, *four, env=env)
 
 
 def check_allocated(bench, work, *more, env):
-    """What the plans say is what a training of two updates makes."""
-    lines = bench.training(work, 4 * work.samples, 2, *more, env=env, name='bytes').end()
+    """What the plans say is what a training of one update makes."""
+    lines = bench.training(work, 4 * work.micro, 1, *more, env=env, name='bytes').end()
     for member in lines[-1]['summary']['members']:
         if member['peak_bytes_planned'] != member['peak_bytes_allocated']:
             raise SystemExit(f'{work.name}: planned is not allocated: {member}')
