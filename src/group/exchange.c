@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "run/trainer.h"
 
+#include <stdio.h>
+
 enum { BUCKET_NUMBERS = QN_BUCKET_BYTES / (int)sizeof(float) };
 
 /* --- messages --- */
@@ -30,15 +32,19 @@ qn_status qn_slot_receive(struct qn_exchange *x, struct qn_slot *slot, int from,
                  : QN_OK;
 }
 
+/* All are waited for; of several that fail, status and line are those of the first. */
 qn_status qn_slot_arrive(struct qn_exchange *x, struct qn_slot *slot)
 {
     qn_status status = QN_OK;
+    char line[QN_MEMBER_LINE] = "";
     for (int i = 0; i < slot->n_tickets; i++) {
         const qn_status one = x->transport->wait(x->transport->user, &slot->tickets[i]);
+        if (status == QN_OK && one != QN_OK)
+            snprintf(line, sizeof line, "%s", qn_last_error());
         status = status == QN_OK ? one : status;
     }
     slot->n_tickets = 0;
-    return status;
+    return status == QN_OK ? QN_OK : qn_transport_error(status, line);
 }
 
 qn_status qn_slot_settle(struct qn_exchange *x, struct qn_slot *slot)

@@ -14,7 +14,8 @@
 #include "group/buckets.h"
 #include <quern/group.h>
 
-enum { QN_SLOTS = 4 }; /* buckets on their way at the same time */
+enum { QN_MEMBER_LINE = 1024 }; /* bytes of why a member failed */
+enum { QN_SLOTS = 4 };          /* buckets on their way at the same time */
 
 /* A bucket on its way. */
 struct qn_slot {

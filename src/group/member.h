@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 
-enum { QN_MEMBER_LINE = 1024 };
-
 struct qn_member;
 typedef qn_status (*qn_member_work)(struct qn_member *member);
 

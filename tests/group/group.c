@@ -6,6 +6,7 @@
 #include "team.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,10 @@ static struct test_data data;
 static const qn_trainer_params training = {.seed = 5, .weight_decay = 0.01, .clip = 0.5};
 
 /* Members m have micro-batches of 4, 8, 12 ... samples, and every second one recomputes all.
- * `shared`: each has the optimizer's state of its own parameters alone. */
-static struct team open_team(const qn_graph *graph, const double *shares, int count, bool shared)
+ * `shared`: each has the optimizer's state of its own parameters alone; `transports`: NULL, or one
+ * for each. */
+static struct team open_team(const qn_graph *graph, const double *shares, int count, bool shared,
+                             const qn_transport *transports)
 {
     struct team team = {.count = count};
     qn_group_member members[MOST];
@@ -37,7 +40,11 @@ static struct team open_team(const qn_graph *graph, const double *shares, int co
             QN_OK);
         members[m] = (qn_group_member){team.devices[m], team.plans[m], shares[m]};
     }
-    const qn_group_params params = {.trainer = training, .unit = UNIT, .log = test_log};
+    const qn_group_params params = {.trainer = training,
+                                    .unit = UNIT,
+                                    .transports = transports,
+                                    .shares = transports ? shares : NULL,
+                                    .log = test_log};
     assert_int_equal(qn_group_open(&team.group, members, count, &params), QN_OK);
     return team;
 }
@@ -127,7 +134,7 @@ static void train_team(const qn_graph *graph, const double *shares, int count, d
     float *first = calloc((size_t)numbers, sizeof *first),
           *again = calloc((size_t)numbers, sizeof *again);
     for (int round = 0; round < 2; round++) {
-        struct team team = open_team(graph, shares, count, round);
+        struct team team = open_team(graph, shares, count, round, NULL);
         for (int update = 0; update < UPDATES; update++) {
             if (update == round)
                 time_members(&team, shares);
@@ -202,7 +209,7 @@ static void one_fails_all_end(void **state)
     (void)state;
     static const double shares[] = {1, 1, 1};
     qn_graph *graph = test_mlp(WIDTH, true);
-    struct team team = open_team(graph, shares, 3, false);
+    struct team team = open_team(graph, shares, 3, false, NULL);
     qn_cycle failing = whole;
     failing.fetch = failing_fetch;
     fail_from = SAMPLES;
@@ -213,6 +220,77 @@ static void one_fails_all_end(void **state)
     fail_from = SAMPLES;
     assert_int_equal(qn_group_step(team.group, &failing, NULL), QN_ERR_IO);
     close_team(&team);
+    qn_graph_destroy(&graph);
+}
+
+/* A transport of a hub whose waits fail from some on, each with a line of its own. */
+struct failing {
+    qn_transport hub;
+    bool fails;
+    int failures;
+};
+
+static qn_status failing_send(void *user, int to, const void *bytes, int64_t count, void **ticket)
+{
+    const struct failing *f = user;
+    return f->hub.send(f->hub.user, to, bytes, count, ticket);
+}
+
+static qn_status failing_receive(void *user, int from, void *bytes, int64_t count, void **ticket)
+{
+    const struct failing *f = user;
+    return f->hub.receive(f->hub.user, from, bytes, count, ticket);
+}
+
+static qn_status failing_wait(void *user, void **ticket)
+{
+    struct failing *f = user;
+    char line[32];
+    const bool there = *ticket != NULL;
+    const qn_status status = f->hub.wait(f->hub.user, ticket);
+    snprintf(line, sizeof line, "failure %d", f->failures);
+    if (!f->fails || !there)
+        return status;
+    f->failures++;
+    return qn_transport_error(QN_ERR_IO, line);
+}
+
+static qn_status failing_gather(void *user, const void *own, int64_t count, void *all)
+{
+    const struct failing *f = user;
+    return f->hub.gather(f->hub.user, own, count, all);
+}
+
+static void failing_fail(void *user)
+{
+    const struct failing *f = user;
+    (f->hub.fail)(f->hub.user);
+}
+
+/* A member waits for several messages at a time: what is told is why the first one failed. */
+static void the_first_failure_is_told(void **state)
+{
+    (void)state;
+    static const double shares[] = {1, 1};
+    struct failing failing[2] = {{.fails = false}};
+    qn_transport transports[2];
+    qn_hub *hub;
+    qn_graph *graph = test_mlp(WIDTH, true);
+    assert_int_equal(qn_hub_open(&hub, 2, 60), QN_OK);
+    for (int m = 0; m < 2; m++) {
+        assert_int_equal(qn_hub_transport(hub, m, &failing[m].hub), QN_OK);
+        transports[m] = (qn_transport){
+            &failing[m],    m,           2, failing_send, failing_receive, failing_wait,
+            failing_gather, failing_fail};
+    }
+    struct team team = open_team(graph, shares, 2, false, transports);
+    assert_int_equal(qn_group_step(team.group, &whole, NULL), QN_OK);
+    failing[1].fails = true;
+    assert_int_equal(qn_group_step(team.group, &whole, NULL), QN_ERR_IO);
+    assert_true(failing[1].failures > 1);
+    assert_non_null(strstr(qn_last_error(), "member 1: failure 0"));
+    close_team(&team);
+    qn_hub_close(&hub);
     qn_graph_destroy(&graph);
 }
 
@@ -274,6 +352,7 @@ int main(void)
         cmocka_unit_test(groups_of_samples),
         cmocka_unit_test(loss_scale),
         cmocka_unit_test(one_fails_all_end),
+        cmocka_unit_test(the_first_failure_is_told),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests_name("group", tests, make_data, free_data);
