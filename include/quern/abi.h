@@ -85,8 +85,8 @@ typedef struct qn_struct_info {
     X(qn_cycle, 0x0645f9b8)                                                                        \
     X(qn_dataset_facts, 0x467612c3)                                                                \
     X(qn_dataset_params, 0xfdbe1f35)                                                               \
-    X(qn_device_info, 0x0d514d15)                                                                  \
-    X(qn_device_params, 0x5393532b)                                                                \
+    X(qn_device_info, 0xf4540c86)                                                                  \
+    X(qn_device_params, 0x073bdfde)                                                                \
     X(qn_draw, 0x83430a11)                                                                         \
     X(qn_drift, 0xebcd3fce)                                                                        \
     X(qn_drift_age, 0x27425c83)                                                                    \

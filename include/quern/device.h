@@ -87,6 +87,8 @@ typedef struct qn_device_info {
     bool usable;      /* compiles kernels and is available */
     int64_t global_bytes, max_alloc_bytes;
     int compute_units;
+    int number;   /* in the list of all devices */
+    char bus[24]; /* its place on the PCI bus, "0000:3b:00.0"; "": the driver does not say */
 } qn_device_info;
 
 /* Lists every device of every platform, in the order of the loader. Writes at most `capacity`
@@ -102,6 +104,8 @@ typedef struct qn_device_params {
     const qn_device *const *others; /* open devices that are not taken once more, borrowed
                                               for the call; of the same loader */
     int n_others;
+    int skip; /* passes over so many of those that could be taken, the best first; behind the last
+                 one it begins anew. For several processes on one machine */
     void *cl_context; /* the caller's own cl_context, cl_device_id and, if wanted, in-order
                          command queue; borrowed (retained until close). All three or the first
                          two; NULL: our own */

@@ -67,27 +67,40 @@ static bool is_taken(const struct qn_found *found, const struct qn_device_params
     return false;
 }
 
+/* How many of these are better than number `i`, or as good and come before it. */
+static int place_of(int i, const struct qn_device_info *infos, const int *fits, int n)
+{
+    int place = 0;
+    for (int f = 0; f < n; f++)
+        place += is_better(&infos[fits[f]], &infos[i]) ||
+                 (fits[f] < i && !is_better(&infos[i], &infos[fits[f]]));
+    return place;
+}
+
 qn_status qn_choose_device(struct qn_found *found, const char *match,
                            const struct qn_device_params *params)
 {
     const struct qn_log *log = &params->log;
     struct qn_found all[QN_MAX_DEVICES];
     struct qn_device_info infos[QN_MAX_DEVICES];
-    int count = qn_find_devices(all, QN_MAX_DEVICES, log), best = -1, taken = -1;
+    int count = qn_find_devices(all, QN_MAX_DEVICES, log), taken = -1, fits[QN_MAX_DEVICES], n = 0;
     for (int i = 0; i < count; i++) {
         qn_describe_device(&all[i], &infos[i]);
         if (!infos[i].usable || !matches(&infos[i], match))
             continue;
         if (is_taken(&all[i], params))
             taken = i;
-        else if (best < 0 || is_better(&infos[i], &infos[best]))
-            best = i;
+        else
+            fits[n++] = i;
     }
-    if (best < 0 && taken >= 0)
+    if (!n && taken >= 0)
         return qn_fail(log, QN_ERR_NO_DEVICE, "%s is taken already, and no other device %s",
                        infos[taken].device, match ? "matches" : "is there");
-    if (best < 0)
+    if (!n)
         return none_found(match, infos, count, log);
-    *found = all[best];
+    int f = 0;
+    while (place_of(fits[f], infos, fits, n) != params->skip % n)
+        f++;
+    *found = all[fits[f]];
     return QN_OK;
 }

@@ -88,7 +88,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
 {
     const struct qn_log *log = &device->log;
     bool wrapped = params->cl_context || params->cl_device_id || params->cl_queue;
-    QN_REQUIRE(log, params->max_alloc_bytes >= 0);
+    QN_REQUIRE(log, params->max_alloc_bytes >= 0 && params->skip >= 0);
     QN_TRY(wrapped ? wrap_context(device, params) : open_own(device, params));
     qn_describe_device(&device->found, &device->info);
     if (!device->info.usable)

@@ -94,6 +94,26 @@ static bool is_usable(cl_device_id id)
     return available && compiler && major * 10 + minor >= 12;
 }
 
+/* The answer of cl_khr_pci_bus_info. */
+static void bus_text(cl_device_id id, char *to, size_t capacity)
+{
+    enum { PCI_BUS_INFO = 0x410F };
+    cl_uint place[4] = {0}; /* domain, bus, device, function */
+    if (clGetDeviceInfo(id, PCI_BUS_INFO, sizeof place, place, NULL) == CL_SUCCESS)
+        snprintf(to, capacity, "%04x:%02x:%02x.%x", place[0], place[1], place[2], place[3]);
+}
+
+/* -1: of the caller's own, which may be in no list. */
+static int number_of(cl_device_id id)
+{
+    struct qn_found found[QN_MAX_DEVICES];
+    const int count = qn_find_devices(found, QN_MAX_DEVICES, NULL);
+    int number = 0;
+    while (number < count && found[number].id != id)
+        number++;
+    return number < count ? number : -1;
+}
+
 void qn_describe_device(const struct qn_found *found, struct qn_device_info *info)
 {
     *info = (struct qn_device_info){.type = type_name(found->id), .usable = is_usable(found->id)};
@@ -110,6 +130,8 @@ void qn_describe_device(const struct qn_found *found, struct qn_device_info *inf
     info->global_bytes = (int64_t)memory;
     info->max_alloc_bytes = (int64_t)largest;
     info->compute_units = (int)units;
+    info->number = number_of(found->id);
+    bus_text(found->id, info->bus, sizeof info->bus);
 }
 
 qn_status qn_device_list(qn_device_info *info, int capacity, int *count, const qn_log *log)

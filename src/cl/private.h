@@ -54,7 +54,8 @@ qn_status qn_cl_check(const struct qn_log *log, cl_int error, const char *what);
 /* All devices of all platforms, at most `capacity`; a platform that fails is skipped. */
 int qn_find_devices(struct qn_found *found, int capacity, const struct qn_log *log);
 void qn_describe_device(const struct qn_found *found, struct qn_device_info *info);
-/* The best usable device that `match` names (NULL: any) and that params->others do not have. */
+/* The best usable device that `match` names (NULL: any) and that params->others do not have, or one
+ * behind it, by params->skip. */
 qn_status qn_choose_device(struct qn_found *found, const char *match,
                            const struct qn_device_params *params);
 

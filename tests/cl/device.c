@@ -95,6 +95,31 @@ static void takes_no_device_twice(void **state)
         qn_device_close(&open[--count]);
 }
 
+/* The place of a device among all is the same, whichever way it was opened. */
+static void passes_over(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    static qn_device_info infos[64];
+    int all = 0, count = 0, first = -1;
+    assert_int_equal(qn_device_list(infos, 64, &all, NULL), QN_OK);
+    for (int i = 0; i < all; i++)
+        count += infos[i].usable;
+    for (int skip = 0; skip <= count; skip++) {
+        qn_device *device;
+        const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .skip = skip};
+        assert_int_equal(qn_device_open(&device, &params), QN_OK);
+        const int number = qn_device_describe(device)->number;
+        assert_in_range(number, 0, all - 1);
+        first = skip == 0 ? number : first;
+        assert_int_equal(number == first, skip % count == 0);
+        qn_device_close(&device);
+    }
+    const qn_device_params below = {.log = kept_log(&kept), .skip = -1};
+    qn_device *device;
+    assert_int_equal(qn_device_open(&device, &below), QN_ERR_ARGUMENT);
+}
+
 static void gives_facts(void **state)
 {
     (void)state;
@@ -286,6 +311,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_not_there),
         cmocka_unit_test(takes_the_environment),
         cmocka_unit_test(takes_no_device_twice),
+        cmocka_unit_test(passes_over),
         cmocka_unit_test(gives_facts),
         cmocka_unit_test(closes_nothing),
         cmocka_unit_test(wraps_the_callers_context),
