@@ -44,6 +44,7 @@ int failure_library(struct failure *failure, qn_status status, const char *conte
 int failure_status(struct failure *failure, qn_status status)
 {
     pthread_mutex_lock(&failure->lock);
+    failure->others |= !failure->code && status == QN_ERR_MEMBER;
     int code = failure_set(failure, code_of(status), "%s", qn_last_error());
     pthread_mutex_unlock(&failure->lock);
     return code;
@@ -74,6 +75,13 @@ qn_log failure_log(struct failure *failure)
     return (qn_log){.fn = receive, .user = failure, .level = QN_LOG_WARNING};
 }
 
+static char speaker[40]; /* "rank 1: "; "": the program is alone */
+
+void say_as(const char *who)
+{
+    snprintf(speaker, sizeof speaker, "%s: ", who);
+}
+
 void say(const char *format, ...)
 {
     char line[FAILURE_BYTES + 64];
@@ -81,5 +89,5 @@ void say(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    line_print(stderr, "quern: %s", line);
+    line_print(stderr, "quern: %s%s", speaker, line);
 }

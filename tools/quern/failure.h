@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <quern/log.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { CODE_DONE, CODE_FAILED, CODE_USAGE, CODE_NO_PLAN, CODE_NO_DEVICE };
@@ -18,6 +19,7 @@ enum { FAILURE_BYTES = 2048 };
 struct failure {
     pthread_mutex_t lock;
     int code;
+    bool others; /* another member failed before: it has the reason */
     char text[FAILURE_BYTES];
     char logged[FAILURE_BYTES]; /* first error of the library since failure_clear */
 };
@@ -59,6 +61,8 @@ void failure_clear(struct failure *failure);
 /* A log that remembers errors and prints warnings. */
 qn_log failure_log(struct failure *failure);
 
+/* Who speaks in all lines from now on, "rank 1"; before, nobody is named. */
+void say_as(const char *who);
 /* One line on standard error, escaped, with the prefix that all of them have. */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 

@@ -3,10 +3,32 @@
  * quern: the command.
  */
 #include "commands.h"
+#include "ranks.h"
 
 #include <quern/quern.h>
 #include <stdio.h>
 #include <string.h>
+
+/* What rank 0 alone does. */
+static void leave_to_first(struct arguments *arguments)
+{
+    static const enum option options[] = {OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD,
+                                          OPTION_PROFILE};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        arguments->value[options[i]] = NULL;
+    arguments->value[OPTION_QUIET] = "";
+}
+
+/* What trains on several devices does so in several processes, too. */
+static int run_ranks(const struct command *command, struct arguments *arguments, int code,
+                     struct failure *failure)
+{
+    TRY(ranks_open(failure));
+    TRY(ranks_agree(code, failure));
+    if (!ranks_first())
+        leave_to_first(arguments);
+    return command->run(arguments, failure);
+}
 
 static int run(int argc, char **argv, struct failure *failure)
 {
@@ -17,8 +39,10 @@ static int run(int argc, char **argv, struct failure *failure)
         arguments_help(command);
         return CODE_DONE;
     }
-    TRY(arguments_read(&arguments, command, argc - 2, argv + 2, failure));
-    return command->run(&arguments, failure);
+    const int code = arguments_read(&arguments, command, argc - 2, argv + 2, failure);
+    if (command_takes(command, OPTION_SHARE))
+        return run_ranks(command, &arguments, code, failure);
+    return code ? code : command->run(&arguments, failure);
 }
 
 int main(int argc, char **argv)
@@ -39,6 +63,7 @@ int main(int argc, char **argv)
         run(argc, argv, &failure);
     if (fflush(stdout))
         failure_set(&failure, CODE_FAILED, "standard output: it could not be written");
+    ranks_close(&failure);
     if (failure.text[0])
         say("%s", failure.text);
     return failure.code;

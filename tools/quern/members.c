@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "members.h"
 #include "dual.h"
+#include "ranks.h"
 #include "tuning.h"
 #include "value.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const int64_t DEFAULT_TIMEOUT = 600; /* seconds */
 
 /* --- reading --- */
 
@@ -74,6 +77,19 @@ int members_check(struct session *s)
     return read_shard(s);
 }
 
+/* What the list says of it; without one, what is said of the only device. */
+static int take_device(const struct session *s, struct member *member, int number,
+                       const struct arguments *a)
+{
+    const char *only = a->value[OPTION_DEVICE];
+    if (member_list_count(&s->recipe) > 1)
+        return member_list_take(member->recipe, number, member->device, s->failure);
+    if (only && strlen(only) >= MEMBER_DEVICE_BYTES)
+        return failure_set(s->failure, CODE_USAGE, "--device: is too long");
+    snprintf(member->device, MEMBER_DEVICE_BYTES, "%s", only ? only : "");
+    return CODE_DONE;
+}
+
 static int read_member(struct session *s, struct member *member, int number,
                        const struct arguments *a)
 {
@@ -84,7 +100,7 @@ static int read_member(struct session *s, struct member *member, int number,
         return failure_set(s->failure, CODE_FAILED, "out of memory");
     *member->recipe = s->recipe;
     struct settings own;
-    TRY(member_list_take(member->recipe, number, member->device, s->failure));
+    TRY(take_device(s, member, number, a));
     TRY(settings_read(&own, member->recipe, s->failure));
     if (number) {
         *member->session = *s;
@@ -143,11 +159,11 @@ int members_share(struct session *s, const char *said)
     struct members *members = s->members;
     char text[RECIPE_VALUE_BYTES], *rest = text;
     double sum = 0;
-    if (said && count_shares(said) != members->count)
+    if (said && count_shares(said) != members->all)
         return refuse_share(s, said, "has another number of shares than there are devices");
     snprintf(text, sizeof text, "%s", said ? said : "");
-    for (int m = 0; m < members->count; m++) {
-        double *share = &members->member[m].share;
+    for (int m = 0; m < members->all; m++) {
+        double *share = &members->share[m];
         *share = 1;
         if (said)
             TRY(read_share(s, strsep(&rest, ":"), share));
@@ -156,21 +172,30 @@ int members_share(struct session *s, const char *said)
     return sum > 0 ? CODE_DONE : refuse_share(s, said, "gives the samples to nobody");
 }
 
+/* A training goes on with any number of members: shares that it had say nothing of others. */
+static bool is_outdated(const struct session *s, const char *said)
+{
+    const struct recipe_entry *entry = recipe_find(&s->recipe, "group", "share");
+    return s->recipe.resumed && !*entry->option && count_shares(said) != s->members->all;
+}
+
 /* Those that are measured begin as equal ones. */
 static int read_shares(struct session *s)
 {
     const char *said = s->settings.group.share;
     s->members->measured = said && strcmp(said, "auto") == 0;
-    return members_share(s, s->members->measured ? NULL : said);
+    if (!said || s->members->measured || !is_outdated(s, said))
+        return members_share(s, s->members->measured ? NULL : said);
+    if (ranks_first())
+        say("warning: the training had shares of %d devices; those of %d are equal",
+            count_shares(said), s->members->all);
+    return members_share(s, NULL);
 }
 
-int members_split(struct session *s, int64_t samples, int64_t counts[MAX_MEMBERS])
+int members_split(struct session *s, int64_t samples, int64_t counts[MAX_ALL_MEMBERS])
 {
     const struct members *members = s->members;
-    double shares[MAX_MEMBERS];
-    for (int m = 0; m < members->count; m++)
-        shares[m] = members->member[m].share;
-    if (qn_group_split(samples, members->unit, shares, members->count, counts) == QN_OK)
+    if (qn_group_split(samples, members->unit, members->share, members->all, counts) == QN_OK)
         return CODE_DONE;
     return failure_set(s->failure, CODE_USAGE, "group.%s", qn_last_error());
 }
@@ -179,22 +204,35 @@ int members_split(struct session *s, int64_t samples, int64_t counts[MAX_MEMBERS
 static int check_ranges(struct session *s)
 {
     const qn_plan_params plan = settings_plan(&s->settings);
-    int64_t counts[MAX_MEMBERS];
+    int64_t counts[MAX_ALL_MEMBERS];
     for (int b = 0; b < QN_MAX_BATCH_SIZES && plan.batch[b]; b++)
         TRY(members_split(s, plan.batch[b], counts));
     return CODE_DONE;
 }
 
+/* The list of devices, or, of a rank that has one, that. */
+static int count_members(const struct session *s)
+{
+    const int named = member_list_count(&s->recipe);
+    return named > 1 ? named : ranks_count() > 1 ? 1 : 0;
+}
+
+/* Shares of members that there are no more are those of a training that goes on with one. */
+static int check_single(struct session *s)
+{
+    const struct recipe_entry *entry = recipe_find(&s->recipe, "group", "share");
+    const bool outdated = entry && s->recipe.resumed && !*entry->option;
+    return entry && !outdated ? refuse_share(s, entry->value, "is of several devices") : CODE_DONE;
+}
+
 int members_read(struct session *s, const struct arguments *a)
 {
-    const int count = member_list_count(&s->recipe);
+    const int count = count_members(s);
     if (count > MAX_MEMBERS)
         return failure_set(s->failure, CODE_USAGE, "%s: group.devices: more than %d are named",
                            s->recipe.name, MAX_MEMBERS);
-    if (count < 2)
-        return s->settings.group.share
-                   ? refuse_share(s, s->settings.group.share, "is of several devices")
-                   : CODE_DONE;
+    if (!count)
+        return check_single(s);
     s->members = calloc(1, sizeof *s->members);
     if (!s->members)
         return failure_set(s->failure, CODE_FAILED, "out of memory");
@@ -203,10 +241,29 @@ int members_read(struct session *s, const struct arguments *a)
     TRY(members_check(s));
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
-    TRY(check_common(s, a));
-    TRY(check_micro_batches(s));
+    if (count > 1)
+        TRY(check_common(s, a));
+    return check_micro_batches(s);
+}
+
+int members_join(struct session *s)
+{
+    struct members *members = s->members;
+    const int64_t timeout = s->settings.group.timeout;
+    if (!members)
+        return CODE_DONE;
+    TRY(ranks_members(members->count, (double)(timeout ? timeout : DEFAULT_TIMEOUT),
+                      members->transports, &members->first, &members->all, s->failure));
+    if (members->all > MAX_ALL_MEMBERS)
+        return failure_set(s->failure, CODE_USAGE, "%s: %d devices, and at most %d train together",
+                           s->recipe.name, members->all, MAX_ALL_MEMBERS);
     TRY(read_shares(s));
     return check_ranges(s);
+}
+
+int members_number(const struct session *s)
+{
+    return s->members ? s->members->first + s->member : 0;
 }
 
 static void close_member(struct member *member, bool borrows)
@@ -237,59 +294,12 @@ void members_close(struct session *s)
     members_close_trainers(s);
     for (int m = 0; m < members->count; m++)
         close_member(&members->member[m], m > 0);
+    cJSON_Delete(members->told);
     free(members);
     s->members = NULL;
 }
 
 /* --- opening --- */
-
-/* Members on one device share its memory, where their budgets are not said. */
-static void share_memory(const struct members *members)
-{
-    for (int m = 0; m < members->count; m++) {
-        struct session *s = members->member[m].session;
-        const char *name = qn_device_describe(s->device)->device;
-        int sharing = 0;
-        for (int o = 0; o < members->count; o++)
-            sharing +=
-                strcmp(qn_device_describe(members->member[o].session->device)->device, name) == 0;
-        if (sharing > 1 && !s->settings.memory.budget)
-            s->settings.memory.budget = qn_device_facts(s->device)->global_bytes / 4 * 3 / sharing;
-    }
-}
-
-static int open_device(struct session *s, int m)
-{
-    struct member *member = &s->members->member[m];
-    const qn_device *others[MAX_MEMBERS];
-    char context[48];
-    for (int o = 0; o < m; o++)
-        others[o] = s->members->member[o].session->device;
-    const qn_device_params params = {.log = failure_log(s->failure),
-                                     .match = *member->device ? member->device : NULL,
-                                     .others = others,
-                                     .n_others = s->settings.group.same_device ? 0 : m};
-    snprintf(context, sizeof context, "member %d", m);
-    failure_clear(s->failure);
-    const qn_status status = qn_device_open(&member->session->device, &params);
-    if (status == QN_ERR_NO_DEVICE && m && !s->settings.group.same_device)
-        return failure_set(s->failure, CODE_NO_DEVICE,
-                           "%s: %s; group.same_device = yes lets several members have one", context,
-                           s->failure->logged);
-    return status ? failure_library(s->failure, status, context) : CODE_DONE;
-}
-
-int members_devices(struct session *s, const struct arguments *a)
-{
-    struct members *members = s->members;
-    if (!members)
-        return session_device(s, a);
-    for (int m = 0; m < members->count; m++)
-        TRY(open_device(s, m));
-    if (s->settings.group.same_device)
-        share_memory(members);
-    return CODE_DONE;
-}
 
 /* Adds a share of a cycle of `whole` samples that is not there yet; 0: of any cycle. */
 static void add_size(qn_plan_params *params, int64_t size, int64_t whole)
@@ -318,16 +328,16 @@ int members_plan_params(struct session *s, qn_plan_params *params)
     const bool together = s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
     memset(params->batch, 0, sizeof params->batch);
     for (int b = 0; b < QN_MAX_BATCH_SIZES && whole.batch[b]; b++) {
-        int64_t counts[MAX_MEMBERS];
+        int64_t counts[MAX_ALL_MEMBERS];
         TRY(members_split(s, whole.batch[b], counts));
-        if (counts[s->member])
-            add_size(params, counts[s->member], together ? whole.batch[b] : 0);
+        if (counts[members_number(s)])
+            add_size(params, counts[members_number(s)], together ? whole.batch[b] : 0);
     }
     if (!params->batch[0]) /* it has no samples, and is there for its device's evaluations */
         params->batch[0] = s->members->unit;
     if (s->settings.group.shard == SHARD_OPTIMIZER) {
-        params->members = s->members->count;
-        params->member = s->member;
+        params->members = s->members->all;
+        params->member = members_number(s);
     }
     const int64_t largest = largest_size(params);
     params->micro_batch = params->micro_batch < largest ? params->micro_batch : largest;
@@ -362,9 +372,11 @@ int members_trainers(struct session *s)
     for (int m = 0; m < members->count; m++)
         given[m] = (qn_group_member){.device = members->member[m].session->device,
                                      .plan = members->member[m].session->plan,
-                                     .share = members->member[m].share};
+                                     .share = members->share[members->first + m]};
     const qn_group_params params = {.trainer = session_trainer_params(s),
                                     .unit = members->unit,
+                                    .transports = ranks_count() > 1 ? members->transports : NULL,
+                                    .shares = members->share,
                                     .timeout = (double)s->settings.group.timeout,
                                     .log = failure_log(s->failure)};
     const qn_status status = qn_group_open(&s->members->group, given, members->count, &params);
@@ -427,18 +439,4 @@ int members_finish(struct session *s, qn_metrics *last)
     }
     const qn_status status = qn_group_finish(s->members->group, last);
     return status ? failure_status(s->failure, status) : CODE_DONE;
-}
-
-struct members_bytes members_bytes(const struct session *s)
-{
-    struct members_bytes sum = {0};
-    const int count = s->members ? s->members->count : 1;
-    for (int m = 0; m < count; m++) {
-        const struct session *one = s->members ? s->members->member[m].session : s;
-        const qn_plan_info *plan = qn_plan_facts(session_running(one));
-        sum.peak += plan->peak_bytes;
-        sum.budget += plan->budget_bytes;
-        sum.allocated += one->trainer ? qn_trainer_bytes(one->trainer) : 0;
-    }
-    return sum;
 }

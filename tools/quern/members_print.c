@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "line.h"
-#include "members.h"
+#include "members_told.h"
 #include "value.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 enum { CELL_BYTES = 64 };
 
@@ -20,7 +19,7 @@ static const qn_plan_info *facts_of(const struct session *s)
 static void samples(const struct session *s, char text[CELL_BYTES])
 {
     const qn_plan_info *plan = facts_of(s);
-    const bool none = s->members->member[s->member].share == 0;
+    const bool none = s->members->share[members_number(s)] == 0;
     snprintf(text, CELL_BYTES, "%" PRId64,
              none ? 0 : plan->micro_batch * plan->micro_steps + plan->remainder);
 }
@@ -75,33 +74,7 @@ static const struct row rows[] = {
     {"budget", budget},
     {"smallest budget", smallest},
 };
-
-static void print_rows(const struct members *members, const struct row *list, size_t count)
-{
-    char text[CELL_BYTES];
-    printf("  %-24s", "member");
-    for (int m = 0; m < members->count; m++)
-        printf("  %12d", m);
-    printf("\n");
-    for (size_t r = 0; r < count; r++) {
-        printf("  %-24s", list[r].name);
-        for (int m = 0; m < members->count; m++) {
-            list[r].text(members->member[m].session, text);
-            printf("  %12s", text);
-        }
-        printf("\n");
-    }
-}
-
-void members_print(const struct session *s)
-{
-    const struct members *members = s->members;
-    for (int m = 0; m < members->count; m++)
-        line_print(stdout, "member %d: %s, share %g", m,
-                   qn_device_facts(members->member[m].session->device)->name,
-                   members->member[m].share);
-    print_rows(members, rows, sizeof rows / sizeof *rows);
-}
+enum { ROWS = sizeof rows / sizeof *rows };
 
 /* --- what they did --- */
 
@@ -137,29 +110,65 @@ static const struct row work_rows[] = {
     {"time spent waiting", waiting},
     {"sent in an update", sent},
 };
+enum { WORK_ROWS = sizeof work_rows / sizeof *work_rows };
+
+/* --- printing --- */
+
+static const cJSON *find(const cJSON *told, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(told, key);
+}
+
+static void print_rows(const cJSON *told, const char *key, const struct row *list, int count)
+{
+    const cJSON *member;
+    printf("  %-24s", "member");
+    for (int m = 0; m < cJSON_GetArraySize(told); m++)
+        printf("  %12d", m);
+    printf("\n");
+    for (int r = 0; r < count; r++) {
+        printf("  %-24s", list[r].name);
+        cJSON_ArrayForEach(member, told)
+        {
+            const char *cell = cJSON_GetStringValue(cJSON_GetArrayItem(find(member, key), r));
+            printf("  %12s", cell ? cell : "");
+        }
+        printf("\n");
+    }
+}
+
+void members_print(const struct session *s)
+{
+    const cJSON *member, *told = s->members->told;
+    int number = 0;
+    cJSON_ArrayForEach(member, told) line_print(stdout, "member %d: %s, share %g", number++,
+                                                cJSON_GetStringValue(find(member, "name")),
+                                                cJSON_GetNumberValue(find(member, "share")));
+    print_rows(told, "cells", rows, ROWS);
+}
 
 void members_report(const struct session *s)
 {
     if (s->members && !s->quiet)
-        print_rows(s->members, work_rows, sizeof work_rows / sizeof *work_rows);
+        print_rows(s->members->told, "work", work_rows, WORK_ROWS);
 }
 
-cJSON *members_json(const struct session *s)
+/* --- telling --- */
+
+static cJSON *cells(const struct session *s, const struct row *list, int count)
 {
-    cJSON *list = cJSON_CreateArray();
-    for (int m = 0; m < s->members->count; m++) {
-        char *text = qn_plan_json(session_running(s->members->member[m].session));
-        cJSON_AddItemToArray(list, text ? cJSON_CreateRaw(text) : NULL);
-        free(text);
+    char text[CELL_BYTES];
+    cJSON *array = cJSON_CreateArray();
+    for (int r = 0; r < count; r++) {
+        list[r].text(s, text);
+        cJSON_AddItemToArray(array, cJSON_CreateString(text));
     }
-    return list;
+    return array;
 }
 
-const struct session *members_refused(const struct session *s)
+void members_tell_cells(cJSON *member, const struct session *s)
 {
-    const struct members *members = s->members;
-    int m = 0;
-    while (members && m < members->count && members->member[m].session->plan)
-        m++;
-    return members && m < members->count ? members->member[m].session : s;
+    cJSON_AddItemToObject(member, "cells", cells(s, rows, ROWS));
+    if (s->members->group)
+        cJSON_AddItemToObject(member, "work", cells(s, work_rows, WORK_ROWS));
 }

@@ -123,7 +123,7 @@ int metrics_plan(const struct metrics *metrics, const struct session *s)
     cJSON *line = wrap("plan", text ? cJSON_CreateRaw(text) : NULL);
     free(text);
     if (line && s->members)
-        cJSON_AddItemToObject(line, "members", members_json(s));
+        cJSON_AddItemToObject(line, "members", members_plans(s));
     return write_object(metrics, line, s->failure);
 }
 
@@ -255,8 +255,7 @@ int metrics_changes(const struct metrics *metrics, const struct arguments *a,
     return write_object(metrics, wrap("changed", object), failure);
 }
 
-/* Of the device of a session, which may be one of several. */
-static cJSON *device_json(const struct session *s)
+cJSON *device_json(const struct session *s)
 {
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
     char hash[32];
@@ -278,18 +277,6 @@ static void replace_number(cJSON *object, const char *key, int64_t number)
     cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key), (double)number);
 }
 
-/* What a member did in this run. */
-static void add_work(cJSON *object, const struct session *s, int member)
-{
-    qn_group_figures figures;
-    if (qn_group_measure(s->members->group, member, &figures) != QN_OK)
-        return;
-    cJSON_AddNumberToObject(object, "samples", (double)figures.samples);
-    cJSON_AddNumberToObject(object, "computed_seconds", figures.computed);
-    cJSON_AddNumberToObject(object, "waited_seconds", figures.waited);
-    cJSON_AddNumberToObject(object, "bytes_sent", (double)figures.bytes_sent);
-}
-
 /* Bytes and budgets of all, and then what is said of each. */
 static void add_members(cJSON *object, const struct session *s)
 {
@@ -297,13 +284,7 @@ static void add_members(cJSON *object, const struct session *s)
     replace_number(object, "peak_bytes_planned", bytes.peak);
     replace_number(object, "peak_bytes_allocated", bytes.allocated);
     replace_number(object, "budget_bytes", bytes.budget);
-    cJSON *list = cJSON_AddArrayToObject(object, "members");
-    for (int m = 0; m < s->members->count; m++) {
-        cJSON *one = device_json(s->members->member[m].session);
-        cJSON_AddNumberToObject(one, "share", s->members->member[m].share);
-        add_work(one, s, m);
-        cJSON_AddItemToArray(list, one);
-    }
+    cJSON_AddItemToObject(object, "members", members_summaries(s));
 }
 
 cJSON *summary_json(const struct session *s, const struct evaluation *evaluation)

@@ -61,6 +61,10 @@ enum ending { ENDING_WHOLE, ENDING_EARLY, ENDING_INTERRUPTED };
 /* {"summary": {...}} */
 int metrics_summary(const struct metrics *metrics, const struct session *session,
                     const struct evaluation *evaluation, enum ending ending);
+/* What a summary says of the device of a session, which may be one of several, and of its plan;
+ * NULL when out of memory. */
+cJSON *device_json(const struct session *session);
+
 /* {"summary": {...}} of a run for which no plan fits. */
 int metrics_refusal(const struct metrics *metrics, const struct session *session);
 

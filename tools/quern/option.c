@@ -34,6 +34,8 @@ static const struct {
                       "of several devices: how samples are split; auto: by speed (equally)"},
     [OPTION_SHARD] = {"--shard", "MODE", "group.shard",
                       "of several devices, what each has a part of: optimizer, none (optimizer)"},
+    [OPTION_TIMEOUT] = {"--timeout", "SECONDS", "group.timeout",
+                        "of several devices: one that waits longer for another gives up (600)"},
     [OPTION_OUT] = {"--out", "DIR", NULL, "save checkpoints and figures in this folder"},
     [OPTION_METRICS] = {"--metrics", "FILE", NULL, "write figures as lines of JSON"},
     [OPTION_TENSORBOARD] = {"--tensorboard", "DIR", NULL,
@@ -132,6 +134,14 @@ static int find_option(const struct command *command, const char *text, size_t l
         if (strlen(table[*o].name) == length && strncmp(table[*o].name, text, length) == 0)
             return (int)*o;
     return OPTION_COUNT;
+}
+
+bool command_takes(const struct command *command, enum option option)
+{
+    const enum option *o = command->options;
+    while (*o != OPTION_COUNT && *o != option)
+        o++;
+    return *o == option;
 }
 
 static int add_override(struct arguments *a, const char *option, const char *name, size_t length,
@@ -315,7 +325,7 @@ static int check(const struct arguments *a, const struct command *command, struc
         a->n_operands < count_words(command->operand))
         return failure_set(failure, CODE_USAGE, "%s: needs a %s; see quern help %s", command->name,
                            command->operand, command->name);
-    if (a->n_devices > 1 && find_option(command, "--share", strlen("--share")) == OPTION_COUNT)
+    if (a->n_devices > 1 && !command_takes(command, OPTION_SHARE))
         return failure_set(failure, CODE_USAGE, "%s: --device: takes one", command->name);
     if (a->value[OPTION_BUDGET] && a->value[OPTION_BUDGET_FILE])
         return failure_set(failure, CODE_USAGE, "%s: --budget and --budget-file exclude each other",

@@ -26,6 +26,7 @@ enum option {
     OPTION_DEVICE,
     OPTION_SHARE,
     OPTION_SHARD,
+    OPTION_TIMEOUT,
     OPTION_OUT,
     OPTION_METRICS,
     OPTION_TENSORBOARD,
@@ -132,6 +133,7 @@ int arguments_read(struct arguments *arguments, const struct command *command, i
 /* Applies what the command line says about the recipe. */
 int arguments_override(const struct arguments *arguments, struct recipe *recipe,
                        struct failure *failure);
+bool command_takes(const struct command *command, enum option option);
 /* Whether `--help` is among the arguments. */
 bool arguments_want_help(int argc, char **argv);
 void arguments_help(const struct command *command);

@@ -8,6 +8,8 @@
 #include "metrics.h"
 #include "plan_page.h"
 #include "plan_team.h"
+#include "ranks.h"
+#include "ranks_compare.h"
 #include "tuning.h"
 #include "value.h"
 
@@ -61,7 +63,7 @@ static int print_json(struct session *s)
 {
     if (s->members) {
         cJSON *object = cJSON_CreateObject();
-        cJSON_AddItemToObject(object, "members", members_json(s));
+        cJSON_AddItemToObject(object, "members", members_plans(s));
         return print_object(s, object);
     }
     TRY(print_text(s, qn_plan_json(s->plan)));
@@ -164,17 +166,27 @@ static int make(struct session *s, const qn_facts *facts)
     return session_plan(s, facts, &params);
 }
 
-static int plan(struct session *s, const struct arguments *a)
+/* All that needs neither a device nor other ranks. */
+static int prepare(struct session *s, const struct arguments *a)
 {
-    qn_facts facts;
     TRY(session_recipe(s, a->operand, a));
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(members_read(s, a));
-    TRY(check_members(s, a));
-    TRY(s->members ? members_devices(s, a) : find_facts(s, a, &facts));
-    int code = make(s, &facts);
-    if (code == CODE_NO_PLAN && a->value[OPTION_JSON])
+    return check_members(s, a);
+}
+
+static int plan(struct session *s, const struct arguments *a)
+{
+    qn_facts facts;
+    TRY(ranks_agree(prepare(s, a), s->failure));
+    TRY(ranks_compare(s));
+    TRY(ranks_agree(members_join(s), s->failure));
+    TRY(ranks_agree(s->members ? members_devices(s, a) : find_facts(s, a, &facts), s->failure));
+    int code = ranks_agree(make(s, &facts), s->failure);
+    if (!code)
+        code = members_tell(s);
+    if (code == CODE_NO_PLAN && a->value[OPTION_JSON] && *s->failure->text)
         print_object(s, refusal_json(s));
     return code ? code : print_plan(s, a);
 }
@@ -201,9 +213,9 @@ const struct command command_plan = {
     "of many such devices take, and what their links carry.",
     true,
     run,
-    {OPTION_DATA,    OPTION_BUDGET, OPTION_BATCH,    OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
-     OPTION_EFFORT,  OPTION_STEPS,  OPTION_EPOCHS,   OPTION_SEED,        OPTION_DEVICE,
-     OPTION_SHARE,   OPTION_SHARD,  OPTION_STORAGE,  OPTION_SET,         OPTION_JSON,
-     OPTION_SVG,     OPTION_HTML,   OPTION_FRONTIER, OPTION_EXPLAIN,     OPTION_FACTS,
-     OPTION_MEMBERS, OPTION_COUNT},
+    {OPTION_DATA,   OPTION_BUDGET,  OPTION_BATCH,   OPTION_MICRO_BATCH, OPTION_RECOMPUTE,
+     OPTION_EFFORT, OPTION_STEPS,   OPTION_EPOCHS,  OPTION_SEED,        OPTION_DEVICE,
+     OPTION_SHARE,  OPTION_SHARD,   OPTION_TIMEOUT, OPTION_STORAGE,     OPTION_SET,
+     OPTION_JSON,   OPTION_SVG,     OPTION_HTML,    OPTION_FRONTIER,    OPTION_EXPLAIN,
+     OPTION_FACTS,  OPTION_MEMBERS, OPTION_COUNT},
 };

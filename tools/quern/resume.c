@@ -2,6 +2,9 @@
 #include "commands.h"
 #include "judge.h"
 #include "members.h"
+#include "ranks.h"
+#include "ranks_checkpoint.h"
+#include "ranks_compare.h"
 #include "signals.h"
 #include "training.h"
 #include "value.h"
@@ -34,7 +37,7 @@ static int find_source(const char *dir, char source[PATH_MAX], struct failure *f
     return CODE_DONE;
 }
 
-/* Where the training goes on to save. */
+/* Where the training goes on to save. `source` is borrowed. */
 static int choose_out(struct training *training, const struct arguments *a, const char *source,
                       struct failure *failure)
 {
@@ -136,50 +139,84 @@ static int check_changes(const struct arguments *a, struct failure *failure)
     return CODE_DONE;
 }
 
-static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
-                 const struct arguments *a)
+/* All that needs neither a device nor other ranks. */
+static int prepare(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
-    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
     TRY(check_changes(a, s->failure));
-    TRY(session_note(s, info, a));
+    TRY(session_note(s, qn_checkpoint_describe(checkpoint), a));
     s->data.text.quiet = s->quiet;
     TRY(data_open(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(check_samples(s, a->operand));
     TRY(session_graph(s));
     TRY(session_fits(s));
     TRY(judge_check(s));
-    TRY(members_read(s, a));
-    TRY(members_devices(s, a));
-    TRY(plan_all(s, checkpoint, a));
-    TRY(training_begin(training, a, true, info->update));
+    return members_read(s, a);
+}
+
+static int go_on(struct session *s, struct training *training, const qn_checkpoint *checkpoint,
+                 const struct arguments *a)
+{
+    const qn_checkpoint_info *info = qn_checkpoint_describe(checkpoint);
+    TRY(ranks_agree(prepare(s, checkpoint, a), s->failure));
+    TRY(ranks_compare(s));
+    TRY(ranks_agree(members_join(s), s->failure));
+    TRY(ranks_agree(members_devices(s, a), s->failure));
+    TRY(ranks_agree(plan_all(s, checkpoint, a), s->failure));
+    TRY(members_tell(s));
+    TRY(ranks_agree(training_begin(training, a, true, info->update), s->failure));
     if (!s->quiet)
         training_announce(s);
-    TRY(members_trainers(s));
-    TRY(members_restore(s, checkpoint));
+    TRY(ranks_agree(members_trainers(s), s->failure));
+    TRY(ranks_agree(members_restore(s, checkpoint), s->failure));
+    TRY(ranks_compare_weights(s));
     training->position = info->position;
     return training_run(training);
 }
 
-static int open_and_go_on(struct session *s, struct training *training, const struct arguments *a)
+static int open_path(struct session *s, const char *path, qn_checkpoint **checkpoint)
 {
     const qn_log log = failure_log(s->failure);
-    qn_checkpoint *checkpoint = NULL;
-    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(&checkpoint, a->operand, &log));
-    int code = go_on(s, training, checkpoint, a);
-    session_close(s);
-    qn_checkpoint_close(&checkpoint);
-    return code;
+    TRY_LIBRARY(s->failure, NULL, qn_checkpoint_open(checkpoint, path, &log));
+    return CODE_DONE;
+}
+
+/* The checkpoint, on rank 0. */
+static int find(struct session *s, struct training *training, const struct arguments *a,
+                char source[PATH_MAX], qn_checkpoint **checkpoint)
+{
+    if (!ranks_first())
+        return CODE_DONE;
+    TRY(find_source(a->operand, source, s->failure));
+    TRY(choose_out(training, a, source, s->failure));
+    if (training->saved)
+        TRY(training_lock(training, s->failure));
+    return open_path(s, a->operand, checkpoint);
+}
+
+/* The same on the others. */
+static int receive(struct session *s, struct ranks_checkpoint *copy, qn_checkpoint **checkpoint)
+{
+    if (ranks_count() == 1)
+        return CODE_DONE;
+    const char *path = *checkpoint ? qn_checkpoint_describe(*checkpoint)->path : NULL;
+    TRY(ranks_checkpoint_open(copy, path, s->failure));
+    return ranks_agree(*checkpoint ? CODE_DONE : open_path(s, copy->path, checkpoint), s->failure);
 }
 
 static int resume(struct session *s, const struct arguments *a)
 {
     struct training training = {.session = s, .lock = -1, .profile = a->value[OPTION_PROFILE]};
+    struct ranks_checkpoint copy = {.copied = false};
+    qn_checkpoint *checkpoint = NULL;
     char source[PATH_MAX];
-    TRY(find_source(a->operand, source, s->failure));
-    TRY(choose_out(&training, a, source, s->failure));
-    int code = training.saved ? training_lock(&training, s->failure) : CODE_DONE;
-    if (code == CODE_DONE)
-        code = open_and_go_on(s, &training, a);
+    int code = ranks_agree(find(s, &training, a, source, &checkpoint), s->failure);
+    if (!code)
+        code = receive(s, &copy, &checkpoint);
+    if (!code)
+        code = go_on(s, &training, checkpoint, a);
+    session_close(s);
+    qn_checkpoint_close(&checkpoint);
+    ranks_checkpoint_close(&copy);
     training_close(&training);
     return code;
 }
@@ -211,7 +248,7 @@ const struct command command_resume = {
     false,
     run,
     {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_SHARE, OPTION_SHARD,
-     OPTION_BUDGET, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_BUDGET_FILE, OPTION_REPLAN,
-     OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE,
-     OPTION_QUIET, OPTION_COUNT},
+     OPTION_TIMEOUT, OPTION_BUDGET, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_BUDGET_FILE,
+     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS,
+     OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
 };

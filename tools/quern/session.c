@@ -246,7 +246,7 @@ static int refuse_plan(struct session *s, qn_status status)
     if (s->planned_for)
         snprintf(context, sizeof context, "%s: device %s", s->recipe.name, s->planned_for);
     else if (s->members)
-        snprintf(context, sizeof context, "%s: member %d", s->recipe.name, s->member);
+        snprintf(context, sizeof context, "%s: member %d", s->recipe.name, members_number(s));
     else
         snprintf(context, sizeof context, "%s", s->recipe.name);
     return failure_library(s->failure, status, context);

@@ -57,6 +57,12 @@ int signals_received(void)
     return atomic_load(&received);
 }
 
+void signals_take(int number)
+{
+    int none = 0;
+    atomic_compare_exchange_strong(&received, &none, number);
+}
+
 int signals_code(struct failure *failure)
 {
     const int number = signals_received();

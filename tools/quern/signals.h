@@ -14,6 +14,8 @@
 void signals_catch(void);
 /* The signal that came, 0 if none did. */
 int signals_received(void);
+/* Goes on as if this signal had come, unless one has; 0: none. */
+void signals_take(int number);
 /* CODE_DONE; after a signal its code, without a reason: there is none to tell. */
 int signals_code(struct failure *failure);
 

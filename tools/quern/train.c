@@ -2,6 +2,8 @@
 #include "commands.h"
 #include "judge.h"
 #include "members.h"
+#include "ranks.h"
+#include "ranks_compare.h"
 #include "signals.h"
 #include "training.h"
 #include "tuning.h"
@@ -33,7 +35,8 @@ static int make_plan(struct session *s, struct metrics *metrics, const char *pat
     return code;
 }
 
-static int train(struct session *s, struct training *training, const struct arguments *a)
+/* All that needs neither a device nor other ranks. */
+static int prepare(struct session *s, const struct training *training, const struct arguments *a)
 {
     TRY(training_check_out(training->out, s->failure));
     TRY(session_recipe(s, a->operand, a));
@@ -43,14 +46,23 @@ static int train(struct session *s, struct training *training, const struct argu
     TRY(session_graph(s));
     TRY(session_fits(s));
     TRY(judge_check(s));
-    TRY(members_read(s, a));
-    TRY(members_devices(s, a));
-    TRY(make_plan(s, &training->metrics, a->value[OPTION_METRICS]));
+    return members_read(s, a);
+}
+
+static int train(struct session *s, struct training *training, const struct arguments *a)
+{
+    TRY(ranks_agree(prepare(s, training, a), s->failure));
+    TRY(ranks_compare(s));
+    TRY(ranks_agree(members_join(s), s->failure));
+    TRY(ranks_agree(members_devices(s, a), s->failure));
+    TRY(ranks_agree(make_plan(s, &training->metrics, a->value[OPTION_METRICS]), s->failure));
+    TRY(members_tell(s));
     if (!s->quiet)
         training_announce(s);
-    TRY(members_trainers(s));
-    TRY(members_weights(s));
-    TRY(training_begin(training, a, false, 0));
+    TRY(ranks_agree(members_trainers(s), s->failure));
+    TRY(ranks_agree(members_weights(s), s->failure));
+    TRY(ranks_compare_weights(s));
+    TRY(ranks_agree(training_begin(training, a, false, 0), s->failure));
     return training_run(training);
 }
 
@@ -85,14 +97,16 @@ const struct command command_train = {
     "--out it is saved first, and `quern resume` goes on as if nothing had happened.\n"
     "--budget-file names a file with a size in it, read again before every update: the plan\n"
     "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n"
-    "Several --device train together; budgets and micro-batches behind each are its own.\n"
+    "Several --device train together; budgets and micro-batches behind each are its own. So do\n"
+    "the processes of mpirun -n N quern train RECIPE, each with the next device of its machine or\n"
+    "those that it names; rank 0 prints, saves and evaluates.\n"
     "--metrics writes lines of JSON: plan and environment, then every update and evaluation, last\n"
     "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
     true,
     run,
-    {OPTION_DATA,      OPTION_BUDGET,      OPTION_BUDGET_FILE, OPTION_BATCH,   OPTION_MICRO_BATCH,
-     OPTION_RECOMPUTE, OPTION_EFFORT,      OPTION_STEPS,       OPTION_EPOCHS,  OPTION_SEED,
-     OPTION_DEVICE,    OPTION_SHARE,       OPTION_SHARD,       OPTION_STORAGE, OPTION_OUT,
-     OPTION_METRICS,   OPTION_TENSORBOARD, OPTION_GRAD_NORMS,  OPTION_PROFILE, OPTION_SET,
-     OPTION_TUNE,      OPTION_QUIET,       OPTION_COUNT},
+    {OPTION_DATA,      OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,      OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE, OPTION_EFFORT,  OPTION_STEPS,       OPTION_EPOCHS,     OPTION_SEED,
+     OPTION_DEVICE,    OPTION_SHARE,   OPTION_SHARD,       OPTION_TIMEOUT,    OPTION_STORAGE,
+     OPTION_OUT,       OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS, OPTION_PROFILE,
+     OPTION_SET,       OPTION_TUNE,    OPTION_QUIET,       OPTION_COUNT},
 };

@@ -9,6 +9,7 @@
 #include "members.h"
 #include "note.h"
 #include "profile.h"
+#include "ranks.h"
 #include "signals.h"
 #include "value.h"
 #include "waiting.h"
@@ -23,6 +24,9 @@
 #include <unistd.h>
 
 static const double SECONDS_OF_A_MINUTE = 60;
+
+/* Whether the present state is to be saved, and as the best one. */
+enum saving { SAVES_NOT, SAVES, SAVES_BEST };
 
 struct loop {
     const struct training *training;
@@ -41,7 +45,10 @@ struct loop {
     double spent;             /* seconds since the last metrics arrived, or training began */
     int64_t saved;            /* update of the newest checkpoint; below 0: none */
     double saved_at;          /* when that was */
+    bool replanned;           /* the plans of members changed, and nobody was told yet */
     struct judge judge;
+    struct turn turn;             /* with the other ranks, before the present update */
+    enum saving wanted;           /* in the next turn */
     bool has_best;                /* the folder has a best checkpoint */
     struct evaluation evaluation; /* the newest */
 };
@@ -189,8 +196,7 @@ static int step(struct loop *l)
     int64_t samples = batches_next(&l->batches, l->update);
     TRY_LIBRARY(failure, NULL, qn_loader_next(l->loader, samples, &batch));
     const qn_cycle cycle = {.samples = samples,
-                            .lr = qn_schedule_lr(&l->schedule, l->update) *
-                                  qn_improvement_scale(&l->judge.improvement),
+                            .lr = qn_schedule_lr(&l->schedule, l->update) * l->turn.lr_scale,
                             .fetch = qn_batch_fetch,
                             .user = &batch,
                             .choose = qn_batch_choose,
@@ -235,16 +241,13 @@ static int take_budget(struct loop *l, struct session *s, int64_t bytes)
     if (status != QN_OK)
         return failure_library(s->failure, status, s->budget_file.path);
     const qn_plan_info *plan = qn_plan_facts(session_running(s));
-    const struct members_bytes sum = members_bytes(l->session);
     char size[SIZE_TEXT_BYTES];
-    l->progress.bytes = sum.peak;
-    l->progress.budget = sum.budget;
     progress_say(&l->progress,
                  "budget: %s: micro-batch %" PRId64 ", %d of %d steps recomputed, plan %016" PRIx64,
                  size_text(bytes, size), plan->micro_batch, plan->recomputed_steps, plan->steps,
                  plan->hash);
-    TRY(metrics_plan(&l->training->metrics, l->session));
-    return keep_picture(l->training);
+    l->replanned = true;
+    return CODE_DONE;
 }
 
 static int follow_budget(struct loop *l, struct session *s)
@@ -267,6 +270,18 @@ static int follow_budgets(struct loop *l)
     return CODE_DONE;
 }
 
+/* Members of any rank have other plans. */
+static int tell_plans(struct loop *l)
+{
+    l->replanned = false;
+    TRY(members_tell(l->session));
+    const struct members_bytes sum = members_bytes(l->session);
+    l->progress.bytes = sum.peak;
+    l->progress.budget = sum.budget;
+    TRY(metrics_plan(&l->training->metrics, l->session));
+    return keep_picture(l->training);
+}
+
 /* --- between updates --- */
 
 static bool is_epoch_end(const struct loop *l)
@@ -278,7 +293,7 @@ static bool is_epoch_end(const struct loop *l)
 static bool evaluation_is_due(const struct loop *l)
 {
     const struct interval *every = &l->recipe->eval_every;
-    if (!l->session->data.evaluated)
+    if (!l->session->data.evaluated || !ranks_first())
         return false;
     if (l->update == l->schedule.total)
         return true;
@@ -305,7 +320,10 @@ static bool saving_is_due(const struct loop *l)
 static int measure(struct loop *l)
 {
     lap(l);
-    TRY(evaluate(l->session, &l->evaluation, NULL));
+    ranks_busy_begin();
+    const int code = evaluate(l->session, &l->evaluation, NULL);
+    ranks_busy_end();
+    TRY(code);
     const struct moment moment = {
         .update = l->update,
         .epoch = (double)l->position / (double)l->samples_per_epoch,
@@ -407,11 +425,12 @@ static char *note(struct loop *l)
                      &l->session->data.features);
 }
 
-static int save(struct loop *l, bool best)
+static int save_first(struct loop *l)
 {
     char *text = note(l);
     if (!text)
         return failure_set(l->session->failure, CODE_FAILED, "%s: out of memory", l->training->out);
+    const bool best = l->wanted == SAVES_BEST;
     const qn_save_params params = {
         .position = l->position, .best = best, .keep = (int)l->recipe->keep, .note = text};
     const int code = members_save(l->session, l->training->out, &params);
@@ -421,8 +440,15 @@ static int save(struct loop *l, bool best)
     l->saved = l->update;
     l->saved_at = clock_now();
     l->has_best |= best;
+    l->wanted = SAVES_NOT;
     lap(l);
     return CODE_DONE;
+}
+
+/* Rank 0 writes, and asks the others for what their members have alone. */
+static int save(struct loop *l)
+{
+    return ranks_first() ? save_first(l) : members_save(l->session, "", NULL);
 }
 
 /* Figures of drift. */
@@ -435,7 +461,7 @@ static int look_at_banks(struct loop *l)
     return metrics_drift(&l->training->metrics, l->update, &drift, s->failure);
 }
 
-/* Evaluates and saves if it is time. */
+/* Evaluates if it is time, and sees whether it is time to save. */
 static int look_after(struct loop *l)
 {
     bool evaluating = evaluation_is_due(l), better = false;
@@ -448,7 +474,9 @@ static int look_after(struct loop *l)
         TRY(measure(l));
         better = judge_take(&l->judge, &l->evaluation, &l->progress);
     }
-    return saving ? save(l, better || (evaluating && !l->has_best)) : CODE_DONE;
+    const bool best = better || (evaluating && !l->has_best);
+    l->wanted = !saving ? SAVES_NOT : best ? SAVES_BEST : SAVES;
+    return CODE_DONE;
 }
 
 /* --- the whole --- */
@@ -496,25 +524,54 @@ static enum ending ending(const struct loop *l)
                                            : ENDING_WHOLE;
 }
 
+/* What all ranks do next: whether they save, whether there is another update, and at what rate. */
+static int take_turn(struct loop *l)
+{
+    l->turn = (struct turn){.over = is_over(l),
+                            .saves = l->wanted != SAVES_NOT,
+                            .lr_scale = qn_improvement_scale(&l->judge.improvement),
+                            .replanned = l->replanned};
+    TRY(ranks_turn(&l->turn, l->session->failure));
+    if (l->turn.saves)
+        TRY(save(l));
+    return l->turn.replanned ? tell_plans(l) : CODE_DONE;
+}
+
+static int begin_update(struct loop *l)
+{
+    if (!is_over(l) && !signals_received())
+        TRY(follow_budgets(l));
+    return take_turn(l);
+}
+
+static bool goes_on(const struct loop *l)
+{
+    return !l->turn.signal && !l->turn.over;
+}
+
 static int run(struct loop *l)
 {
     TRY(open_loader(l));
     if (l->training->out)
         TRY(keep_data(l->session, l->training->out));
     if (l->training->out && l->saved < 0)
-        TRY(save(l, false));
+        l->wanted = SAVES;
     lap(l);
-    while (!signals_received() && !is_over(l)) {
-        TRY(follow_budgets(l));
+    TRY(begin_update(l));
+    while (goes_on(l)) {
         TRY(step(l));
         TRY(look_after(l));
+        TRY(begin_update(l));
     }
     TRY(settle(l));
     if (l->training->out && l->saved != l->update)
-        TRY(save(l, false));
-    const bool whole = is_over(l);
-    if (whole && l->session->data.evaluated && !l->evaluation.samples)
+        l->wanted = SAVES;
+    const bool whole = l->turn.over;
+    TRY(take_turn(l));
+    if (whole && l->session->data.evaluated && !l->evaluation.samples && ranks_first())
         TRY(measure(l));
+    TRY(take_turn(l));
+    TRY(members_tell(l->session));
     report(l, whole);
     TRY(metrics_summary(&l->training->metrics, l->session, &l->evaluation, ending(l)));
     return whole ? CODE_DONE : signals_code(l->session->failure);
@@ -523,6 +580,7 @@ static int run(struct loop *l)
 int training_run(struct training *training)
 {
     struct session *s = training->session;
+    TRY(members_tell(s));
     const struct members_bytes bytes = members_bytes(s);
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "ranks_compare.h"
+#include "note.h"
+#include "ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- recipes --- */
+
+/* What is a rank's own: places, and what is said of its devices. */
+static bool is_own(const struct recipe_entry *entry)
+{
+    static const char *const keys[] = {"memory.budget", "memory.micro_batch", "memory.recompute",
+                                       "memory.tune",   "memory.effort",      "group.devices"};
+    char name[sizeof entry->section + sizeof entry->key + 1];
+    snprintf(name, sizeof name, "%s.%s", entry->section, entry->key);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        if (strcmp(name, keys[k]) == 0)
+            return true;
+    return *entry->value == '/';
+}
+
+static int differ(const struct session *s, const struct recipe_entry *key, const char *here,
+                  const char *first)
+{
+    return failure_set(s->failure, CODE_USAGE, "%s: %s.%s: %s here, %s on rank 0", s->recipe.name,
+                       key->section, key->key, here, first);
+}
+
+/* Every key of one recipe beside the other; `first`: `from` is that of rank 0. */
+static int compare_keys(const struct session *s, const struct recipe *from, const struct recipe *to,
+                        bool first)
+{
+    for (int i = 0; i < from->count; i++) {
+        const struct recipe_entry *entry = &from->entries[i];
+        const struct recipe_entry *other = recipe_find(to, entry->section, entry->key);
+        const char *value = other ? other->value : "nothing";
+        if (is_own(entry) || (other && (is_own(other) || strcmp(entry->value, value) == 0)))
+            continue;
+        return first ? differ(s, entry, value, entry->value)
+                     : differ(s, entry, entry->value, value);
+    }
+    return CODE_DONE;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static int compare_recipe(const struct session *s, struct recipe *first, const char *text)
+{
+    TRY(note_read(first, text, "rank 0", s->failure));
+    TRY(compare_keys(s, first, &s->recipe, true));
+    TRY(compare_keys(s, &s->recipe, first, false));
+    for (int g = 0; g < RECIPE_GRAPHS; g++)
+        if (!same_text(first->graph[g], s->recipe.graph[g]))
+            return failure_set(s->failure, CODE_USAGE, "%s: %s.path: another graph than on rank 0",
+                               s->recipe.name, recipe_graph_sections[g]);
+    return CODE_DONE;
+}
+
+static int compare_recipes(const struct session *s)
+{
+    char *text = ranks_first() ? note_text(&s->recipe, NULL, NULL) : NULL;
+    struct recipe *first = calloc(1, sizeof *first);
+    int code = first && (text || !ranks_first())
+                   ? CODE_DONE
+                   : failure_set(s->failure, CODE_FAILED, "out of memory");
+    code = ranks_agree(code, s->failure);
+    if (!code)
+        code = ranks_text(&text, s->failure);
+    if (!code && !ranks_first())
+        code = compare_recipe(s, first, text);
+    if (first)
+        recipe_free_graphs(first);
+    free(first);
+    free(text);
+    return code;
+}
+
+/* --- versions and samples --- */
+
+/* Each rank's short text beside that of rank 0. */
+enum { WORD_BYTES = 64 };
+static int compare_word(const struct session *s, const char *text, const char *what)
+{
+    char word[WORD_BYTES] = "";
+    char *all = calloc((size_t)ranks_count(), WORD_BYTES);
+    snprintf(word, sizeof word, "%s", text);
+    int code = all ? CODE_DONE : failure_set(s->failure, CODE_FAILED, "out of memory");
+    code = ranks_agree(code, s->failure);
+    if (!code)
+        code = ranks_gather(word, WORD_BYTES, all, s->failure);
+    if (!code && strcmp(word, all) != 0)
+        code = failure_set(s->failure, CODE_USAGE, "%s: %s here, %s on rank 0", what, word, all);
+    free(all);
+    return code;
+}
+
+int ranks_compare(const struct session *s)
+{
+    char digest[DATA_DIGEST_BYTES] = "";
+    if (ranks_count() == 1)
+        return CODE_DONE;
+    TRY(ranks_agree(compare_word(s, QN_VERSION, "quern"), s->failure));
+    TRY(ranks_agree(compare_recipes(s), s->failure));
+    if (s->data.train)
+        data_digest(&s->data, digest);
+    return ranks_agree(compare_word(s, digest, "data: other samples (count and checksum)"),
+                       s->failure);
+}
+
+/* --- weights --- */
+
+static int hash_tensor(const struct session *s, const char *name, const qn_shape *shape,
+                       uint64_t *hash)
+{
+    int64_t count = 1;
+    for (int d = 0; d < shape->rank; d++)
+        count *= shape->dim[d];
+    uint32_t *bits = malloc((size_t)count * sizeof *bits + 1);
+    if (!bits)
+        return failure_set(s->failure, CODE_FAILED, "out of memory");
+    failure_clear(s->failure);
+    const qn_status status = qn_trainer_read(s->trainer, name, (float *)bits, count);
+    for (int64_t i = 0; status == QN_OK && i < count; i++)
+        *hash = (*hash ^ bits[i]) * UINT64_C(0x100000001b3);
+    free(bits);
+    return status == QN_OK ? CODE_DONE : failure_library(s->failure, status, NULL);
+}
+
+static int hash_weights(const struct session *s, char word[WORD_BYTES])
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    qn_shape shape;
+    const char *name;
+    for (int i = 0; (name = qn_trainer_tensor(s->trainer, i, &shape)); i++)
+        TRY(hash_tensor(s, name, &shape, &hash));
+    snprintf(word, WORD_BYTES, "%016llx", (unsigned long long)hash);
+    return CODE_DONE;
+}
+
+/* Masters that a member has for others are rounded, and no two have the same. */
+int ranks_compare_weights(const struct session *s)
+{
+    char word[WORD_BYTES] = "";
+    if (ranks_count() == 1 || s->settings.memory.parameter_storage != QN_F32)
+        return CODE_DONE;
+    TRY(ranks_agree(hash_weights(s, word), s->failure));
+    return ranks_agree(compare_word(s, word, "weights"), s->failure);
+}
