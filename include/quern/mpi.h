@@ -29,7 +29,8 @@ typedef struct qn_mpi_params {
 } qn_mpi_params;
 
 /* Called by every rank at the same time. Initialises MPI with MPI_THREAD_MULTIPLE if nobody has,
- * and qn_mpi_close finalises it then. `params` may be NULL.
+ * and qn_mpi_close finalises it then. A program that does so itself sets MPI_ERRORS_RETURN for
+ * MPI_COMM_WORLD: MPICH asks there what an error of any message shall do. `params` may be NULL.
  * QN_ERR_ARGUMENT: MPI lacks thread support or was finalised, or there are too many members.
  * QN_ERR_MEMBER: a rank does not come, or is not what this one can talk to. */
 QN_API qn_status qn_mpi_open(qn_mpi **mpi, const qn_mpi_params *params);

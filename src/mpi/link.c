@@ -116,17 +116,18 @@ static void give_up(const qn_mpi *mpi, MPI_Request *request, bool receives)
 
 static qn_status too_late(qn_mpi *mpi, const struct qn_wait *what)
 {
-    char self[QN_PARTY_BYTES], other[QN_PARTY_BYTES];
+    char other[QN_PARTY_BYTES];
     qn_link_end(mpi, what->other);
-    return qn_link_fail(QN_ERR_MEMBER, "%s: nothing from %s for %g seconds",
-                        qn_party_name(what->self, self), qn_party_name(what->other, other),
-                        mpi->timeout);
+    return qn_link_fail(QN_ERR_MEMBER, "nothing from %s for %g seconds",
+                        qn_party_name(what->other, other), mpi->timeout);
 }
 
+/* Of this one that can only be the word of others, who waited for it. */
 static qn_status others_failed(const qn_mpi *mpi, const struct qn_wait *what)
 {
-    char self[QN_PARTY_BYTES], who[QN_PARTY_BYTES];
-    return qn_link_fail(QN_ERR_MEMBER, "%s: %s has failed", qn_party_name(what->self, self),
+    char who[QN_PARTY_BYTES];
+    const bool self = mpi->who.rank == what->self.rank && mpi->who.member == what->self.member;
+    return qn_link_fail(QN_ERR_MEMBER, self ? "others gave up on %s" : "%s has failed",
                         qn_party_name(mpi->who, who));
 }
 
@@ -134,7 +135,7 @@ static qn_status others_failed(const qn_mpi *mpi, const struct qn_wait *what)
 static qn_status check_done(qn_mpi *mpi, int error, const MPI_Status *status,
                             const struct qn_wait *what)
 {
-    char self[QN_PARTY_BYTES], other[QN_PARTY_BYTES], text[MPI_MAX_ERROR_STRING] = "";
+    char other[QN_PARTY_BYTES], text[MPI_MAX_ERROR_STRING] = "";
     int class = MPI_SUCCESS, count = what->count, length;
     if (error != MPI_SUCCESS)
         MPI_Error_class(error, &class);
@@ -143,16 +144,14 @@ static qn_status check_done(qn_mpi *mpi, int error, const MPI_Status *status,
     if (error == MPI_SUCCESS && count == what->count)
         return QN_OK;
     qn_link_end(mpi, what->other);
-    qn_party_name(what->self, self);
     qn_party_name(what->other, other);
     if (error == MPI_SUCCESS || class == MPI_ERR_TRUNCATE)
         return qn_link_fail(QN_ERR_MEMBER,
-                            "%s: %s sends other numbers of bytes than the %" PRId64
-                            " that it should",
-                            self, other, what->whole);
+                            "%s sends other numbers of bytes than the %" PRId64 " that it should",
+                            other, what->whole);
     MPI_Error_string(error, text, &length);
-    return qn_link_fail(QN_ERR_MEMBER, "%s: message %s %s: %s", self,
-                        what->receives ? "from" : "to", other, text);
+    return qn_link_fail(QN_ERR_MEMBER, "message %s %s: %s", what->receives ? "from" : "to", other,
+                        text);
 }
 
 qn_status qn_link_wait(qn_mpi *mpi, MPI_Request *request, const struct qn_wait *what)
