@@ -266,6 +266,12 @@ int members_number(const struct session *s)
     return s->members ? s->members->first + s->member : 0;
 }
 
+const char *members_name(const struct session *s, char name[MEMBERS_NAME_BYTES])
+{
+    snprintf(name, MEMBERS_NAME_BYTES, "member %d", members_number(s));
+    return s->members ? name : NULL;
+}
+
 static void close_member(struct member *member, bool borrows)
 {
     struct session *s = member->session;

@@ -39,8 +39,11 @@ int members_join(struct session *session);
 void members_close(struct session *session);
 /* Refuses what several devices do not train, and settles whether they share the optimizer. */
 int members_check(struct session *session);
-/* The number of the member that a session is of. */
+/* The number of the member that a session is of, and "member NUMBER" for messages; without members
+ * 0 and NULL. */
 int members_number(const struct session *session);
+enum { MEMBERS_NAME_BYTES = 32 };
+const char *members_name(const struct session *session, char name[MEMBERS_NAME_BYTES]);
 
 /* The devices of all, or session_device. Of several ranks on one machine each takes devices that
  * the others have not. All call it (members_devices.c). */

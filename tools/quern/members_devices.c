@@ -92,7 +92,7 @@ static int open_device(struct session *s, int m, int skip)
 {
     struct member *member = &s->members->member[m];
     const qn_device *others[MAX_MEMBERS];
-    char context[48];
+    char name[MEMBERS_NAME_BYTES];
     for (int o = 0; o < m; o++)
         others[o] = s->members->member[o].session->device;
     const bool alone = ranks_count() == 1 && !s->settings.group.same_device;
@@ -105,7 +105,7 @@ static int open_device(struct session *s, int m, int skip)
     const qn_status status = qn_device_open(&member->session->device, &params);
     if (status == QN_ERR_NO_DEVICE && m && alone)
         return refuse_taken(s, m, s->failure->logged);
-    snprintf(context, sizeof context, "member %d", members_number(member->session));
+    const char *context = members_name(member->session, name);
     return status ? failure_library(s->failure, status, context) : CODE_DONE;
 }
 

@@ -135,62 +135,72 @@ int ranks_agree(int code, struct failure *failure)
 
 /* --- the job --- */
 
-/* What all ranks would find by themselves is told by rank 0. */
-static int refuse_all(struct failure *failure, int code, const char *text)
+/* What all ranks find by themselves is told by rank 0. */
+static int refused_alike(int code, struct failure *failure)
 {
-    failure_set(failure, code, "%s", text);
     if (ranks_said_own() > 0)
         failure->text[0] = 0;
     return code;
 }
 
-static int join(struct failure *failure)
+static int open_circle(struct ranks_circle *circle)
 {
-    char who[32];
-    const int said = ranks_said();
-    if (ranks_library_load(&job.library, failure))
-        return refuse_all(failure, CODE_FAILED, failure->text);
-    if (job.library.open(&job.ranks, NULL) != QN_OK)
-        return failure_set(failure, CODE_FAILED, "%s", qn_last_error());
-    job.count = job.library.ranks(job.ranks);
-    job.own = job.library.rank(job.ranks);
-    if (said > 1 && job.count == 1)
-        return refuse_all(failure, CODE_FAILED,
-                          "several processes were started together, and the MPI that quern-mpi was "
-                          "built with sees one: mpirun is that of another MPI");
-    if (job.library.transport(job.ranks, 0, &job.before.transport) != QN_OK)
-        return lost(failure);
-    snprintf(who, sizeof who, "rank %d", job.own);
-    say_as(who);
-    return CODE_DONE;
+    circle->speaker = calloc((size_t)job.count, sizeof(int));
+    for (int r = 0; circle->speaker && r < job.count; r++)
+        circle->speaker[r] = r;
+    return circle->speaker ? CODE_DONE : CODE_FAILED;
 }
 
-/* A launcher that does not say how many there are may have started one. */
-static void be_alone(void)
+/* Of a job that was joined. */
+static int enter(struct failure *failure)
 {
+    char who[32];
+    if (ranks_said() > 1 && job.count == 1)
+        return refused_alike(
+            failure_set(failure, CODE_FAILED,
+                        "several processes were started together, and the MPI that quern-mpi was "
+                        "built with sees one: mpirun is that of another MPI"),
+            failure);
+    if (job.library.transport(job.ranks, 0, &job.before.transport) != QN_OK)
+        return lost(failure);
+    if (open_circle(&job.before) || open_circle(&job.during))
+        return failure_set(failure, CODE_FAILED, "out of memory");
+    snprintf(who, sizeof who, "rank %d", job.own);
+    say_as(who);
+    return ranks_first() || freopen("/dev/null", "w", stdout)
+               ? CODE_DONE
+               : failure_set(failure, CODE_FAILED, "/dev/null: cannot be written");
+}
+
+static void leave(void)
+{
+    job.library.close(&job.members);
     job.library.close(&job.ranks);
+    free(job.before.speaker);
+    free(job.during.speaker);
     job.count = 1;
 }
 
+/* A launcher that does not say how many there are may have started one. */
 int ranks_open(struct failure *failure)
 {
     if (ranks_said() == 1)
         return CODE_DONE;
     signals_catch(); /* MPI starts threads */
-    TRY(join(failure));
-    if (job.count == 1) {
-        be_alone();
-        return CODE_DONE;
-    }
-    job.before.speaker = calloc((size_t)job.count, sizeof(int));
-    job.during.speaker = calloc((size_t)job.count, sizeof(int));
-    if (!job.before.speaker || !job.during.speaker)
-        return failure_set(failure, CODE_FAILED, "out of memory");
-    for (int r = 0; r < job.count; r++)
-        job.before.speaker[r] = r;
-    if (!ranks_first() && !freopen("/dev/null", "w", stdout))
-        return failure_set(failure, CODE_FAILED, "/dev/null: cannot be written");
-    return CODE_DONE;
+    if (ranks_library_load(&job.library, failure))
+        return refused_alike(failure->code, failure);
+    const qn_status status = job.library.open(&job.ranks, NULL);
+    if (status == QN_ERR_ARGUMENT)
+        return refused_alike(failure_status(failure, status), failure);
+    if (status != QN_OK)
+        return lost(failure);
+    job.count = job.library.ranks(job.ranks);
+    job.own = job.library.rank(job.ranks);
+    const bool alone = job.count == 1 && ranks_said() == 0;
+    const int code = alone ? CODE_DONE : enter(failure);
+    if (alone || code)
+        leave();
+    return code;
 }
 
 int ranks_members(int members, double timeout, qn_transport *transports, int *first, int *all,
@@ -231,8 +241,5 @@ void ranks_close(struct failure *failure)
         fail();
         return;
     }
-    job.library.close(&job.members);
-    job.library.close(&job.ranks);
-    free(job.before.speaker);
-    free(job.during.speaker);
+    leave();
 }

@@ -53,9 +53,8 @@ int ranks_library_load(struct ranks_library *functions, struct failure *failure)
     void *library = dlopen(QN_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
     if (!library)
         return failure_set(failure, CODE_FAILED,
-                           "%d processes were started together, which need the library quern-mpi: "
-                           "%s",
-                           ranks_said(), dlerror());
+                           "processes that are started together need the library quern-mpi: %s",
+                           dlerror());
 #define FIND(result, name, parameters)                                                             \
     complete &= find(library, "qn_mpi_" #name, (void *)&functions->name);
     RANKS_LIBRARY_LIST(FIND)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tuning.h"
+#include "members.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -133,11 +134,11 @@ static int alternate(struct session *s, const qn_plan_params *params, struct tun
 
 int tuning_probe(struct session *s, const qn_plan_params *params, enum tune_mode mode)
 {
+    char name[MEMBERS_NAME_BYTES];
     for (;;) {
         char *found = NULL;
         int refused;
-        failure_clear(s->failure);
-        TRY_LIBRARY(s->failure, NULL,
+        TRY_LIBRARY(s->failure, members_name(s, name),
                     qn_tune_probe(s->device, s->plan, s->tuning, &found, &refused));
         if (!refused)
             return free(found), CODE_DONE;
