@@ -49,8 +49,8 @@ QN_API qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)
  * and parameters are unique and have at most 100 bytes. */
 QN_API qn_tensor qn_input(qn_graph *graph, const char *name, qn_dtype dtype, int rank,
                           const int64_t *dim);
-/* The name of an input, in the order in which they were made, and its tensor (may be NULL); NULL
- * past the last. */
+/* The name of an input that data is for, in the order in which they were made, and its tensor (may
+ * be NULL); NULL past the last. */
 QN_API const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *tensor);
 
 /* What a ring or appending cell of the same name holds (plan.h): dim[0] is the cell's rows. No

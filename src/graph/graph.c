@@ -265,6 +265,8 @@ qn_tensor qn_cell_input(qn_graph *graph, const char *name, qn_dtype dtype, int r
                              name ? name : "cell");
     if (graph && qn_dtype_size(dtype) == 0)
         return qn_graph_fail(graph, QN_ERR_ARGUMENT, "%s: no such type", name ? name : "cell");
+    char scoped[QN_SCOPED_BYTES];
+    name = qn_graph_scoped(graph, name, scoped);
     if (!short_name(graph, name))
         return (qn_tensor){0};
     struct qn_node node = {.kind = QN_NODE_INPUT, .leaf = {.dtype = dtype}, .cell = true};
@@ -659,7 +661,7 @@ const char *qn_graph_input(const qn_graph *graph, int index, qn_tensor *tensor)
 {
     for (int n = 0; graph && index >= 0 && n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
-        if (node->kind != QN_NODE_INPUT || index--)
+        if (node->kind != QN_NODE_INPUT || node->cell || index--)
             continue;
         if (tensor)
             *tensor = (qn_tensor){node->out};

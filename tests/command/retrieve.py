@@ -375,6 +375,10 @@ def check_two_graph_files(bench):
     (bench.folder / 't.graph').write_text((bench.folder / 'gone-t.graph').read_text())
     (bench.folder / 'p.graph').write_text('input images u8 Bx1x8x4\nx = nothing(images)\n')
     check(bench, 'train both.ini', 1, r'p\.graph:2: x: .nothing. is no operator')
+    (bench.folder / 'p.graph').write_text('input images u8 Bx1x8x4\npixels = normalize(images)\n'
+                                          'x = reshape(pixels) shape=Bx32\ncell kept f32 8x32\n'
+                                          'embedding = batch_matmul(x, kept) transpose_b=yes\noutput embedding\n')
+    check(bench, 'train both.ini', 2, r'passage\.kept.*no cell of the plan')
     check(bench, 'train r.ini --set passage_model.name=graph', 2, r'model graph: passage_model\.path: missing')
     check(bench, 'train both.ini --set passages.mean=0.5', 2, r'passages\.mean: a graph file says it itself')
 

@@ -130,6 +130,28 @@ static void test_read(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Cells of a network are named as its inputs and outputs are: a program has them by these names. */
+static void test_cells(void **state)
+{
+    (void)state;
+    static const char text[] = "input x f32 Bx4\ncell kept f32 6x4\n"
+                               "z = tanh(x)\ny = batch_matmul(z, kept) transpose_b=yes\n"
+                               "output kept = z\noutput y\n";
+    qn_tensor y;
+    qn_graph *graph = new_graph();
+    assert_int_equal(read_scope(graph, "a.", 1, text), QN_OK);
+    assert_int_equal(read_scope(graph, "b.", 3, text), QN_OK);
+    assert_string_equal(qn_graph_input(graph, 1, NULL), "b.x");
+    assert_string_equal(qn_graph_output(graph, 2, NULL), "b.kept");
+    assert_string_equal(qn_graph_output(graph, 3, &y), "b.y");
+    const qn_shape shape = qn_shape_of(graph, y);
+    assert_true(shape.dim[0] == 3 * QN_BATCH && shape.dim[1] == 6);
+    qn_graph_begin_scope(graph, &(qn_scope){"b.", NULL, 0});
+    assert_int_equal(qn_cell_input(graph, "kept", QN_F32, 2, (int64_t[]){6, 4}).id, 0);
+    assert_non_null(strstr(qn_graph_error(graph), "b.kept: the name is already taken"));
+    qn_graph_destroy(&graph);
+}
+
 /* Without a scope names are taken once. */
 static void test_refused(void **state)
 {
@@ -201,7 +223,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefixes), cmocka_unit_test(test_shared),
         cmocka_unit_test(test_each),     cmocka_unit_test(test_read),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_towers),
+        cmocka_unit_test(test_cells),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_towers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
