@@ -57,7 +57,7 @@ qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_phase_run *ph
         if (counts_rows(&runs->cell[c]))
             trainer->cell_rows[c] += samples * rows_each(phase, &runs->cell[c]);
         if (runs->cell[c].kind == QN_CELL_RING)
-            QN_TRY(qn_ring_forget(trainer, c, before));
+            QN_TRY(qn_ring_forget(trainer, c, phase, before));
     }
     return QN_OK;
 }

@@ -33,52 +33,57 @@ int64_t qn_ring_fill(const struct qn_trainer *trainer, int c)
     return least(trainer->cell_rows[c], qn_ring_kept(trainer, c));
 }
 
-/* Does something with `count` rows of ring c from the place `first` on. */
-typedef qn_status (*rows_fn)(struct qn_trainer *trainer, int c, int64_t first, int64_t count);
+/* Neighbouring places of a ring. */
+struct places {
+    int64_t first, count;
+};
 
-static qn_status empty_places(struct qn_trainer *trainer, int c, int64_t first, int64_t count)
-{
-    const struct qn_cell_of *cell = cell_of(trainer, c);
-    const int64_t bytes = qn_cell_row_bytes(cell);
-    return qn_trainer_fill_part(trainer, cell->value, first * bytes, count * bytes,
-                                (float)cell->first);
-}
-
-/* Rows first .. end - 1, counted since the ring was empty, where they are; those that others have
- * replaced are gone already. */
-static qn_status visit_rows(struct qn_trainer *trainer, int c, int64_t first, int64_t end,
-                            rows_fn visit)
+/* Where rows first .. end - 1 are, counted since the ring was empty; those that others have
+ * replaced are gone already. Gives how many of `places` that takes. */
+static int find_places(const struct qn_trainer *trainer, int c, int64_t first, int64_t end,
+                       struct places places[2])
 {
     const int64_t capacity = cell_of(trainer, c)->operand.shape.dim[0];
     const int64_t oldest = trainer->cell_rows[c] - capacity;
+    int n = 0;
     first = first < 0 ? 0 : first;
-    for (int64_t row = first < oldest ? oldest : first, count; row < end; row += count) {
+    for (int64_t row = first < oldest ? oldest : first; row < end; row += places[n++].count) {
         const int64_t place = row % capacity;
-        count = least(end - row, capacity - place);
-        QN_TRY(visit(trainer, c, place, count));
+        places[n] = (struct places){place, least(end - row, capacity - place)};
     }
+    return n;
+}
+
+/* `phase` as in qn_tables_forget. */
+static qn_status empty_rows(struct qn_trainer *trainer, int c, const struct qn_phase_run *phase,
+                            int64_t first, int64_t end)
+{
+    const struct qn_cell_of *cell = cell_of(trainer, c);
+    const int64_t bytes = qn_cell_row_bytes(cell);
+    struct places places[2];
+    const int n = find_places(trainer, c, first, end, places);
+    for (int i = 0; i < n; i++)
+        QN_TRY(qn_trainer_fill_part(trainer, cell->value, places[i].first * bytes,
+                                    places[i].count * bytes, (float)cell->first));
+    for (int i = 0; i < n && qn_ring_kept(trainer, c); i++)
+        QN_TRY(qn_tables_forget(trainer, c, phase, places[i].first, places[i].count));
     return QN_OK;
 }
 
-static qn_status empty_rows(struct qn_trainer *trainer, int c, int64_t first, int64_t end)
-{
-    QN_TRY(visit_rows(trainer, c, first, end, empty_places));
-    return qn_ring_kept(trainer, c) ? visit_rows(trainer, c, first, end, qn_tables_forget) : QN_OK;
-}
-
-qn_status qn_ring_forget(struct qn_trainer *trainer, int c, int64_t before)
+qn_status qn_ring_forget(struct qn_trainer *trainer, int c, const struct qn_phase_run *phase,
+                         int64_t before)
 {
     const int64_t kept = qn_ring_kept(trainer, c);
     if (kept == cell_of(trainer, c)->operand.shape.dim[0])
         return QN_OK;
-    return empty_rows(trainer, c, before - kept, trainer->cell_rows[c] - kept);
+    return empty_rows(trainer, c, phase, before - kept, trainer->cell_rows[c] - kept);
 }
 
 static qn_status limit(struct qn_trainer *trainer, int c, int64_t rows)
 {
     QN_TRY(qn_trainer_settle(trainer));
     trainer->cell_limits[c] = rows;
-    return empty_rows(trainer, c, 0, trainer->cell_rows[c] - qn_ring_kept(trainer, c));
+    return empty_rows(trainer, c, NULL, 0, trainer->cell_rows[c] - qn_ring_kept(trainer, c));
 }
 
 qn_status qn_trainer_limit_cell(qn_trainer *trainer, const char *name, int64_t rows)

@@ -190,16 +190,20 @@ qn_status qn_trainer_settle(struct qn_trainer *trainer);
 /* Rows of ring c that stay in the present update, and those of them that there are. */
 int64_t qn_ring_kept(const struct qn_trainer *trainer, int c);
 int64_t qn_ring_fill(const struct qn_trainer *trainer, int c);
-/* After rows were added to ring c, which had `before`: forgets those that are now too old. */
-qn_status qn_ring_forget(struct qn_trainer *trainer, int c, int64_t before);
+/* After rows were added by the phase to ring c, which had `before`: forgets those that are now too
+ * old. */
+qn_status qn_ring_forget(struct qn_trainer *trainer, int c, const struct qn_phase_run *phase,
+                         int64_t before);
 
 /* --- tables of rings that forget (tables.c) --- */
 
 /* Whether rows of ring c may be emptied: all tables of it allow that. */
 bool qn_tables_let_forget(const struct qn_trainer *trainer, int c);
 /* After `count` rows of ring c from `first` on were emptied: what tables say of their stretches is
- * made anew. Between two repetitions. */
-qn_status qn_tables_forget(struct qn_trainer *trainer, int c, int64_t first, int64_t count);
+ * made anew. Right after a phase has added rows, whose last steps keep its tables, so that their
+ * scratch is free still; or, with NULL, between two cycles. */
+qn_status qn_tables_forget(struct qn_trainer *trainer, int c, const struct qn_phase_run *phase,
+                           int64_t first, int64_t count);
 
 /* --- slices (slices.c) --- */
 
