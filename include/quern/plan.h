@@ -177,8 +177,8 @@ typedef enum qn_cell_kind {
                         their own rows too */
     QN_CELL_TABLE,   /* what an operator keeps of rings, `rows` rows: the output of its name is made
                         when the rings have taken the rows of a repetition, in the place of what it
-                        was. Lives as long as they do and is saved and undone with them; evaluations
-                        change it not */
+                        was, and follows where they forget. Lives as long as they do and is saved
+                        and undone with them; evaluations change it not */
 } qn_cell_kind;
 
 /* A named array on the device that outlives a run. Outputs of its name (qn_output) are written to
