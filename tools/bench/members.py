@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Several members that train one model, beside what they could reach at best, in turns on this machine:
 
-    tools/bench/members.py pair|unequal|ddp|slow-link|bytes|model [--rounds N] [--seconds 5]
+    tools/bench/members.py pair|unequal|ddp|slow-link|bytes|model [--rounds N] [--seconds N]
                            [--python PYTHON] [--program build/tools/quern/quern] [--only TEXT]
 
   pair       two devices in one process, a core each, beside two unconnected trainings of half the batch
@@ -44,8 +44,8 @@ POCL = {'OCL_ICD_VENDORS': '/etc/OpenCL/vendors/pocl.icd', 'POCL_MAX_PTHREAD_COU
 # Members in one process compute on their own threads; ranks leave theirs to the exchange.
 BASIC, TWICE = {**POCL, 'POCL_DEVICES': 'basic'}, {**POCL, 'POCL_DEVICES': 'basic basic'}
 WORKER = {**POCL, 'POCL_DEVICES': 'pthread pthread', 'POCL_AFFINITY': '0'}
-LEAST, MOST = 8, 400  # updates of a training
-SHARES = ('3:2', '2:1', '5:2', '3:1', '7:2', '4:1')
+LEAST, MOST = 6, 400  # updates of a training
+SHARES = ('2:1', '11:5', '3:1', '13:3')
 WITHIN = 0.15
 
 
@@ -398,24 +398,24 @@ def model(bench):
         compare(*one)
 
 
-# And rounds, so that each takes about five minutes.
-MEASURES = {'pair': (pair, 3), 'unequal': (unequal, 2), 'ddp': (ddp, 3), 'slow-link': (over_link, 3),
-            'bytes': (count_bytes, 1), 'model': (model, 1)}
+# With rounds, and seconds of each training, so that none takes much longer than five minutes.
+MEASURES = {'pair': (pair, 3, 5), 'unequal': (unequal, 2, 3), 'ddp': (ddp, 3, 5), 'slow-link': (over_link, 3, 5),
+            'bytes': (count_bytes, 1, 1), 'model': (model, 1, 3)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('measure', choices=MEASURES)
     parser.add_argument('--rounds', type=int, help='of all sides (1 to 3, as the measure takes its time)')
-    parser.add_argument('--seconds', type=float, default=5, help='of each training')
+    parser.add_argument('--seconds', type=float, help='of each training (1 to 5)')
     parser.add_argument('--only', default='', help='only works with this in their names')
     parser.add_argument('--python', default=sys.executable)
     parser.add_argument('--program', default=ROOT / 'build/tools/quern/quern')
     parser.add_argument('--rate', type=float, default=100, help='Mbit/s')
     parser.add_argument('--delay', type=float, default=20, help='ms')
     options = parser.parse_args()
-    measure, rounds = MEASURES[options.measure]
-    options.rounds = options.rounds or rounds
+    measure, rounds, seconds = MEASURES[options.measure]
+    options.rounds, options.seconds = options.rounds or rounds, options.seconds or seconds
     if len(CORES) < 2:
         raise SystemExit('members.py needs two cores')
     with tempfile.TemporaryDirectory(prefix='quern-bench-') as folder:
