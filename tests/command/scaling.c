@@ -35,6 +35,7 @@ static void one_member_exchanges_nothing(void **state)
                                  .compute = 20,
                                  .backward = 4,
                                  .bytes = 1000,
+                                 .returned = 1000,
                                  .buckets = 10,
                                  .sharded = true};
     expect(&team, (struct expected[]){{20, 0, 0}, {20, 0, 0}, {20, 0, 0}});
@@ -52,6 +53,7 @@ static void two_members(void **state)
                            .compute = 20,
                            .backward = 4,
                            .bytes = 1000,
+                           .returned = 1000,
                            .buckets = 10};
     const struct expected alike = {20 + 10 - 3.6 + 1.5, 1000, 0};
     expect(&team, (struct expected[]){alike, alike, alike});
@@ -72,9 +74,27 @@ static void two_members_with_a_sharded_optimizer(void **state)
                                  .compute = 20,
                                  .backward = 4,
                                  .bytes = 1000,
+                                 .returned = 1000,
                                  .buckets = 10,
                                  .sharded = true};
     const struct expected alike = {20 + (5 - 3.6) + 5 + 4 * 0.5, 1000, 0};
+    expect(&team, (struct expected[]){alike, alike, alike});
+}
+
+/* Parameters of half the bytes: the second half of the exchange has half of them, too. */
+static void two_members_with_small_parameters(void **state)
+{
+    (void)state;
+    const struct scaling team = {.nodes = 1,
+                                 .per_node = 2,
+                                 .inside = {100, 0.5, 0},
+                                 .compute = 20,
+                                 .backward = 4,
+                                 .bytes = 1000,
+                                 .returned = 500,
+                                 .buckets = 10,
+                                 .sharded = true};
+    const struct expected alike = {20 + (5 - 3.6) + 2.5 + 4 * 0.5, 750, 0};
     expect(&team, (struct expected[]){alike, alike, alike});
 }
 
@@ -88,6 +108,7 @@ static void two_nodes_of_one(void **state)
                                  .compute = 20,
                                  .backward = 4,
                                  .bytes = 1000,
+                                 .returned = 1000,
                                  .buckets = 10};
     const struct expected alike = {20 + 10 - 3.6 + 1.5, 1000, 1000};
     expect(&team, (struct expected[]){alike, alike, alike});
@@ -104,6 +125,7 @@ static void eight_in_one_node(void **state)
                                  .compute = 10,
                                  .backward = 2,
                                  .bytes = 800,
+                                 .returned = 800,
                                  .buckets = 4};
     const double told = 0.1 + 7 * 0.01, links = 2 * 7.28 - 1.5;
     expect(&team, (struct expected[]){{10 + told + links + 2 * 0.1, 1400, 0},
@@ -124,6 +146,7 @@ static void two_nodes_of_four(void **state)
                                  .compute = 10,
                                  .backward = 2,
                                  .bytes = 800,
+                                 .returned = 800,
                                  .buckets = 4};
     expect(&team, (struct expected[]){{10 + 1 + 2 * 32 - 1.5 + 2 * 1, 1400, 3200},
                                       {10 + 1 + 2 * 14 - 1.5 + 2 * (5 * 0.1 + 2 * 1), 1400, 1400},
@@ -134,8 +157,12 @@ static void two_nodes_of_four(void **state)
 static void bytes_are_the_same(void **state)
 {
     (void)state;
-    struct scaling team = {
-        .inside = {100, 0.1, 0}, .between = {50, 1, 0}, .compute = 10, .bytes = 5040, .buckets = 7};
+    struct scaling team = {.inside = {100, 0.1, 0},
+                           .between = {50, 1, 0},
+                           .compute = 10,
+                           .bytes = 5040,
+                           .returned = 5040,
+                           .buckets = 7};
     for (team.nodes = 1; team.nodes <= 128; team.nodes *= 2)
         for (team.per_node = 1; team.per_node <= 8; team.per_node++)
             for (int e = 0; e < EXCHANGES; e++) {
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test(one_member_exchanges_nothing),
         cmocka_unit_test(two_members),
         cmocka_unit_test(two_members_with_a_sharded_optimizer),
+        cmocka_unit_test(two_members_with_small_parameters),
         cmocka_unit_test(two_nodes_of_one),
         cmocka_unit_test(eight_in_one_node),
         cmocka_unit_test(two_nodes_of_four),

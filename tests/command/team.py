@@ -144,6 +144,18 @@ def check_shared(bench):
         bench.expect(other['compute_seconds'] < row['compute_seconds'], f'{other} {row}')
 
 
+def check_small_parameters(bench):
+    """Parameters that are stored in 16 bits go out as such."""
+    write(bench)
+    key = ('--set', 'train.optimizer=adamw', '--set', 'memory.parameter_storage=bf16')
+    for shard, size in (('none', 8), ('optimizer', 6)):
+        told = predict(bench, *key, shard=shard)
+        for row in told['teams']:
+            sent = row['exchanges']['direct']['bytes_sent'] / (told['gradient_bytes'] / 4)
+            members = row['members']
+            bench.expect(near(sent, size * (members - 1) / members), f'{shard} {members}: {sent}')
+
+
 def check_shown(bench):
     write(bench)
     out = bench.good('plan', 'r.ini', '--members', 'team.ini', '--svg', 'team.svg', '--shard', 'none')
@@ -250,7 +262,7 @@ def main():
     with Bench(sys.argv[1]) as bench:
         facts = {'devices': [{'facts': FACTS}, {'facts': SLOW}]}
         (bench.folder / 'facts.json').write_text(json.dumps(facts))
-        for part in (check_formulas, check_batches, check_kinds, check_shared, check_shown, check_costs, check_bad,
+        for part in (check_formulas, check_batches, check_kinds, check_shared, check_small_parameters, check_shown, check_costs, check_bad,
                      check_single):
             part(bench)
         bench.end()

@@ -28,10 +28,10 @@ static double slower(const struct scaling *team, double inside, double between)
     return fmax(team->per_node > 1 ? inside : 0, team->nodes > 1 ? between : 0);
 }
 
-static struct half direct(const struct scaling *team)
+static struct half direct(const struct scaling *team, double bytes)
 {
     const int near = team->per_node - 1, far = (team->nodes - 1) * team->per_node;
-    const double part = team->bytes / (near + far + 1);
+    const double part = bytes / (near + far + 1);
     const double flow = fmax(busy(team, &team->inside, near, part, 1),
                              busy(team, &team->between, far, part, team->per_node));
     return (struct half){.flow = flow,
@@ -43,11 +43,11 @@ static struct half direct(const struct scaling *team)
 
 /* Every member sends to one other, one of each node to the next node. Of the steps that follow one
  * another as many are between nodes as there are nodes. */
-static struct half ring(const struct scaling *team)
+static struct half ring(const struct scaling *team, double bytes)
 {
     const int steps = team->nodes * team->per_node - 1;
     const int crossing = team->nodes == 1 ? 0 : team->nodes < steps ? team->nodes : steps;
-    const double part = team->bytes / (steps + 1);
+    const double part = bytes / (steps + 1);
     const double flow = slower(team, busy(team, &team->inside, steps, part, 1),
                                busy(team, &team->between, steps, part, 1));
     return (struct half){.flow = flow,
@@ -59,10 +59,10 @@ static struct half ring(const struct scaling *team)
 }
 
 /* A bucket is within nodes first, then between them; meanwhile others are where it was. */
-static struct half hierarchical(const struct scaling *team)
+static struct half hierarchical(const struct scaling *team, double bytes)
 {
     const int near = team->per_node - 1, far = team->nodes - 1;
-    const double part = team->bytes / team->per_node, smaller = part / team->nodes;
+    const double part = bytes / team->per_node, smaller = part / team->nodes;
     const double inside = busy(team, &team->inside, near, part, 1);
     const double between = busy(team, &team->between, far, smaller, team->per_node);
     return (struct half){.flow = fmax(inside, between),
@@ -73,11 +73,21 @@ static struct half hierarchical(const struct scaling *team)
                          .crossing = smaller * far * team->per_node};
 }
 
-static struct half half_of(const struct scaling *team, enum exchange exchange)
+static struct half half_of(const struct scaling *team, enum exchange exchange, double bytes)
 {
-    return exchange == EXCHANGE_RING           ? ring(team)
-           : exchange == EXCHANGE_HIERARCHICAL ? hierarchical(team)
-                                               : direct(team);
+    return exchange == EXCHANGE_RING           ? ring(team, bytes)
+           : exchange == EXCHANGE_HIERARCHICAL ? hierarchical(team, bytes)
+                                               : direct(team, bytes);
+}
+
+/* Of which all buckets are on their way at the same time. */
+static struct half both(const struct half *parts, const struct half *results)
+{
+    return (struct half){.flow = parts->flow + results->flow,
+                         .bucket = parts->bucket + results->bucket,
+                         .latency = parts->latency + results->latency,
+                         .sent = parts->sent + results->sent,
+                         .crossing = parts->crossing + results->crossing};
 }
 
 /* Numbers that members tell all others: loss weights before the first backward pass; with a sharded
@@ -89,36 +99,32 @@ static double told(const struct scaling *team)
            near * team->inside.overhead + far * team->between.overhead;
 }
 
-/* Of a half by itself: the busiest link carries all buckets, and the last one has to arrive. */
+/* By itself: the busiest link carries all buckets, and the last one has to arrive. */
 static double whole(const struct scaling *team, const struct half *half)
 {
     return half->flow * (1 - 1.0 / team->buckets) + half->bucket;
 }
 
-/* What is left of `halves` halves when the backward pass is over, which made the first bucket after
- * its part of the time: the last bucket at least. */
-static double behind_backward(const struct scaling *team, const struct half *half, int halves)
+/* What is left when the backward pass is over, which made the first bucket after its part of the
+ * time: the last bucket at least. */
+static double behind_backward(const struct scaling *team, const struct half *half)
 {
     const double beside = team->backward * (1 - 1.0 / team->buckets);
-    return fmax(halves * whole(team, half) - beside, halves * half->bucket) +
-           halves * half->latency;
-}
-
-static double exposed(const struct scaling *team, const struct half *half)
-{
-    if (!team->sharded)
-        return told(team) + behind_backward(team, half, 2);
-    return 2 * told(team) + behind_backward(team, half, 1) + whole(team, half) + half->latency;
+    return fmax(whole(team, half) - beside, half->bucket) + half->latency;
 }
 
 struct scaled scaling_predict(const struct scaling *team, enum exchange exchange)
 {
     if (team->nodes * team->per_node < 2)
         return (struct scaled){.seconds = team->compute};
-    const struct half half = half_of(team, exchange);
-    const double more = exposed(team, &half);
+    const struct half parts = half_of(team, exchange, team->bytes);
+    const struct half results = half_of(team, exchange, team->returned);
+    const struct half all = both(&parts, &results);
+    const double more = team->sharded ? 2 * told(team) + behind_backward(team, &parts) +
+                                            whole(team, &results) + results.latency
+                                      : told(team) + behind_backward(team, &all);
     return (struct scaled){.seconds = team->compute + more,
                            .exposed = more,
-                           .sent = 2 * half.sent,
-                           .crossing = 2 * half.crossing};
+                           .sent = all.sent,
+                           .crossing = all.crossing};
 }

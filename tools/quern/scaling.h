@@ -28,7 +28,8 @@ struct scaling {
     struct link between; /* of a node to the others, which its members share; of one node: none */
     double compute;      /* seconds of a whole update of the slowest member by itself */
     double backward;     /* of these: of the last micro-step's backward pass */
-    double bytes;        /* of the gradients in f32, and of what results from them */
+    double bytes;        /* of the gradients in f32 */
+    double returned;     /* of what goes from owners to all: as many, of the sums; or parameters */
     int buckets;
     bool sharded; /* the optimizer: each member updates what it owns and sends that */
 };

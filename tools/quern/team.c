@@ -110,6 +110,12 @@ static void take_slowest(const struct team *team, struct team_row *row)
     }
 }
 
+/* Owners of sums send these; who has updated parameters sends them as they are stored. */
+static double returned_share(const struct session *s, bool sharded)
+{
+    return sharded && s->settings.memory.parameter_storage != QN_F32 ? 0.5 : 1;
+}
+
 static int predict_row(struct team *team, struct session *s, int nodes, int64_t batch)
 {
     struct team_row *row = &team->rows[team->n_rows];
@@ -127,6 +133,7 @@ static int predict_row(struct team *team, struct session *s, int nodes, int64_t 
         TRY(plan_kind(team, s, k, row));
     take_slowest(team, row);
     scaling->bytes = (double)row->kinds[0].plan.trained_parameters * sizeof(float);
+    scaling->returned = scaling->bytes * returned_share(s, scaling->sharded);
     scaling->buckets = (int)ceil(scaling->bytes / QN_BUCKET_BYTES);
     for (int e = 0; e < EXCHANGES; e++)
         row->exchanges[e] = scaling_predict(scaling, (enum exchange)e);

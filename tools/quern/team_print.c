@@ -63,7 +63,7 @@ void team_print(const struct team *team)
                    team->file.kinds[k].share, 100 * team->rows[0].kinds[k].plan.measured_share);
     print_link("link inside a node", &team->file.inside);
     print_link("link between nodes", &team->file.between);
-    printf("gradients: %.0f bytes in %d buckets; optimizer: %s\n", team->rows[0].scaling.bytes,
+    printf("gradients: %.0f bytes in buckets: %d; optimizer: %s\n", team->rows[0].scaling.bytes,
            team->rows[0].scaling.buckets,
            team->rows[0].scaling.sharded ? "each its part" : "each all of it");
     print_times(team);
