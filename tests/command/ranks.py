@@ -201,6 +201,19 @@ def check_auto(bench):
     bench.expect(after == before, f'auto: {before}, then {after}')
 
 
+def check_tuning(bench):
+    """Ranks of one machine tune one after another: equal devices have the same plan, also after resuming."""
+    cache = {'QN_CACHE_DIR': str(bench.folder / 'cache')}
+    args = ('train', 'r.ini', '--quiet', '--batch', 32, '--shard', 'none', '--set', 'memory.tune=quick', '--set',
+            'train.schedule=constant')
+    bench.good(*args, '--steps', 6, '--out', 'tuned', '--metrics', 'tuned.json', ranks=2, **cache)
+    first, second = lines(bench, 'tuned.json')[0]['members']
+    bench.expect(first['predicted_seconds'] == second['predicted_seconds'], 'ranks tuned side by side')
+    bench.good('resume', 'tuned', '--quiet', '--steps', 12, ranks=2, **cache)
+    bench.good(*args, '--steps', 12, '--out', 'tuned_whole', ranks=2, **cache)
+    same_bits(bench, 'tuned and resumed', 'tuned', 'tuned_whole')
+
+
 # --- going on ---
 
 
@@ -442,7 +455,7 @@ def main():
         if 'full' in sys.argv:
             check_kill(bench, 10)
             bench.end()
-        for part in (check_teams, check_told, check_evaluations, check_auto, check_resume, check_sent_checkpoint,
+        for part in (check_teams, check_told, check_evaluations, check_auto, check_tuning, check_resume, check_sent_checkpoint,
                      check_stop, check_signal, check_full_disk, check_bad, check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()

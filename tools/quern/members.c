@@ -357,7 +357,7 @@ static int plan_one(struct session *s, enum tune_mode mode)
     return tuning_plan(s, &params, mode);
 }
 
-int members_plan(struct session *s, enum tune_mode mode)
+static int plan_own(struct session *s, enum tune_mode mode)
 {
     struct session *one;
     for (int m = 0; (one = members_session(s, m)); m++) {
@@ -365,6 +365,16 @@ int members_plan(struct session *s, enum tune_mode mode)
         s->smallest_budget = one->smallest_budget;
         if (code)
             return code;
+    }
+    return CODE_DONE;
+}
+
+int members_plan(struct session *s, enum tune_mode mode)
+{
+    const int rounds = s->members && mode == TUNE_QUICK ? s->members->rounds : 1;
+    for (int r = 0; r < rounds; r++) {
+        const bool own = rounds == 1 || r == s->members->round;
+        TRY(ranks_agree(own ? plan_own(s, mode) : CODE_DONE, s->failure));
     }
     return CODE_DONE;
 }

@@ -25,6 +25,7 @@ struct members {
     double share[MAX_ALL_MEMBERS]; /* by number */
     bool measured;                 /* the shares are (members_auto.c) */
     int64_t unit;                  /* samples that a share has multiples of */
+    int round, rounds; /* ranks of one machine tune one after another: which this one is, of most */
     qn_transport transports[MAX_MEMBERS];
     cJSON *told; /* by number: what members_tell has gathered; NULL: nothing */
     qn_group *group;
@@ -50,7 +51,8 @@ const char *members_name(const struct session *session, char name[MEMBERS_NAME_B
 int members_devices(struct session *session, const struct arguments *arguments);
 /* What the member of a session is to plan for; without members settings_plan. */
 int members_plan_params(struct session *session, qn_plan_params *params);
-/* Makes the plan of each with tuned kernels. */
+/* Makes the plan of each with tuned kernels. All ranks call it; what one times on a machine the
+ * next ones know. */
 int members_plan(struct session *session, enum tune_mode mode);
 /* Opens the trainers of all plans, together, or session_trainer. */
 int members_trainers(struct session *session);

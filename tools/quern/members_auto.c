@@ -97,7 +97,7 @@ static int settle_round(struct session *s, const qn_cycle *cycle, enum tune_mode
     if (!*even)
         TRY(share_by_speed(s, cycle->samples, seconds, counts));
     TRY(put_shares(s, counts));
-    return *even ? CODE_DONE : ranks_agree(members_plan(s, mode), s->failure);
+    return *even ? CODE_DONE : members_plan(s, mode);
 }
 
 static int next(struct session *s, qn_loader *loader, int64_t samples, qn_batch *batch)

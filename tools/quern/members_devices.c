@@ -23,6 +23,19 @@ struct places {
     struct place place[MAX_MEMBERS];
 };
 
+/* Ranks of a machine one after another. */
+static void take_rounds(struct members *members, const struct places *ranks)
+{
+    members->rounds = 0;
+    for (int r = 0; r < ranks_count(); r++) {
+        int before = 0;
+        for (int o = 0; o < r; o++)
+            before += strcmp(ranks[o].place->host, ranks[r].place->host) == 0;
+        members->round = r == ranks_own() ? before : members->round;
+        members->rounds = before + 1 > members->rounds ? before + 1 : members->rounds;
+    }
+}
+
 /* Of all members, by number, from those of this rank. */
 static int gather(struct session *s, const struct places *own, struct place *all)
 {
@@ -31,6 +44,8 @@ static int gather(struct session *s, const struct places *own, struct place *all
     code = ranks_agree(code, s->failure);
     if (!code)
         code = ranks_gather(own, sizeof *own, ranks, s->failure);
+    if (!code)
+        take_rounds(s->members, ranks);
     for (int r = 0; !code && r < ranks_count(); r++) {
         memcpy(all, ranks[r].place, (size_t)ranks[r].count * sizeof *all);
         all += ranks[r].count;

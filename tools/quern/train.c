@@ -24,11 +24,11 @@ static int plan_and_probe(struct session *s)
     return CODE_DONE;
 }
 
-/* Where no plan fits, the figures say so. */
+/* Where no plan fits, the figures say so; on rank 0 if it was there. */
 static int make_plan(struct session *s, struct metrics *metrics, const char *path)
 {
     const int code = plan_and_probe(s);
-    if (code != CODE_NO_PLAN)
+    if (code != CODE_NO_PLAN || !*s->failure->text)
         return code;
     TRY(metrics_open(metrics, path, false, s->failure));
     metrics_refusal(metrics, s);
@@ -89,19 +89,15 @@ const struct command command_train = {
     "train",
     "RECIPE",
     "trains a model inside a number of bytes of device memory",
-    "Trains the model of a recipe: the name of one that ships, or an INI file. First a plan is "
-    "made\n"
-    "whose memory fits the budget (--budget, else the recipe's, else three quarters of the "
-    "device's\n"
-    "memory), and printed. SIGINT and SIGTERM end the training after the update under way; with\n"
-    "--out it is saved first, and `quern resume` goes on as if nothing had happened.\n"
-    "--budget-file names a file with a size in it, read again before every update: the plan\n"
-    "follows it. What no plan fits is a warning; while the file is empty the old plan goes on.\n"
-    "Several --device train together; budgets and micro-batches behind each are its own. So do\n"
-    "the processes of mpirun -n N quern train RECIPE, each with the next device of its machine or\n"
-    "those that it names; rank 0 prints, saves and evaluates.\n"
-    "--metrics writes lines of JSON: plan and environment, then every update and evaluation, last\n"
-    "a summary. --out keeps the same lines in DIR/metrics.jsonl, for `quern report`.",
+    "Trains the model of a recipe: the name of one that ships, or an INI file. First a plan is\n"
+    "made whose memory fits the budget (--budget, else the recipe's, else three quarters of the\n"
+    "device's memory). SIGINT and SIGTERM end the training after the update under way; with --out\n"
+    "it is saved first, for `quern resume`. --budget-file names a file with a size in it, which "
+    "the\n"
+    "plan follows. Several --device train together, each with the budget and micro-batch that "
+    "stand\n"
+    "behind it, as do the processes of mpirun -n N quern train RECIPE. --metrics writes lines of\n"
+    "JSON: plan, updates, evaluations, last a summary; --out keeps them too, for `quern report`.",
     true,
     run,
     {OPTION_DATA,      OPTION_BUDGET,  OPTION_BUDGET_FILE, OPTION_BATCH,      OPTION_MICRO_BATCH,
