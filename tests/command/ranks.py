@@ -169,6 +169,8 @@ def check_told(bench):
     rows = [' '.join(line.split()) for line in out.splitlines()]
     for row in ('member 0 1 2 3', 'samples of an update 102 77 51 26', 'budget 8 MiB 9 MiB 8 MiB 9 MiB'):
         bench.expect(rows.count(row) == 1, f'no {row}: {out}')
+    code, _, error = bench.run('plan', 'fashion-mlp', '--members', 'nowhere', ranks=2)
+    bench.expect(code and len(said(error)) == 1, f'members that are not here: {code}: {error}')
     told = json.loads(bench.good('plan', 'fashion-mlp', '--json', ranks=3))
     bench.expect(sum(plan['batch'] for plan in told['members']) == 256, f'{told}')
     out = bench.good('train', 'fashion-mlp', '--steps', 3, *PLAIN[1:], ranks=2)

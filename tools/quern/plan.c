@@ -191,13 +191,19 @@ static int plan(struct session *s, const struct arguments *a)
     return code ? code : print_plan(s, a);
 }
 
+/* Of devices that are not here: rank 0 needs no others. */
+static int predict(struct session *s, const struct arguments *a)
+{
+    return ranks_agree(ranks_first() ? plan_team(s, a) : CODE_DONE, s->failure);
+}
+
 static int run(const struct arguments *a, struct failure *failure)
 {
     struct session *session = calloc(1, sizeof *session);
     if (!session)
         return failure_set(failure, CODE_FAILED, "out of memory");
     session->failure = failure;
-    int code = a->value[OPTION_MEMBERS] ? plan_team(session, a) : plan(session, a);
+    int code = a->value[OPTION_MEMBERS] ? predict(session, a) : plan(session, a);
     session_close(session);
     free(session);
     return code;
