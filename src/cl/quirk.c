@@ -53,8 +53,11 @@ void qn_instance_give_back(const struct qn_device *device)
 }
 
 /* Unpinned, the worker threads of PoCL may share a core while another is idle: products then ran at
- * half speed now and then. */
+ * half speed now and then. Pinned, the first threads of all devices share the first core, where
+ * POCL_DEVICES names several. */
 void qn_device_hints(void)
 {
-    setenv("POCL_AFFINITY", "1", 0);
+    const char *devices = getenv("POCL_DEVICES");
+    if (!devices || !strchr(devices, ' '))
+        setenv("POCL_AFFINITY", "1", 0);
 }

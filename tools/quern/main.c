@@ -4,6 +4,7 @@
  */
 #include "commands.h"
 #include "ranks.h"
+#include "ranks_library.h"
 
 #include <quern/quern.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static int run(int argc, char **argv, struct failure *failure)
 int main(int argc, char **argv)
 {
     struct failure failure = FAILURE_NONE;
-    qn_device_hints();
+    if (ranks_said() == 1) /* threads of several processes would stay on the same cores */
+        qn_device_hints();
     if (argc < 2) {
         help_overview(stderr);
         return CODE_USAGE;
