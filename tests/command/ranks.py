@@ -91,7 +91,7 @@ def children(bench, process, count):
             found = {rank_of(pid): pid for pid in alive(bench.program) if is_child(pid, process.pid)}
         except OSError:
             continue
-        if len(found) == count:
+        if sorted(found) == list(range(count)):
             return found
         time.sleep(0.01)
     raise RuntimeError(f'no {count} ranks: {process.communicate()}')

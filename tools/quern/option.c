@@ -65,9 +65,8 @@ static const struct {
                         "print where the tensor of this node or parameter lives, and why"},
     [OPTION_FACTS] = {"--facts", "FILE", NULL,
                       "plan for the device of this file (quern devices --json) without having it"},
-    [OPTION_MEMBERS] =
-        {"--members", "FILE", NULL,
-         "predict updates of a team of many members, whose devices and links it names"},
+    [OPTION_MEMBERS] = {"--members", "FILE", NULL,
+                        "predict updates of a team of many members with its devices and links"},
     [OPTION_WEIGHTS] = {"--weights", "FILE", NULL, "safetensors file, or a checkpoint's folder"},
     [OPTION_REPLAN] = {"--replan", NULL, NULL,
                        "make a new plan rather than the checkpoint's, at its micro-batch"},
