@@ -72,8 +72,8 @@ typedef struct qn_struct_info {
     X(qn_ceilings, 0x1bda7d3c)                                                                     \
     X(qn_cell, 0x5617be27)                                                                         \
     X(qn_chain_step, 0x1be3c911)                                                                   \
-    X(qn_check_params, 0x2b7cd8a6)                                                                 \
-    X(qn_check_record, 0xd8180d6c)                                                                 \
+    X(qn_check_params, 0x5f470ae3)                                                                 \
+    X(qn_check_record, 0x701ace08)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0xdad51b4f)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \

@@ -29,6 +29,8 @@ typedef struct qn_check_record {
     const char *variant; /* "any", "cpu", "gpu"; "shape" for checks of the shape rule */
     qn_check_outcome outcome;
     const char *reason; /* "" if passed: the first thing that is wrong, in one line */
+    int number, total;  /* of the records for which kernels run, this one is the number-th, or the
+                           next to come, of so many; fewer run if a failure stops them */
 } qn_check_record;
 
 typedef void (*qn_check_fn)(void *user, const qn_check_record *record);
@@ -41,6 +43,9 @@ typedef struct qn_check_params {
     bool every_type;    /* each case in every storage type; otherwise in f32 and by turns in f16
                            and bf16. Without `small`, the tiny cases whose types have code of
                            their own always are */
+    bool quick;         /* beside `small`, without `every_type`: 16 bits in variants that fit the
+                           device as it is alone, and f16 and bf16 by turns from one operator to
+                           the next */
     bool stop;          /* at the first failure */
     bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     int64_t far;        /* above 0: one tiny case of each operator in f32, whose operands lie so
@@ -49,6 +54,8 @@ typedef struct qn_check_params {
     uint64_t seed;      /* of all random values; the same seed repeats exactly; 0: 1 */
     qn_check_fn fn;     /* called for each record, in order; NULL: only the summary */
     void *user;
+    qn_check_fn begin; /* called before the kernels of a record are built and run, with neither
+                          outcome nor reason; NULL: nothing */
 } qn_check_params;
 
 typedef struct qn_check_summary {

@@ -103,7 +103,8 @@ struct qn_check_op {
     double (*bytes)(const struct qn_call *call);
 };
 
-/* Runs the checks of one operator, which need not be in qn_check_all(). */
+/* Runs the checks of one operator, which need not be in qn_check_all(). Its records have no total.
+ */
 void qn_check_operator(qn_device *device, const struct qn_check_op *check,
                        const qn_check_params *params, qn_check_summary *summary);
 

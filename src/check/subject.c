@@ -181,7 +181,7 @@ static bool fill(struct qn_subject *s)
     return true;
 }
 
-bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
+bool qn_subject_describe(struct qn_subject *s, struct qn_verdict *verdict)
 {
     char reason[160] = "";
     s->call.op = s->check->op;
@@ -192,13 +192,15 @@ bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
         qn_subject_shapes(s->check->op, s->item, s->storage, s->store_parameters, &s->call, reason);
     if (status != QN_OK)
         return qn_verdict_fail(verdict, "the shape rule refuses the case: %s", reason);
-    if (!check_outputs(s, verdict) || !check_phases(s, verdict))
+    return check_outputs(s, verdict) && check_phases(s, verdict) &&
+           (!qn_subject_has(s, QN_PHASE_TRAIN) || add_gradients(s, verdict));
+}
+
+bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
+{
+    if (!qn_subject_describe(s, verdict))
         return false;
-    if (qn_subject_has(s, QN_PHASE_TRAIN) && !add_gradients(s, verdict))
-        return false;
-    if (!s->check->reference)
-        return true;
-    if (!fill(s) || !qn_truth_find(s))
+    if (s->check->reference && (!fill(s) || !qn_truth_find(s)))
         return qn_verdict_stop(verdict, QN_ERR_MEMORY, "the reference");
     return true;
 }

@@ -52,8 +52,10 @@ struct qn_subject {
     struct qn_arena arena;
 };
 
-/* Fills in everything from the fields before `call`. False: the verdict says why; the subject must
- * be closed in either case. */
+/* Fills in `call` from the fields before it: types and shapes, no values. False: the verdict says
+ * why. */
+bool qn_subject_describe(struct qn_subject *subject, struct qn_verdict *verdict);
+/* The same, and values and results of the reference. The subject must be closed in either case. */
 bool qn_subject_open(struct qn_subject *subject, struct qn_verdict *verdict);
 void qn_subject_close(struct qn_subject *subject);
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the harness tells while it runs: how many checks run kernels, and which one begins.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <quern/check.h>
+
+#include <string.h>
+
+/* What the callbacks of a run saw. */
+struct seen {
+    int begun, records, failed;
+    int total;        /* of the newest record */
+    bool in_order;    /* numbers rise by one, and the total stays */
+    bool began_first; /* each record that ran kernels began before */
+    bool types[3];    /* f32, f16, bf16 */
+    bool turned;      /* 16 bits in a variant that does not fit the device */
+};
+
+static void begin(void *user, const qn_check_record *record)
+{
+    struct seen *s = user;
+    s->in_order =
+        s->in_order && record->number == s->begun + 1 && (!s->begun || record->total == s->total);
+    s->begun++;
+    s->total = record->total;
+}
+
+static void end(void *user, const qn_check_record *record)
+{
+    struct seen *s = user;
+    const bool wide = strcmp(record->storage, "f32") == 0;
+    s->records++;
+    s->failed += record->outcome == QN_CHECK_FAILED;
+    s->began_first = s->began_first && record->number == s->begun;
+    s->types[0] = s->types[0] || wide;
+    s->types[1] = s->types[1] || strncmp(record->storage, "f16", 3) == 0;
+    s->types[2] = s->types[2] || strncmp(record->storage, "bf16", 4) == 0;
+    s->turned = s->turned || (!wide && strstr(record->variant, " as "));
+}
+
+static struct seen run(qn_device *device, qn_check_params params)
+{
+    struct seen seen = {.in_order = true, .began_first = true};
+    params.fn = end;
+    params.begin = begin;
+    params.user = &seen;
+    assert_int_equal(qn_check_run(device, &params, NULL), QN_OK);
+    return seen;
+}
+
+static void every_check_is_counted_before(void **state)
+{
+    const char *const filters[] = {"add,relu", "reshape", "loss,sgd/plain"};
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        const struct seen s = run(*state, (qn_check_params){.filter = filters[i], .small = true});
+        assert_true(s.in_order && s.began_first);
+        assert_int_equal(s.begun, s.total);
+        assert_int_equal(s.failed, 0);
+    }
+}
+
+static void a_quick_run_is_a_part_of_a_short_one(void **state)
+{
+    qn_check_params params = {.filter = "add,multiply,gelu,bias", .small = true};
+    const struct seen all = run(*state, params);
+    params.quick = true;
+    const struct seen quick = run(*state, params);
+    assert_true(all.turned && !quick.turned);
+    assert_true(quick.begun > 0 && quick.begun < all.begun);
+    assert_int_equal(quick.begun, quick.total);
+    assert_true(quick.types[0] && quick.types[1] && quick.types[2]);
+    assert_int_equal(quick.failed, 0);
+}
+
+static int open_device(void **state)
+{
+    return qn_device_open((qn_device **)state, NULL) != QN_OK;
+}
+
+static int close_device(void **state)
+{
+    qn_device_close((qn_device **)state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_check_is_counted_before),
+        cmocka_unit_test(a_quick_run_is_a_part_of_a_short_one),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
