@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """For the tests of the command: a folder with small data and recipes, and running the program."""
+import fcntl
 import os
 import pathlib
+import pty
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 RECIPE = """[model]
 name = mlp
@@ -90,6 +93,27 @@ class Bench:
         code, out, error = self.run(*args, **env)
         self.expect(code == 0 and not error, f'{args}: {code}: {error.strip()}')
         return out
+
+    def on_terminal(self, columns, *args):
+        """What the program writes on a terminal of so many columns."""
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+        process = subprocess.Popen([self.program, *args], stdout=end, stderr=subprocess.PIPE,
+                                   cwd=self.folder)
+        os.close(end)
+        out = b''
+        while True:
+            try:
+                part = os.read(terminal, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            out += part
+        os.close(terminal)
+        error = process.communicate()[1]
+        self.expect(process.returncode == 0 and not error, f'{args} on {columns}: {error}')
+        return out.decode()
 
     def expect(self, condition, text):
         if condition:

@@ -71,7 +71,7 @@ static const struct {
     [OPTION_REPLAN] = {"--replan", NULL, NULL,
                        "make a new plan rather than the checkpoint's, at its micro-batch"},
     [OPTION_OP] = {"--op", "NAMES", NULL, "only these operators, separated by commas"},
-    [OPTION_SMALL] = {"--small", NULL, NULL, "only tiny cases, for very slow devices"},
+    [OPTION_SMALL] = {"--small", NULL, NULL, "only tiny cases in two storage types: some minutes"},
     [OPTION_TUNE] = {"--tune", "MODE", "memory.tune",
                      "quick: time kernels that nobody timed yet; stored: use what is known; off"},
     [OPTION_SECONDS] = {"--seconds", "N", NULL, "stop after about so long; else when all is done"},

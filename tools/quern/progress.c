@@ -43,14 +43,21 @@ void progress_say(struct progress *p, const char *format, ...)
     fflush(stdout);
 }
 
-static void time_left(const struct progress *p, int64_t updates, char text[32])
+const char *time_text(double seconds, char text[TIME_TEXT_BYTES])
 {
-    double mean = p->updates ? p->seconds / (double)p->updates : 0;
-    int64_t left = (int64_t)(mean * (double)updates + 0.5);
-    if (left >= 3600)
-        snprintf(text, 32, "%" PRId64 "h%02dm", left / 3600, (int)(left % 3600 / 60));
+    const int64_t whole = (int64_t)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, TIME_TEXT_BYTES, "%" PRId64 "h%02dm", whole / 3600,
+                 (int)(whole % 3600 / 60));
     else
-        snprintf(text, 32, "%dm%02ds", (int)(left / 60), (int)(left % 60));
+        snprintf(text, TIME_TEXT_BYTES, "%dm%02ds", (int)(whole / 60), (int)(whole % 60));
+    return text;
+}
+
+static const char *time_left(const struct progress *p, int64_t updates, char text[TIME_TEXT_BYTES])
+{
+    const double mean = p->updates ? p->seconds / (double)p->updates : 0;
+    return time_text(mean * (double)updates, text);
 }
 
 static double samples_per_second(const struct progress *p)
@@ -97,7 +104,8 @@ static void fit(char pieces[PIECES][80], int columns)
 const char *progress_line(const struct progress *p, const qn_metrics *m, int64_t position,
                           int columns, char text[PROGRESS_LINE_BYTES])
 {
-    char pieces[PIECES][80] = {{0}}, left[32], bytes[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES];
+    char pieces[PIECES][80] = {{0}}, left[TIME_TEXT_BYTES], bytes[SIZE_TEXT_BYTES],
+         budget[SIZE_TEXT_BYTES];
     const int room = columns < 2 ? 1 : columns - 1;
     time_left(p, p->total - m->update - 1, left);
     put_bar(pieces[BAR], BAR_LEAST, 0);
@@ -125,7 +133,7 @@ const char *progress_line(const struct progress *p, const qn_metrics *m, int64_t
     return text;
 }
 
-static int columns_now(void)
+int columns_now(void)
 {
     struct winsize size;
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
@@ -135,7 +143,8 @@ static int columns_now(void)
 
 static void write_status(const struct progress *p, const qn_metrics *m, int64_t position)
 {
-    char left[32], bytes[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES], line[PROGRESS_LINE_BYTES];
+    char left[TIME_TEXT_BYTES], bytes[SIZE_TEXT_BYTES], budget[SIZE_TEXT_BYTES],
+        line[PROGRESS_LINE_BYTES];
     if (p->terminal) {
         printf("\r\033[K%s", progress_line(p, m, position, columns_now(), line));
         return;

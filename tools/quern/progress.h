@@ -28,6 +28,11 @@ const char *progress_line(const struct progress *progress, const qn_metrics *upd
 
 /* Seconds since some fixed moment. */
 double clock_now(void);
+/* "1m05s", "2h03m"; gives `text`. */
+enum { TIME_TEXT_BYTES = 32 };
+const char *time_text(double seconds, char text[TIME_TEXT_BYTES]);
+/* Of the terminal that standard output is; 80 if it does not say. */
+int columns_now(void);
 
 /* After an update that took `seconds`; `position` counts the samples of all of them. */
 void progress_update(struct progress *progress, const qn_metrics *update, int64_t position,
