@@ -6,6 +6,7 @@
  *
  *     FILTER          "relu", "add,relu", or one case of one operator: "relu/a tail"; none: all
  *     --small         only the cases marked as small
+ *     --quick         with --small, of those as much as `quern check --small` takes
  *     --every-type    each case in every storage type; otherwise in f32 and by turns in f16 and
  *                     bf16, but for small cases without --small whose types have code of their own
  *     --stop          ends at the first failure
@@ -58,11 +59,12 @@ static void print_message(void *user, qn_log_level level, const char *text)
 
 static int usage(const char *program)
 {
-    fprintf(stderr,
-            "usage: %s [FILTER] [--small] [--every-type] [--stop] [--seed N] [--kernels DIR] "
-            "[--device TEXT] "
-            "[--all-variants] [--far N] [--verbose]\n",
-            program);
+    fprintf(
+        stderr,
+        "usage: %s [FILTER] [--small] [--quick] [--every-type] [--stop] [--seed N] [--kernels DIR] "
+        "[--device TEXT] "
+        "[--all-variants] [--far N] [--verbose]\n",
+        program);
     return 2;
 }
 
@@ -72,6 +74,8 @@ static bool parse(int argc, char **argv, qn_device_params *device, qn_check_para
         const char *next = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--small") == 0)
             check->small = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            check->quick = true;
         else if (strcmp(argv[i], "--every-type") == 0)
             check->every_type = true;
         else if (strcmp(argv[i], "--stop") == 0)
