@@ -43,9 +43,9 @@ typedef struct qn_check_params {
     bool every_type;    /* each case in every storage type; otherwise in f32 and by turns in f16
                            and bf16. Without `small`, the tiny cases whose types have code of
                            their own always are */
-    bool quick;         /* beside `small`, without `every_type`: 16 bits in variants that fit the
-                           device as it is alone, and f16 and bf16 by turns from one operator to
-                           the next */
+    bool quick;         /* beside `small`, without `every_type`: variants that do not fit the
+                           device as it is in f32 alone and once each, and f16 and bf16 by turns
+                           from one operator to the next */
     bool stop;          /* at the first failure */
     bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     int64_t far;        /* above 0: one tiny case of each operator in f32, whose operands lie so

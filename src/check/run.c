@@ -171,6 +171,18 @@ static void check_cell(struct run *run, const struct qn_subject *subject,
     report_verdict(run, record, &verdict);
 }
 
+/* Whether a group has a variant that did not run in an earlier case of the operator. */
+static bool is_new(const struct run *run, const struct qn_subject *subject,
+                   const struct qn_picks *picks)
+{
+    const struct qn_group *groups = subject->check->op->groups;
+    for (int g = 0; g < QN_MAX_GROUPS && groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS; v++)
+            if (picks->group[g].variant == &groups[g].variant[v] && !run->ran[g][v])
+                return true;
+    return false;
+}
+
 /* Writes "cpu", or "cpu:8x2" if the variant has settings. */
 static void label_variant(char label[48], const struct qn_op *op, const char *name, int setting)
 {
@@ -186,7 +198,7 @@ static void label_variant(char label[48], const struct qn_op *op, const char *na
 
 /* Checks a variant with the facts of the device; if it does not fit them, or is of both shapes
  * ("any"), also with run->flipped. A short check takes variant "gpu" on a CPU device, and "cpu" on
- * a GPU, with run->flipped alone; a quick one takes run->flipped in f32 alone. */
+ * a GPU, with run->flipped alone; a quick one takes run->flipped in f32, until each variant ran. */
 static void check_variant(struct run *run, const struct qn_subject *subject, const char *name,
                           int setting, qn_check_record record)
 {
@@ -195,17 +207,17 @@ static void check_variant(struct run *run, const struct qn_subject *subject, con
     char label[48], flipped[64];
     label_variant(label, subject->check->op, name, setting);
     record.variant = label;
-    const bool wide = subject->storage == QN_F32 || !run->params.quick;
     const bool other = subject->brief && strcmp(name, run->flipped.cpu ? "cpu" : "gpu") == 0;
     const bool fits = !other && qn_pick_all(&here, subject, name, setting, &why);
     if (fits)
         check_cell(run, subject, &here, record);
-    if ((fits && strcmp(name, "any") != 0) || (!wide && (fits || other)))
+    if (fits && strcmp(name, "any") != 0)
         return;
     snprintf(flipped, sizeof flipped, "%s as %s", label, run->flipped.cpu ? "cpu" : "gpu");
-    if (wide && qn_pick_all(&there, subject, name, setting, &why)) {
+    if (qn_pick_all(&there, subject, name, setting, &why)) {
         record.variant = flipped;
-        check_cell(run, subject, &there, record);
+        if (!run->params.quick || (subject->storage == QN_F32 && is_new(run, subject, &there)))
+            check_cell(run, subject, &there, record);
         return;
     }
     record.outcome = QN_CHECK_NOT_APPLICABLE;

@@ -28,7 +28,8 @@ def check_terminal(bench, plain):
     numbers = [int(match[1]) for match in found if match]
     bench.expect(numbers == sorted(set(numbers)), numbers)
     bench.expect(len({match[2] for match in found if match}) == 1, lines)
-    bench.expect(all(int(match[1]) <= int(match[2]) and match[3] for match in found if match), lines)
+    bench.expect(all(int(match[1]) <= int(match[2]) and (match[3] or match[1] == '1')
+                     for match in found if match), lines)
     lines, _ = shown(bench.on_terminal(20, *SHORT))
     bench.expect(lines and all(len(line) < 20 for line in lines), lines)
 

@@ -164,8 +164,8 @@ const struct command command_check = {
     "whether the kernels compute the right numbers on a device",
     "Compares every operator, forward and backward, in every storage type and kernel variant,\n"
     "with a reference in double precision. Prints a report that can be sent with a question.\n"
-    "--small takes the tiny cases in f32 and one type of 16 bits, the latter without kernels that\n"
-    "do not suit the device.",
+    "--small takes the tiny cases in f32 and one type of 16 bits; kernels that do not suit the\n"
+    "device, such as those for GPUs on a CPU, once each in f32.",
     false,
     run,
     {OPTION_DEVICE, OPTION_OP, OPTION_SMALL, OPTION_JSON, OPTION_COUNT},
