@@ -81,6 +81,14 @@ static void a_quick_run_is_a_part_of_a_short_one(void **state)
     assert_int_equal(quick.failed, 0);
 }
 
+/* Each has one case of 16 bits. */
+static void types_of_16_bits_take_turns(void **state)
+{
+    const struct seen s =
+        run(*state, (qn_check_params){.filter = "add,multiply", .small = true, .quick = true});
+    assert_true(s.types[0] && s.types[1] && s.types[2]);
+}
+
 static int open_device(void **state)
 {
     return qn_device_open((qn_device **)state, NULL) != QN_OK;
@@ -97,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_check_is_counted_before),
         cmocka_unit_test(a_quick_run_is_a_part_of_a_short_one),
+        cmocka_unit_test(types_of_16_bits_take_turns),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
