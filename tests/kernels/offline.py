@@ -3,10 +3,10 @@
 """Compiles every kernel program with every set of options that the operators ask for, as OpenCL C
 1.2 for machines that are not here: offline.py KERNELS PROGRAMS [--share N] [JOBS]
 
-PROGRAMS prints one "RANK OPERATOR STEM KERNEL OPTIONS" a line. All are compiled for spir64, which
+PROGRAMS is kernel_programs. All are compiled for spir64, which
 knows neither double nor half and gives no mercy to warnings, without optimisation: so nothing is
-inlined, and a function that has no definition of its own shows. Those of rank "common" are compiled
-for two makes of GPUs, too, down to their assembler, with little optimisation: more takes most of the
+inlined, and a function that has no definition of its own shows. Those of an ordinary GPU or CPU are
+compiled for two makes of GPUs, too, down to their assembler, with little optimisation: more takes most of the
 time and refuses nothing. What is then written in assembly itself goes through ptxas, if it is there.
 --share takes one set of options in N, the same ones each time, and at least one of each program.
 """
@@ -20,6 +20,9 @@ import tempfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from gpu.programs import launches  # noqa: E402
 
 COMMON = ["clang", "-x", "cl", "-cl-std=CL1.2", "-Wall", "-Wextra", "-Werror",
           "-Wdouble-promotion", "-Wno-unused-parameter", "-Wno-unused-function",
@@ -46,12 +49,12 @@ BUILTIN = re.compile(r"^\.func(?=.* _Z)", re.MULTILINE)
 
 
 def collect(program):
-    """The distinct (stem, options), and those of rank "common"."""
-    lines = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout
-    sets = {"more": set(), "common": {(stem, tuple(more)) for stem in OWN for more in OWN[stem]}}
-    for rank, _, stem, _, *options in map(str.split, lines.splitlines()):
-        sets[rank].add((stem, tuple(options)))
-    return sets["common"] | sets["more"], sets["common"]
+    """The distinct (stem, options), and those for an ordinary GPU or CPU."""
+    common = {(stem, tuple(more)) for stem in OWN for more in OWN[stem]}
+    more = set()
+    for launch in launches(program):
+        (more if launch.rank == "more" else common).add((launch.stem, launch.options))
+    return common | more, common
 
 
 def share_of(programs, share):

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prints every kernel that the operators launch, one "RANK OPERATOR STEM KERNEL OPTIONS" a line,
- * where STEM is that of the program: each case of the harness, with each storage type, variant and
- * setting, in every phase. RANK is "common" for the facts of a GPU and of a CPU that nobody has
- * looked at, and "more" for CPUs of other widths and local memories. No device is used: the linker
- * puts the functions below in the place of those that record launches (--wrap).
+ * Prints every kernel that the operators launch, one "RANK OPERATOR VARIANT SETTING ITEMS STEM
+ * KERNEL OPTIONS" a line, where STEM is that of the program: each case of the harness, with each
+ * storage type, variant and setting, in every phase. RANK is "gpu" and "cpu" for the facts of a GPU
+ * and of a CPU that nobody has looked at, and "more" for CPUs of other widths and local memories.
+ * SETTING is the index of the variant's setting, 0 the default; ITEMS are those of a work-group.
+ * tools/gpu/programs.py reads it. No device is used: the linker puts the functions below in the
+ * place of those that record launches (--wrap).
  */
 #include "base/log.h"
 #include "check/subject.h"
@@ -15,12 +17,23 @@
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch);
 qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm);
 
-static const char *rank, *running; /* running: the operator */
+/* What is running: rank, name of the operator, variant and index of its setting. */
+static const char *rank, *running, *running_variant;
+static int running_setting;
+
+static int64_t items_of(const struct qn_launch *launch)
+{
+    int64_t items = 1;
+    for (int i = 0; i < 3; i++)
+        items *= launch->local[i] ? launch->local[i] : 1;
+    return items;
+}
 
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch)
 {
     (void)emit;
-    printf("%s %s %s %s %s\n", rank, running, launch->program, launch->kernel, launch->options);
+    printf("%s %s %s %d %lld %s %s %s\n", rank, running, running_variant, running_setting,
+           (long long)items_of(launch), launch->program, launch->kernel, launch->options);
     return QN_OK;
 }
 
@@ -58,6 +71,8 @@ static qn_status emit_setting(const struct qn_variant *variant, int setting,
     struct qn_call chosen = *call;
     if (!qn_call_fits(&chosen, variant, setting, &why))
         return QN_OK;
+    running_variant = variant->name;
+    running_setting = setting;
     variant->cost(&chosen, &cost);
     chosen.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
     chosen.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
@@ -177,10 +192,11 @@ int main(void)
     static const int widths[] = {4, 8, 16};
     static const int64_t local_bytes[] = {32 << 10, 128 << 10, 512 << 10};
     struct qn_facts facts;
-    rank = "common";
+    rank = "gpu";
     qn_facts_default(&facts, false);
     facts.matrix_units = QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
     qn_status status = emit_all(&facts);
+    rank = "cpu";
     qn_facts_default(&facts, true);
     if (status == QN_OK)
         status = emit_all(&facts);
