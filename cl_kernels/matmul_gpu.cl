@@ -127,6 +127,7 @@ matmul_gpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
     }
 
     const ulong column = j + x * EACH;
+#pragma unroll
     for (int r = 0; r < EACH; r++) {
         const ulong row = i + y * EACH + r;
         if (row < m && column + EACH <= n) {
@@ -139,12 +140,15 @@ matmul_gpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
         } else if (row < m) {
             float v[EACH];
             QN_PASTE(vstore, QN_V)(sum[r], 0, v);
-            for (ulong e = 0; column + e < n; e++) {
+#pragma unroll
+            for (ulong e = 0; e < EACH; e++) {
+                if (column + e < n) {
 #if HAS_BIAS
-                if (begin == 0)
-                    v[e] += LD(BIAS, bias, column + e);
+                    if (begin == 0)
+                        v[e] += LD(BIAS, bias, column + e);
 #endif
-                finish(c, residual, row * n + column + e, how, v[e]);
+                    finish(c, residual, row * n + column + e, how, v[e]);
+                }
             }
         }
     }
