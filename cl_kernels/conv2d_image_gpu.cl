@@ -122,6 +122,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
             barrier(CLK_LOCAL_MEM_FENCE);
         }
     }
+#pragma unroll
     for (int j = 0; j < QN_COLUMNS; j++) {
         const ulong number = first + j * SIDE + lx;
         if (number >= pixels)
