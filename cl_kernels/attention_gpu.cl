@@ -23,16 +23,22 @@
 #define PITCH (HEAD + 1)
 #define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
 
+/* Where the vector of EACH tokens of a panel's row d lies: moved by d, so that a column of the
+ * panel is spread over the banks of local memory. */
+#define PANEL_AT(d, vector) ((d)*WIDE + ((vector) ^ (d) % WIDE))
+
 /* to (HEAD, BLOCK) = factor * transpose of tokens first .. first + BLOCK - 1 of x; tokens past
- * count - 1 repeat that one. */
+ * count - 1 repeat that one. Neighbours take WIDE elements of EACH tokens, each in its own bank. */
 static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
                               int first, int count, float factor)
 {
     const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
     for (int w = id; w < BLOCK * HEAD; w += ITEMS) {
-        const int token = w / HEAD, d = w - token * HEAD;
-        ((__local float *)to)[d * BLOCK + token] =
-            factor * LD(X, x, min(first + token, count - 1) * pitch + d);
+        const int part = w / BLOCK, rows = HEAD / WIDE;
+        const int d = part % rows * WIDE + w % WIDE, token = w / WIDE % EACH;
+        const int vector = part / rows, from = min(first + vector * EACH + token, count - 1);
+        ((__local float *)to)[PANEL_AT(d, vector) * EACH + token] =
+            factor * LD(X, x, from * pitch + d);
     }
 }
 
@@ -64,12 +70,14 @@ static inline void dots(floatv *score, __local const float *tile, __local const 
 #pragma unroll
     for (int r = 0; r < EACH; r++)
         score[r] = (floatv)(0.0f);
-    for (int d = 0; d < HEAD; d++) {
-        const floatv tokens = panel[d * WIDE + x];
+    for (int first = 0; first < HEAD; first += WIDE)
 #pragma unroll
-        for (int r = 0; r < EACH; r++)
-            score[r] = fma((floatv)(tile[(y * EACH + r) * PITCH + d]), tokens, score[r]);
-    }
+        for (int d = first; d < first + WIDE; d++) {
+            const floatv tokens = panel[PANEL_AT(d, x)];
+#pragma unroll
+            for (int r = 0; r < EACH; r++)
+                score[r] = fma((floatv)(tile[(y * EACH + r) * PITCH + d]), tokens, score[r]);
+        }
 }
 
 /* sum += this work-item's elements of the product transpose(tile) * scores. */
@@ -98,9 +106,11 @@ static inline void unpack(__global TYPE(X) * x, const floatv *sum, ulong pitch, 
                           int count, floatv factor, float beta)
 {
     const int token = first + (int)get_local_id(0) * EACH, y = (int)get_local_id(1);
+#pragma unroll
     for (int i = 0; i < SHARE; i++) {
         const floatv all = factor * sum[i];
         const float lane[EACH] = {all.s0, all.s1, all.s2, all.s3};
+#pragma unroll
         for (int e = 0; e < EACH; e++)
             if (token + e < count)
                 ACC(X, x, (token + e) * pitch + i * TALL + y, beta, lane[e]);
@@ -119,6 +129,7 @@ static inline floatv load_lanes(__global const float *x, int first, int count)
 static inline void hide_rows(floatv *score, int key, int end, int query, bool causal)
 {
     const int row = key + (int)get_local_id(1) * EACH, lane = query + (int)get_local_id(0) * EACH;
+#pragma unroll
     for (int r = 0; r < EACH; r++) {
         const uintv from = (uint)lane + QN_LANES;
         const intv hidden = row + r >= end ? (intv)(-1) : from < (uintv)((uint)(row + r));
@@ -132,6 +143,7 @@ static inline void hide_rows(floatv *score, int key, int end, int query, bool ca
 static inline void hide_lanes(floatv *score, int query, int queries, int key, int end, bool causal)
 {
     const int row = query + (int)get_local_id(1) * EACH, lane = key + (int)get_local_id(0) * EACH;
+#pragma unroll
     for (int r = 0; r < EACH; r++) {
         const uint seen = row + r >= queries ? 0 : causal ? min(end, row + r + 1) : end;
         score[r] = select(score[r], (floatv)(HIDDEN), (uint)lane + QN_LANES >= (uintv)(seen));
@@ -186,6 +198,7 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
         floatv most = top;
         for (int row = 0; row < ROWS; row++)
             most = fmax(most, scores[row * WIDE + x]);
+#pragma unroll
         for (int r = 0; r < EACH; r++)
             score[r] = exp2(score[r] - most);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -200,12 +213,14 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
 #if DROPOUT
         floatv keep[EACH];
         KEEP_ROWS(keep, key, first);
+#pragma unroll
         for (int r = 0; r < EACH; r++)
             score[r] *= keep[r];
         barrier(CLK_LOCAL_MEM_FENCE);
         share_scores(scores, score);
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+#pragma unroll
         for (int i = 0; i < SHARE; i++)
             sum[i] *= shrink;
         fold(sum, tile, scores);
@@ -216,6 +231,7 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
         const floatv all = select(top + log2(total), (floatv)(0.0f), total == (floatv)(0.0f));
         const float lane[EACH] = {all.s0, all.s1, all.s2, all.s3};
         saved += saved_at + STATISTIC_AT(at.row, at.head);
+#pragma unroll
         for (int e = 0; e < EACH; e++)
             if (first + x * EACH + e < (int)queries)
                 ST(STATISTIC, saved, first + x * EACH + e, lane[e]);
@@ -260,9 +276,11 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
 #if DROPOUT
         floatv keep[EACH];
         KEEP_ROWS(keep, key, first);
+#pragma unroll
         for (int r = 0; r < EACH; r++)
             product[r] *= keep[r];
 #endif
+#pragma unroll
         for (int r = 0; r < EACH; r++)
             score[r] = exp2(score[r] - top) * (product[r] - mean);
         share_scores(scores, score);
@@ -314,6 +332,7 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
             floatv keep[EACH];
             keep_lanes(keep, draws, query, first);
 #endif
+#pragma unroll
             for (int r = 0; r < EACH; r++) {
                 const int row = min(query + y * EACH + r, (int)queries - 1);
                 const float top = LD(STATISTIC, saved, g * queries + row);
