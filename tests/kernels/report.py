@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tests tools/gpu_report.py: report.py KERNELS PROGRAMS
+
+What it works out of listings, indices and exceptions, on samples of which the answer is known; then
+its gate for one kernel of each family and one chip of each maker whose compiler is here; then the
+gate once more for a kernel in which a loop over registers is not unrolled, which must fail. Skipped
+(77) after the samples where no compiler is here.
+"""
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+from gpu import amd, banks, listing, nvidia  # noqa: E402
+from gpu.exceptions import Exception_, Exceptions  # noqa: E402
+
+# A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
+SASS = """
+        .section        .text.sample,"ax",@progbits
+        /*0000*/                   MOV R3, RZ ;
+.L_x_0:
+        /*0010*/                   LDG.E.128 R4, desc[UR4][R8.64] ;
+        /*0020*/              @!P2 LDG.E.U16 R4, desc[UR4][R8.64] ;
+        /*0030*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*0040*/                   MOV R3, RZ ;
+.L_x_1:
+        /*0050*/                   FFMA R12, R12, R14.reuse, R18 ;
+        /*0060*/                   FFMA R13, R12, R14, R18 ;
+        /*0070*/                   IADD3 R3, R3, 0x10, RZ ;
+        /*0080*/                   ISETP.NE.AND P1, PT, R3, 0x80, PT ;
+        /*0090*/               @P1 BRA `(.L_x_1) ;
+        /*00a0*/               @P0 BRA `(.L_x_0) ;
+        /*00b0*/                   EXIT ;
+"""
+GCN = """
+sample:                                 ; @sample
+; %bb.0:
+.LBB0_1:                                ; =>This Loop Header: Depth=1
+    global_load_dwordx4 v[0:3], v[4:5], off
+    s_barrier
+    s_mov_b32 s5, 0
+.LBB0_2:                                ;   Parent Loop BB0_1 Depth=1
+    v_fma_f32 v14, v18, v33, v14
+    v_fmac_f32_e32 v15, v18, v34
+    s_addk_i32 s5, 0x110
+    s_cmpk_eq_i32 s5, 0x1100
+    s_cbranch_scc0 .LBB0_2
+; %bb.3:
+    s_cbranch_vccnz .LBB0_1
+    s_endpgm
+; NumVgprs: 45
+"""
+
+
+def check_listings():
+    """Counted by hand: of a step's 5 lines and 8 or 16 times 5, so many multiply."""
+    found = listing.analyse(nvidia.parse(SASS)["sample"], nvidia)
+    assert found["inner"] == 40 and found["step"] == round(100 * 16 / 45), found
+    assert found["global_loads"] == {16: 1, 128: 1} and not found["local_loads"], found
+    found = listing.analyse(amd.parse(GCN)["sample"][0], amd)
+    assert found["inner"] == 40 and found["step"] == round(100 * 32 / 84), found
+    assert found["global_loads"] == {128: 1}, found
+
+
+def check_banks():
+    lanes = range(32)
+    assert banks.ways([i * 32 for i in lanes], 1) == 32
+    assert banks.ways([i * 33 for i in lanes], 1) == 1
+    assert banks.ways([i * 4 for i in lanes], 4) == 1
+    assert banks.ways([i * 8 for i in lanes], 4) == 2
+    assert banks.ways([0 for _ in lanes], 1) == 1
+
+
+def check_exceptions():
+    """One of 64 bytes lets a stack of 64 pass, not of 68, nor that of another type; and is told
+    where nothing needs it."""
+    row = {"target": "sm_90", "program": "p", "kernel": "k", "types": "f16", "what": "HEAD=64",
+           "setting": 0, "stack": 64, "spills": 0}
+    listed = Exception_("sm_90", "p/k", "f16,HEAD=64", 64, "because")
+    exceptions = Exceptions([listed])
+    assert exceptions.unused({"sm_90"}) and not exceptions.unused({"dg2"})
+    assert not exceptions.faults(row) and not exceptions.unused({"sm_90"})
+    assert exceptions.faults({**row, "spills": 4}) and exceptions.faults({**row, "types": "f32"})
+    assert not exceptions.faults({**row, "setting": 1, "types": "f32"})
+    assert exceptions.faults({**row, "error": "refused"})
+
+
+def gate(program, *more):
+    return subprocess.run([TOOLS / "gpu_report.py", "--programs", program, "--gate", "--core",
+                           *more], check=False).returncode
+
+
+def check_gate_fails(kernels, program):
+    """A kernel whose sums are indexed by a loop that is not unrolled has a stack."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "cl_kernels"
+        shutil.copytree(kernels, copy)
+        path = copy / "matmul_gpu.cl"
+        text = path.read_text()
+        planted = text.replace("#pragma unroll", "#pragma unroll 1")
+        assert planted != text
+        path.write_text(planted)
+        assert gate(program, "--kernel", "matmul_gpu", "--kernels", copy) == 1, "the gate passed"
+
+
+def main():
+    kernels, program = map(Path, sys.argv[1:])
+    check_listings()
+    check_banks()
+    check_exceptions()
+    status = gate(program)
+    if status == 0:
+        check_gate_fails(kernels, program)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Bank conflicts of local memory, worked out from the indexing of a kernel.
+
+Local memory has 32 banks of 32 bits; 32 neighbouring work-items access it at once, those of 64 bits
+in two turns and those of 128 in four. A conflict of n ways: n different words of one bank in a turn.
+The constants are those of the kernel's source, expanded by the preprocessor; the index of each
+access is written here once more, and changes when the kernel's does. Kernels that are not in
+ACCESSES are not worked out."""
+import re
+import subprocess
+
+BANKS = LANES = 32
+# Constants of the kernels that the indices below are made of.
+CONSTANTS = {
+    "matmul_gpu": ["SIDE", "EACH", "TILE", "DEPTH", "PITCH", "A_T", "B_T"],
+    "matmul_units": ["PITCH", "DEPTH", "GROUP", "EDGE_M", "EDGE_N", "A_T", "B_T"],
+    "attention_gpu": ["WIDE", "EACH", "BLOCK", "ROWS", "ITEMS", "PITCH", "HEAD", "TALL"],
+}
+
+
+def constants(kernels, program):
+    names = CONSTANTS[program.stem]
+    text = "\n".join(f"@ {name}" for name in names)
+    command = ["clang", "-E", "-P", "-x", "c", "-imacros", str(kernels / f"{program.stem}.cl"), "-I",
+               str(kernels), *program.options, "-"]
+    done = subprocess.run(command, input=text, text=True, check=True, stdout=subprocess.PIPE)
+    values = [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("@")]
+    if not all(re.fullmatch(r"[\d ()*+/-]+", value) for value in values):
+        raise ValueError(f"{program.stem}: constants that are none: {values}")
+    return dict(zip(names, (eval(value.replace("/", "//")) for value in values)))
+
+
+def ways(words, width):
+    """The conflict when lane i accesses `width` words from words[i] on."""
+    turn = LANES // width
+    worst = 1
+    for first in range(0, LANES, turn):
+        banks = {}
+        for word in words[first:first + turn]:
+            for each in range(word, word + width):
+                banks.setdefault(each % BANKS, set()).add(each)
+        worst = max(worst, max(map(len, banks.values())))
+    return worst
+
+
+def matmul_gpu(c):
+    """Work-item id is lane y * SIDE + x; see put, EDGE, INNER and the loop over d."""
+    side, each, pitch = c["SIDE"], c["EACH"], c["PITCH"]
+
+    def store(along_k):
+        if not along_k:
+            return [i // side * pitch + i % side * each for i in range(LANES)], each
+        across = c["DEPTH"] // each
+        return [i % across * each * pitch + i // across for i in range(LANES)], 1
+    yield "store a", *store(not c["A_T"])
+    yield "store b", *store(bool(c["B_T"]))
+    yield "read a", [i // side * each for i in range(LANES)], each
+    yield "read b", [i % side * each for i in range(LANES)], each
+
+
+def matmul_units(c):
+    """See PLACE, INNER and fragment_load_a, fragment_load_b."""
+    def store(along_k, edge):
+        if along_k:
+            return [i // c["DEPTH"] * c["PITCH"] + i % c["DEPTH"] for i in range(LANES)], 1
+        return [i % edge * c["PITCH"] + i // edge for i in range(LANES)], 1
+    yield "store a", *store(not c["A_T"], c["EDGE_M"])
+    yield "store b", *store(bool(c["B_T"]), c["EDGE_N"])
+    fragment = [i // 4 * c["PITCH"] + i % 4 for i in range(LANES)]
+    yield "read a", fragment, 1
+    yield "read b", fragment, 1
+
+
+def attention_gpu(c):
+    """See PANEL_AT, pack_panel, load_tile, dots, fold and share_scores."""
+    wide, each, head, pitch, block = c["WIDE"], c["EACH"], c["HEAD"], c["PITCH"], c["BLOCK"]
+    lane = range(LANES)
+
+    def panel(d, vector):
+        return (d * wide + (vector ^ d % wide)) * each
+    yield "store panel", [panel(i % wide, 0) + i // wide % each for i in lane], 1
+    yield "store tile", [i // head * pitch + i % head for i in lane], 1
+    yield "dots, panel", [panel(1, i % wide) for i in lane], each
+    yield "dots, tile", [i // wide * each * pitch for i in lane], 1
+    yield "fold, scores", [i % wide * each for i in lane], each
+    yield "fold, tile", [i // wide for i in lane], 1
+    yield "store scores", [i // wide * each * block + i % wide * each for i in lane], each
+
+
+ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_gpu": attention_gpu}
+
+
+def conflicts(kernels, program):
+    """{access: ways}, for those of more than one way; None: not worked out."""
+    if program.stem not in ACCESSES:
+        return None
+    found = {name: ways(words, width) for name, words, width in
+             ACCESSES[program.stem](constants(kernels, program))}
+    return {name: way for name, way in found.items() if way > 1}

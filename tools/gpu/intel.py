@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Intel: ocloc, which is its driver's compiler. Its disassembler is in no package of Debian."""
+import re
+import shutil
+import struct
+
+from gpu.call import said
+
+TARGETS = {"dg2": {}, "tgllp": {}}
+INSTALL = ["apt-get install intel-opencl-icd"]
+
+
+def missing():
+    lacks = [] if shutil.which("ocloc") else ["ocloc"]
+    return lacks, ["no disassembler: no shares, no widths of loads"]
+
+
+def section(data, wanted):
+    """The bytes of a section of a 64-bit ELF file."""
+    offset, = struct.unpack_from("<Q", data, 40)
+    size, count, names = struct.unpack_from("<HHH", data, 58)
+    heads = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
+    names_at = heads[names][4]
+    for name, _, _, _, at, length in heads:
+        start = names_at + name
+        if data[start:data.index(b"\0", start)] == wanted:
+            return data[at:at + length]
+    return b""
+
+
+def figures(info):
+    """{kernel: figures} of the text that goes with a program."""
+    found = {}
+    for part in re.split(r"^  - name: +", info.split("\nkernels_misc_info:")[0], flags=re.M)[1:]:
+        def count(pattern, part=part):
+            return sum(map(int, re.findall(pattern, part)))
+        buffers = re.findall(r"- type: +scratch\s+usage: +(\w+)\s+size: +(\d+)", part)
+        spilled = sum(int(size) for usage, size in buffers if "spill" in usage)
+        found[part.split("\n")[0].strip()] = {
+            "registers": count(r"grf_count: +(\d+)"), "simd": count(r"simd_size: +(\d+)"),
+            "local": count(r"slm_size: +(\d+)"), "spills": spilled,
+            "stack": sum(int(size) for _, size in buffers) - spilled}
+    return found
+
+
+def compile_program(kernels, program, target, folder):
+    """{kernel: figures} of a program, or raises Failed."""
+    for old in folder.glob("*.bin"):
+        old.unlink()
+    said(["ocloc", "compile", "-file", str(kernels / f"{program.stem}.cl"), "-device", target,
+          "-options", f"-cl-std=CL1.2 -I {kernels} {' '.join(program.options)}",
+          "-internal_options", "-cl-intel-allow-zebin", "-out_dir", str(folder)], cwd=folder)
+    binary = next(folder.glob("*.bin"))
+    return figures(section(binary.read_bytes(), b".ze_info").decode())
