@@ -66,7 +66,10 @@ def check_listings():
     assert found["global_loads"] == {128: 1}, found
 
 
-def check_banks():
+def check_banks(kernels):
+    """Known conflicts, and that the indices are still those of the kernels."""
+    for stem in banks.INDICES:
+        assert not banks.changed(kernels, stem), (stem, banks.changed(kernels, stem))
     lanes = range(32)
     assert banks.ways([i * 32 for i in lanes], 1) == 32
     assert banks.ways([i * 33 for i in lanes], 1) == 1
@@ -110,7 +113,7 @@ def check_gate_fails(kernels, program):
 def main():
     kernels, program = map(Path, sys.argv[1:])
     check_listings()
-    check_banks()
+    check_banks(kernels)
     check_exceptions()
     status = gate(program)
     if status == 0:

@@ -3,9 +3,9 @@
 
 Local memory has 32 banks of 32 bits; 32 neighbouring work-items access it at once, those of 64 bits
 in two turns and those of 128 in four. A conflict of n ways: n different words of one bank in a turn.
-The constants are those of the kernel's source, expanded by the preprocessor; the index of each
-access is written here once more, and changes when the kernel's does. Kernels that are not in
-ACCESSES are not worked out."""
+The constants are those of the kernel's source, expanded by the preprocessor. The index of each access
+is written here once more; INDICES are the lines that it repeats, and where the source has another
+nothing is worked out, as for kernels that are not in ACCESSES."""
 import re
 import subprocess
 
@@ -16,6 +16,28 @@ CONSTANTS = {
     "matmul_units": ["PITCH", "DEPTH", "GROUP", "EDGE_M", "EDGE_N", "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "ROWS", "ITEMS", "PITCH", "HEAD", "TALL"],
 }
+# The text of the source that the functions below repeat.
+INDICES = {
+    "matmul_gpu": ["? (id) / (DEPTH / EACH) : (id) % SIDE * EACH)",
+                   "? (id) % (DEPTH / EACH) * EACH : (id) / SIDE)",
+                   "strip[(inner * PITCH + edge) / EACH] = v;",
+                   "strip)[(inner + e) * PITCH + edge] = element[e];",
+                   "strip_a + d * PITCH + y * EACH;", "strip_b[d * (PITCH / EACH) + x];"],
+    "matmul_units": ["? (w) / DEPTH : (w) % (edge))", "? (w) % DEPTH : (w) / (edge))",
+                     "to[place * PITCH + inner] = unit_word(v);"],
+    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))",
+                      "d = part % rows * WIDE + w % WIDE, token = w / WIDE % EACH;",
+                      "to)[PANEL_AT(d, vector) * EACH + token] =", "to[row * PITCH + d] = value;",
+                      "panel[PANEL_AT(d, x)];", "tile[(y * EACH + r) * PITCH + d]",
+                      "scores[row * WIDE + x];", "tile[row * PITCH + i * TALL + y]",
+                      "to[(y * EACH + r) * WIDE + x] = score[r];"],
+}
+
+
+def changed(kernels, stem):
+    """The lines of INDICES that the source of a kernel no longer has."""
+    text = (kernels / f"{stem}.cl").read_text()
+    return [line for line in INDICES[stem] if line not in text]
 
 
 def constants(kernels, program):
@@ -92,7 +114,7 @@ ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_g
 
 def conflicts(kernels, program):
     """{access: ways}, for those of more than one way; None: not worked out."""
-    if program.stem not in ACCESSES:
+    if program.stem not in ACCESSES or changed(kernels, program.stem):
         return None
     found = {name: ways(words, width) for name, words, width in
              ACCESSES[program.stem](constants(kernels, program))}
