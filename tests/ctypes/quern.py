@@ -33,7 +33,8 @@ class PlanParams(Structure):
                 ("recompute", c_int), ("effort", c_int), ("chosen", c_char_p),
                 ("variants", c_char_p), ("tuning", c_char_p), ("cache_dir", c_char_p),
                 ("optimizer", Optimizer), ("early_updates", c_bool), ("park", c_bool),
-                ("norm_groups", c_char_p)]
+                ("norm_groups", c_char_p), ("members", c_int), ("member", c_int),
+                ("whole", c_int64 * 16)]
 
 
 class TrainerParams(Structure):
@@ -79,7 +80,7 @@ STRUCTS = {
     "qn_tensor": (Tensor, 0x701beb85),
     "qn_shape": (Shape, 0x37dab209),
     "qn_optimizer": (Optimizer, 0x40d35f2f),
-    "qn_plan_params": (PlanParams, 0xb9bcfa50),
+    "qn_plan_params": (PlanParams, 0x521a5a43),
     "qn_trainer_params": (TrainerParams, 0x51ddebe7),
     "qn_metrics": (Metrics, 0xbf3b5863),
     "qn_cycle": (Cycle, 0x0645f9b8),
