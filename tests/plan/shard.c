@@ -26,9 +26,11 @@ static qn_graph *make_graph(qn_dtype stored)
     qn_graph *graph;
     assert_int_equal(qn_graph_create(&graph, &how), QN_OK);
     qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
-    for (int l = 0; l < LAYERS; l++)
-        x = qn_relu(graph, qn_linear(graph, x, qn_parameter(graph, names[2 * l], 2, dim, &init),
-                                     qn_parameter(graph, names[2 * l + 1], 1, dim, &zero)));
+    for (int l = 0; l < LAYERS; l++) {
+        const qn_tensor weight = qn_parameter(graph, names[2 * l], 2, dim, &init);
+        const qn_tensor bias = qn_parameter(graph, names[2 * l + 1], 1, dim, &zero);
+        x = qn_relu(graph, qn_linear(graph, x, weight, bias));
+    }
     const qn_tensor target = qn_input(graph, "target", QN_F32, 2, (int64_t[]){QN_BATCH, WIDTH});
     qn_loss(graph, qn_squared_error(graph, x, target), "loss", NULL);
     return graph;
@@ -153,9 +155,10 @@ static void check_members(qn_dtype stored, const char *optimizer, int members, d
 static void everything_once(void **state)
 {
     (void)state;
-    static const int counts[] = {2, 3, 4, 7, 16, 60};
+    static const int counts[] = {2, 3, 4, 7, 16};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         check_members(QN_F32, "adamw", counts[i], 1.1);
+    check_members(QN_F32, "adamw", 60, 1.2); /* some 15 chunks for each */
     check_members(QN_BF16, "adamw8", 4, 1.1);
     check_members(QN_BF16, "flash_adamw", 5, 1.2);
 }
