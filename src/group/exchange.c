@@ -81,6 +81,22 @@ qn_status qn_exchange_slices(struct qn_exchange *x, struct qn_trainer *trainer, 
     return QN_OK;
 }
 
+/* In round r member i sends to i + r and receives from i - r, so that no link waits for another. */
+qn_status qn_exchange_owned(struct qn_exchange *x, int bucket, int64_t size)
+{
+    const int self = x->transport->member, members = x->transport->members;
+    const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
+    struct qn_slot *slot = qn_slot_of(x, bucket);
+    char *room = (char *)slot->own;
+    for (int r = 1; r < members; r++) {
+        const int to = (self + r) % members, from = (self + members - r) % members;
+        const struct qn_numbers theirs = qn_owned_numbers(x, bucket, from);
+        QN_TRY(qn_slot_send(x, slot, to, room + mine.first * size, mine.count * size));
+        QN_TRY(qn_slot_receive(x, slot, from, room + theirs.first * size, theirs.count * size));
+    }
+    return QN_OK;
+}
+
 /* --- the table --- */
 
 static qn_status add_weights(void *user, double *weights, int count)

@@ -34,8 +34,8 @@ struct qn_exchange {
     struct qn_transfer *marks; /* by bucket: its numbers are complete */
     int *waiting;              /* by bucket: pieces that are not begun */
     struct qn_slot slots[QN_SLOTS];
-    int64_t part; /* room for numbers in each part of a slot */
-    double *told; /* weights of all members */
+    int64_t part;           /* room for numbers in each part of a slot */
+    double *told;           /* weights of all members */
     const int64_t *samples; /* of each member in the present cycle, borrowed from the group */
     qn_reduce_slice *whole; /* numbers that each member computes of all samples */
     int n_whole;
@@ -82,6 +82,10 @@ typedef qn_status (*qn_slice_work)(struct qn_exchange *x, struct qn_trainer *tra
                                    const qn_reduce_slice *slice, int64_t at);
 qn_status qn_exchange_slices(struct qn_exchange *x, struct qn_trainer *trainer, int bucket,
                              struct qn_numbers numbers, qn_slice_work work);
+
+/* Begins to send this member's numbers of a bucket, of `size` bytes each, to all, and to receive
+ * theirs: all in slot->own, each in its place. */
+qn_status qn_exchange_owned(struct qn_exchange *x, int bucket, int64_t size);
 
 /* What `reduce` does after the last micro-step (gradients.c), and where members share the
  * optimizer's work before and after the update (parameters.c); `user` is the exchange. */

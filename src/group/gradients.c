@@ -38,7 +38,7 @@ static qn_status read_bucket(struct qn_exchange *x, struct qn_trainer *trainer, 
     return qn_exchange_slices(x, trainer, bucket, all_numbers(x, bucket), read_slice);
 }
 
-/* In round r member i sends to i + r and receives from i - r, so that no link waits for another. */
+/* In the rounds of qn_exchange_owned. */
 static qn_status exchange_parts(struct qn_exchange *x, int bucket)
 {
     const int self = x->transport->member, members = x->transport->members;
@@ -101,19 +101,9 @@ static qn_status add_parts(struct qn_exchange *x, int bucket)
 
 static qn_status exchange_sums(struct qn_exchange *x, int bucket)
 {
-    const int self = x->transport->member, members = x->transport->members;
-    const int64_t size = (int64_t)sizeof(float);
-    struct qn_slot *slot = qn_slot_of(x, bucket);
-    QN_TRY(qn_slot_arrive(x, slot));
-    const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
+    QN_TRY(qn_slot_arrive(x, qn_slot_of(x, bucket)));
     QN_TRY(add_parts(x, bucket));
-    for (int r = 1; r < members && !x->buckets.buckets[bucket].shared; r++) {
-        const int to = (self + r) % members, from = (self + members - r) % members;
-        const struct qn_numbers theirs = qn_owned_numbers(x, bucket, from);
-        QN_TRY(qn_slot_send(x, slot, to, slot->own + mine.first, mine.count * size));
-        QN_TRY(qn_slot_receive(x, slot, from, slot->own + theirs.first, theirs.count * size));
-    }
-    return QN_OK;
+    return x->buckets.buckets[bucket].shared ? QN_OK : qn_exchange_owned(x, bucket, sizeof(float));
 }
 
 static qn_status write_bucket(struct qn_exchange *x, struct qn_trainer *trainer, int bucket)

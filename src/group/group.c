@@ -57,13 +57,9 @@ static qn_status refuse_cells(const struct qn_device_group *group, const struct 
 
 static bool reads_rows(const struct qn_plan *plan, const struct qn_graph *graph)
 {
-    for (int n = 0; n < graph->n_nodes; n++) {
-        const struct qn_cell_of *cell = graph->nodes[n].kind == QN_NODE_INPUT
-                                            ? qn_cell_named(&plan->runs, graph->nodes[n].name)
-                                            : NULL;
-        if (cell && cell->kind == QN_CELL_SAMPLES)
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (qn_cell_of_samples(&plan->runs, &graph->nodes[n]))
             return true;
-    }
     return false;
 }
 

@@ -98,23 +98,10 @@ static qn_status read_own(struct qn_exchange *x, struct qn_trainer *trainer, int
                               read_slice);
 }
 
-/* In the rounds of the gradients. */
 static qn_status exchange(struct qn_exchange *x, const struct qn_trainer *trainer, int bucket)
 {
-    const int self = x->transport->member, members = x->transport->members;
-    const int64_t size = size_of(x, trainer, bucket);
-    struct qn_slot *slot = qn_slot_of(x, bucket);
-    QN_TRY(qn_slot_settle(x, slot));
-    const struct qn_numbers mine = qn_owned_numbers(x, bucket, self);
-    for (int r = 1; r < members; r++) {
-        const int to = (self + r) % members, from = (self + members - r) % members;
-        const struct qn_numbers theirs = qn_owned_numbers(x, bucket, from);
-        QN_TRY(
-            qn_slot_send(x, slot, to, room_of(x, trainer, bucket, mine.first), mine.count * size));
-        QN_TRY(qn_slot_receive(x, slot, from, room_of(x, trainer, bucket, theirs.first),
-                               theirs.count * size));
-    }
-    return QN_OK;
+    QN_TRY(qn_slot_settle(x, qn_slot_of(x, bucket)));
+    return qn_exchange_owned(x, bucket, size_of(x, trainer, bucket));
 }
 
 static qn_status write_others(struct qn_exchange *x, struct qn_trainer *trainer, int bucket)

@@ -87,6 +87,11 @@ struct qn_shard {
     int n_ranges, n_buckets;
 };
 
+static inline bool qn_range_is_own(const struct qn_shard *shard, const struct qn_range *range)
+{
+    return range->owner == shard->member;
+}
+
 /* A state of an operator (running averages), shared by the graphs that have its node. */
 struct qn_moving {
     const struct qn_node *node; /* of the first graph that has it */
@@ -309,6 +314,9 @@ static inline bool qn_cell_is_kept(const struct qn_cell_of *cell)
 
 /* The cell of that name, or NULL. */
 const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char *name);
+/* The cell of samples that a node is the input of; NULL: it is of none. */
+const struct qn_cell_of *qn_cell_of_samples(const struct qn_run_set *runs,
+                                            const struct qn_node *node);
 /* Bytes of one row, and whether single rows can be filled. */
 int64_t qn_cell_row_bytes(const struct qn_cell_of *cell);
 bool qn_cell_forgets(const struct qn_cell_of *cell);

@@ -31,13 +31,13 @@ static qn_status write_converted(struct qn_trainer *trainer, int value, const fl
     return QN_OK;
 }
 
-static qn_status read_converted(struct qn_trainer *trainer, int value, float *numbers,
-                                int64_t count, struct converted *room)
+static qn_status read_converted(struct qn_trainer *trainer, int value, int64_t first,
+                                float *numbers, int64_t count, struct converted *room)
 {
     const qn_dtype dtype = trainer->plan->persist.values[value].operand.dtype;
     for (int64_t done = 0; done < count; done += CONVERTED) {
         const int64_t size = count - done < CONVERTED ? count - done : CONVERTED;
-        QN_TRY(qn_trainer_read_value(trainer, value, done * (int64_t)sizeof *room->stored,
+        QN_TRY(qn_trainer_read_value(trainer, value, (first + done) * (int64_t)sizeof *room->stored,
                                      room->stored, size * (int64_t)sizeof *room->stored));
         qn_number_decode(dtype, room->stored, size, room->number);
         for (int64_t i = 0; i < size; i++)
@@ -59,6 +59,16 @@ static qn_status write_rounded(struct qn_trainer *trainer, int value, const floa
 {
     struct converted *room = new_room(trainer);
     qn_status status = room ? write_converted(trainer, value, numbers, count, room) : QN_ERR_MEMORY;
+    free(room);
+    return status;
+}
+
+qn_status qn_trainer_read_rounded(struct qn_trainer *trainer, int value, int64_t first,
+                                  float *numbers, int64_t count)
+{
+    struct converted *room = new_room(trainer);
+    qn_status status =
+        room ? read_converted(trainer, value, first, numbers, count, room) : QN_ERR_MEMORY;
     free(room);
     return status;
 }
@@ -168,8 +178,5 @@ qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *
 {
     if (is_f32(trainer, value))
         return qn_trainer_read_tensor(trainer, value, 0, numbers, count * (int64_t)sizeof *numbers);
-    struct converted *room = new_room(trainer);
-    qn_status status = room ? read_converted(trainer, value, numbers, count, room) : QN_ERR_MEMORY;
-    free(room);
-    return status;
+    return qn_trainer_read_rounded(trainer, value, 0, numbers, count);
 }

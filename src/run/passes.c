@@ -94,10 +94,8 @@ static qn_status bring_rows(const struct passing *p)
     const struct qn_graph *graph = p->trainer->plan->graphs[runs->run[p->first].graph];
     const struct qn_reduce *reduce = p->cycle->reduce;
     for (int n = 0; reduce && n < graph->n_nodes; n++) {
-        const struct qn_node *node = &graph->nodes[n];
-        const struct qn_cell_of *cell =
-            node->kind == QN_NODE_INPUT ? qn_cell_named(runs, node->name) : NULL;
-        if (cell && cell->kind == QN_CELL_SAMPLES)
+        const struct qn_cell_of *cell = qn_cell_of_samples(runs, &graph->nodes[n]);
+        if (cell)
             QN_TRY(reduce->rows(reduce->user, p->trainer, cell->name));
     }
     return QN_OK;

@@ -4,7 +4,6 @@
  * it had all.
  */
 #include "base/log.h"
-#include "base/number.h"
 #include "run/trainer.h"
 
 #include <string.h>
@@ -83,27 +82,6 @@ qn_status qn_shard_write(struct qn_trainer *trainer, int value, int64_t offset_b
     return QN_OK;
 }
 
-/* Masters that others have, as operators read them here. */
-static qn_status read_rounded(struct qn_trainer *trainer, const struct shared *s,
-                              const struct piece *piece, float *numbers)
-{
-    enum { SOME = 1 << 12 };
-    const struct qn_block *block = &trainer->plan->persist.blocks[s->block];
-    const qn_dtype dtype = trainer->plan->persist.values[block->working].operand.dtype;
-    const int64_t size = qn_dtype_size(dtype);
-    uint16_t stored[SOME];
-    double number[SOME];
-    for (int64_t done = 0; done < piece->count; done += SOME) {
-        const int64_t count = piece->count - done < SOME ? piece->count - done : SOME;
-        const int64_t first = s->first + piece->at + done;
-        QN_TRY(qn_trainer_read_value(trainer, block->working, first * size, stored, count * size));
-        qn_number_decode(dtype, stored, count, number);
-        for (int64_t i = 0; i < count; i++)
-            numbers[done + i] = (float)number[i];
-    }
-    return QN_OK;
-}
-
 static qn_status read_piece(struct qn_trainer *trainer, const struct shared *s,
                             const struct piece *piece, char *host)
 {
@@ -116,7 +94,8 @@ static qn_status read_piece(struct qn_trainer *trainer, const struct shared *s,
         return lender->read(lender->user, piece->owner, s->root, (s->first + piece->at) * s->size,
                             host, bytes);
     if (s->slot < 0)
-        return read_rounded(trainer, s, piece, (float *)host);
+        return qn_trainer_read_rounded(trainer, persist->blocks[s->block].working,
+                                       s->first + piece->at, (float *)host, piece->count);
     if (s->slot == qn_block_correction(&persist->blocks[s->block])) {
         const struct qn_op *optimizer = persist->blocks[s->block].optimizer;
         memset(host, (int)optimizer->state[s->slot].initial, (size_t)bytes);

@@ -361,5 +361,8 @@ qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const 
                                    int64_t count);
 qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *numbers,
                                   int64_t count);
+/* Elements of a value in 16 bits, from `first` on. QN_ERR_MEMORY. */
+qn_status qn_trainer_read_rounded(struct qn_trainer *trainer, int value, int64_t first,
+                                  float *numbers, int64_t count);
 
 #endif

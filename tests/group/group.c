@@ -49,14 +49,8 @@ static struct team open_team(const qn_graph *graph, const double *shares, int co
     return team;
 }
 
-/* As test_fetch, but called by several threads. */
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    struct test_data own = *(const struct test_data *)user;
-    return test_fetch(&own, input, first, count, rows);
-}
-
-static const qn_cycle whole = {.samples = SAMPLES, .lr = 0.05, .fetch = fetch, .user = &data};
+static const qn_cycle whole = {
+    .samples = SAMPLES, .lr = 0.05, .fetch = fetch_beside, .user = &data};
 
 /* The same updates by one trainer. */
 static int64_t train_alone(const qn_graph *graph, float **weights, qn_metrics *last)
@@ -200,7 +194,7 @@ static int64_t fail_from;
 static qn_status failing_fetch(void *user, const char *input, int64_t first, int64_t count,
                                void *rows)
 {
-    return first >= fail_from ? QN_ERR_IO : fetch(user, input, first, count, rows);
+    return first >= fail_from ? QN_ERR_IO : fetch_beside(user, input, first, count, rows);
 }
 
 /* One member's data are missing: the others do not wait for it, and nobody goes on. */

@@ -89,14 +89,8 @@ static struct team open_team(const qn_graph *graph, const struct subject *s, int
     return team;
 }
 
-/* As test_fetch, but called by several threads. */
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    struct test_data own = *(const struct test_data *)user;
-    return test_fetch(&own, input, first, count, rows);
-}
-
-static const qn_cycle whole = {.samples = SAMPLES, .lr = 0.01, .fetch = fetch, .user = &data};
+static const qn_cycle whole = {
+    .samples = SAMPLES, .lr = 0.01, .fetch = fetch_beside, .user = &data};
 
 static qn_metrics train(const struct team *team)
 {

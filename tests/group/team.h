@@ -36,6 +36,14 @@ static inline qn_plan_params plan_of(int64_t samples, int64_t micro_batch,
                             .norm_groups = "auto"};
 }
 
+/* As test_fetch, but called by several threads. */
+static inline qn_status fetch_beside(void *user, const char *input, int64_t first, int64_t count,
+                                     void *rows)
+{
+    struct test_data own = *(const struct test_data *)user;
+    return test_fetch(&own, input, first, count, rows);
+}
+
 static inline void close_team(struct team *team)
 {
     qn_group_close(&team->group);

@@ -32,7 +32,7 @@ static size_t own_ranges(const struct qn_shard *shard)
 {
     size_t count = 0;
     for (int r = 0; r < shard->n_ranges; r++)
-        count += shard->ranges[r].owner == shard->member;
+        count += qn_range_is_own(shard, &shard->ranges[r]);
     return count;
 }
 

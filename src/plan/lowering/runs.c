@@ -55,6 +55,14 @@ const struct qn_cell_of *qn_cell_named(const struct qn_run_set *runs, const char
     return NULL;
 }
 
+const struct qn_cell_of *qn_cell_of_samples(const struct qn_run_set *runs,
+                                            const struct qn_node *node)
+{
+    const struct qn_cell_of *cell =
+        node->kind == QN_NODE_INPUT ? qn_cell_named(runs, node->name) : NULL;
+    return cell && cell->kind == QN_CELL_SAMPLES ? cell : NULL;
+}
+
 int64_t qn_cell_row_bytes(const struct qn_cell_of *cell)
 {
     const struct qn_operand *operand = &cell->operand;

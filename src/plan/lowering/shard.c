@@ -132,9 +132,9 @@ static void give_whole(const struct division *d, int64_t *loads)
 
 /* --- what is this member's --- */
 
-static bool is_own(const struct qn_persist *persist, const struct qn_range *range, int block)
+static bool is_own_of(const struct qn_persist *persist, const struct qn_range *range, int block)
 {
-    return range->block == block && range->owner == persist->shard.member;
+    return range->block == block && qn_range_is_own(&persist->shard, range);
 }
 
 /* A member that has nothing of a block keeps the place of one parameter: values have a size. */
@@ -144,7 +144,7 @@ static void keep_own(const struct qn_lowering *how, struct qn_persist *persist, 
     *kept = (struct qn_kept){0};
     for (int r = 0; r < persist->shard.n_ranges; r++) {
         struct qn_range *range = &persist->shard.ranges[r];
-        if (!is_own(persist, range, block))
+        if (!is_own_of(persist, range, block))
             continue;
         range->kept = kept->count;
         range->kept_chunk = kept->chunks;
@@ -199,7 +199,7 @@ static void place_whole(struct qn_persist *persist, int block, struct qn_slots *
         int64_t count = 0;
         for (int r = 0; r < persist->shard.n_ranges; r++) {
             struct qn_range *range = &persist->shard.ranges[r];
-            if (!is_own(persist, range, block))
+            if (!is_own_of(persist, range, block))
                 continue;
             range->kept_state[s] = count;
             count += qn_range_part(persist, range, s).count;
@@ -213,7 +213,7 @@ static void place_elements(struct qn_persist *persist, int block)
     const struct qn_op *optimizer = persist->blocks[block].optimizer;
     for (int r = 0; r < persist->shard.n_ranges; r++) {
         struct qn_range *range = &persist->shard.ranges[r];
-        for (int s = 0; is_own(persist, range, block) && s < QN_MAX_STATE; s++) {
+        for (int s = 0; is_own_of(persist, range, block) && s < QN_MAX_STATE; s++) {
             const int each = optimizer->state[s].per_chunk;
             range->kept_state[s] = each ? (int64_t)range->kept_chunk * each : range->kept;
         }
@@ -277,7 +277,7 @@ int qn_shard_table(const struct qn_persist *persist, const struct qn_block *bloc
     int rows = 0;
     for (int r = 0; r < persist->shard.n_ranges; r++) {
         const struct qn_range *range = &persist->shard.ranges[r];
-        if (!is_own(persist, range, (int)(block - persist->blocks)))
+        if (!is_own_of(persist, range, (int)(block - persist->blocks)))
             continue;
         const struct qn_parameter *parameter = &persist->parameters[range->parameter];
         for (int c = range->first_chunk; c < range->first_chunk + range->chunks; c++, rows++) {

@@ -226,17 +226,12 @@ static void update_range(struct lowering *l, const struct qn_range *range)
     add_cast(l, alone.parameters, alone.working, NULL);
 }
 
-static bool is_own(const struct qn_shard *shard, const struct qn_range *range)
-{
-    return range->owner == shard->member;
-}
-
 void qn_lower_add_norms(struct lowering *l)
 {
     const struct qn_persist *persist = l->problem->persist;
     for (int r = 0; r < persist->shard.n_ranges; r++) {
         const struct qn_range *range = &persist->shard.ranges[r];
-        if (!is_own(&persist->shard, range))
+        if (!qn_range_is_own(&persist->shard, range))
             continue;
         const struct qn_block alone = range_alone(l, range);
         add_partial(l, &alone, persist->norms, NULL);
@@ -249,7 +244,7 @@ static void update_parameters(struct lowering *l)
     for (int b = 0; !persist->shard.members && b < persist->n_blocks; b++)
         update_block(l, b);
     for (int r = 0; r < persist->shard.n_ranges; r++)
-        if (is_own(&persist->shard, &persist->shard.ranges[r]))
+        if (qn_range_is_own(&persist->shard, &persist->shard.ranges[r]))
             update_range(l, &persist->shard.ranges[r]);
 }
 
