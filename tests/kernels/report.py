@@ -92,9 +92,9 @@ def check_exceptions():
     assert exceptions.faults({**row, "error": "refused"})
 
 
-def gate(program, *more):
+def gate(program, *more, **options):
     return subprocess.run([TOOLS / "gpu_report.py", "--programs", program, "--gate", "--core",
-                           *more], check=False).returncode
+                           *more], check=False, **options)
 
 
 def check_gate_fails(kernels, program):
@@ -107,7 +107,9 @@ def check_gate_fails(kernels, program):
         planted = text.replace("#pragma unroll", "#pragma unroll 1")
         assert planted != text
         path.write_text(planted)
-        assert gate(program, "--kernel", "matmul_gpu", "--kernels", copy) == 1, "the gate passed"
+        failing = gate(program, "--kernel", "matmul_gpu", "--kernels", copy, text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert failing.returncode == 1, "the gate passed: " + failing.stdout
 
 
 def main():
@@ -115,7 +117,7 @@ def main():
     check_listings()
     check_banks(kernels)
     check_exceptions()
-    status = gate(program)
+    status = gate(program).returncode
     if status == 0:
         check_gate_fails(kernels, program)
     return status
