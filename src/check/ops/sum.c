@@ -1,58 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/check.h"
-#include "op/reduce.h"
+#include "check/row_sum.h"
 
 extern const struct qn_op qn_op_sum;
 extern const struct qn_check_op qn_check_sum;
 
 static void reference(const struct qn_reference *r)
 {
-    const int64_t rows = qn_operand_count(&r->call->out[0]);
-    const int64_t n = qn_operand_count(&r->call->in[0]) / rows;
-    for (int64_t row = 0; row < rows; row++) {
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += r->in[0][row * n + i];
-        r->out[0][row] = sum;
-    }
+    qn_check_row_sum(r);
 }
-
-static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT])
-{
-    const struct qn_reduce_attr *attr = call->attr;
-    out[0].shape = (struct qn_shape){.rank = attr->first};
-    for (int i = 0; i < attr->first; i++)
-        out[0].shape.dim[i] = call->in[0].shape.dim[i];
-}
-
-#define FIRST(n)                                                                                   \
-    &(const struct qn_reduce_attr)                                                                 \
-    {                                                                                              \
-        (n)                                                                                        \
-    }
-
-static const struct qn_check_case cases[] = {
-    {"matrix", {{.rank = 2, .dim = {3, 37}}}, FIRST(1), .small = true},
-    {"images", {{.rank = 4, .dim = {2, 5, 7, 9}}}, FIRST(2)},
-    {"last dimension", {{.rank = 3, .dim = {5, 7, 3}}}, FIRST(2), .small = true},
-    {"all but the batch", {{.rank = 4, .dim = {3, 2, 11, 13}}}, FIRST(1)},
-    {"rows of one", {{.rank = 2, .dim = {131, 1}}}, FIRST(1)},
-    {"one element", {{.rank = 2, .dim = {1, 1}}}, FIRST(1)},
-    {"many short rows", {{.rank = 3, .dim = {9, 173, 5}}}, FIRST(2)},
-    {"a long row", {{.rank = 2, .dim = {2, 8209}}}, FIRST(1)},
-    {0},
-};
-
-static const struct qn_check_case refused[] = {
-    {"over the batch", {{.rank = 2, .dim = {3, 4}}}, FIRST(0)},
-    {"a dimension too many", {{.rank = 2, .dim = {3, 4}}}, FIRST(2)},
-    {"a negative dimension", {{.rank = 2, .dim = {3, 4}}}, FIRST(-1)},
-    {"integers", {{.role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 2, .dim = {3, 4}}}, FIRST(1)},
-    {0},
-};
 
 const struct qn_check_op qn_check_sum = {.op = &qn_op_sum,
-                                         .cases = cases,
+                                         .cases = qn_check_row_sum_cases,
                                          .reference = reference,
-                                         .refused = refused,
-                                         .outputs = outputs};
+                                         .refused = qn_check_row_sum_refused,
+                                         .outputs = qn_check_row_sum_outputs};
