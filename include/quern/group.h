@@ -114,10 +114,20 @@ QN_API qn_status qn_group_time(qn_group *group, const qn_cycle *cycle, double *s
  * status. Weights and checkpoints are read by each trainer for itself, from the same files. */
 QN_API qn_status qn_group_save(qn_group *group, const char *dir, const qn_save_params *params);
 
+/* Where members share the optimizer's work and keep averages (qn_optimizer.ema), each has its own
+ * part of these, and evaluations of their trainers are refused with QN_ERR_ARGUMENT but between a
+ * call with `shown` and one without: then the averages of all are in the place of the parameters of
+ * all, and no device has a byte more. Both calls send as many bytes as parameters take, and are
+ * made in every process of the group between two updates; updates and qn_group_save are refused in
+ * between. Does nothing where each member has all averages, or there are none, or what is asked for
+ * is so already. Waits. QN_ERR_MEMORY: the host has no room for a member's own parameters. */
+QN_API qn_status qn_group_show_averages(qn_group *group, bool shown);
+
 /* The trainer of a member of this process, from 0, for all but updates and saving; NULL past the
  * last. Parameters and state are the same in all; where members share the optimizer's work
  * (qn_plan_params.members), gradients are those of this member's samples but for what it updates,
- * and masters of the others are read as they were rounded. */
+ * masters of the others are read as they were rounded, and files of weights with averages are those
+ * of qn_group_save. */
 QN_API qn_trainer *qn_group_trainer(const qn_group *group, int member);
 
 /* What a member did since the group was opened. */

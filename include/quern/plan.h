@@ -128,9 +128,9 @@ typedef struct qn_plan_params {
                                 nothing: none. No number of the training changes; the norms take
                                 some bytes of the budget. */
     /* Of a group (group.h) whose members share the optimizer's work: how many there are, and the
-     * number of the one that the plan is for. It has the optimizer's state and the masters of its
-     * own chunks of parameters alone, and sends out what it has updated. 0 or 1 member: there are
-     * no others, or each has all. Neither early_updates nor optimizer.ema. */
+     * number of the one that the plan is for. It has the optimizer's state, the masters and the
+     * averages (optimizer.ema) of its own chunks of parameters alone, and sends out what it has
+     * updated. 0 or 1 member: there are no others, or each has all. No early_updates. */
     int members, member;
     int64_t whole[QN_MAX_BATCH_SIZES]; /* of a group: samples of the whole cycle of which batch[i]
                                           is the plan's share, for runs and cells of the whole

@@ -107,9 +107,12 @@ static uint64_t digest(const struct qn_device_group *group, const struct qn_plan
 {
     const struct qn_persist *persist = &plan->persist;
     const qn_trainer_params *t = &group->params.trainer;
-    const double settings[] = {(double)t->seed, t->weight_decay, t->clip,
+    const double settings[] = {(double)t->seed,
+                               t->weight_decay,
+                               t->clip,
                                (double)(group->params.unit ? group->params.unit : 1),
-                               persist->shard.members};
+                               persist->shard.members,
+                               persist->averaging ? persist->averaging->decay : 0};
     uint64_t hash = qn_hash(QN_HASH_START, settings, sizeof settings);
     for (int p = 0; p < persist->n_parameters; p++) {
         const struct qn_node *node = persist->parameters[p].node;
@@ -241,6 +244,7 @@ static qn_status step(struct qn_member *member)
 static qn_status divide(struct qn_device_group *group, const qn_cycle *cycle)
 {
     QN_REQUIRE(&group->log, !cycle->first && !cycle->whole && !cycle->reduce);
+    QN_TRY(qn_group_check_averages(group));
     QN_TRY(qn_group_split(cycle->samples, group->params.unit ? group->params.unit : 1,
                           group->shares, group->all, group->counts));
     group->cycle = cycle;

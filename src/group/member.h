@@ -39,6 +39,7 @@ struct qn_device_group {
     const qn_cycle *cycle;
     const char *folder; /* of the present qn_group_save, and its params */
     const qn_save_params *saving;
+    bool averages; /* they are in the place of parameters */
     qn_status failed;
     /* The work of the members' threads: the first member's is done by the caller. */
     pthread_mutex_t lock;
@@ -57,5 +58,8 @@ qn_status qn_members_start(struct qn_device_group *group);
  * failed. */
 qn_status qn_members_do(struct qn_device_group *group, qn_member_work work);
 void qn_members_stop(struct qn_device_group *group);
+
+/* QN_ERR_ARGUMENT: averages are in the place of parameters (averages.c). */
+qn_status qn_group_check_averages(const struct qn_device_group *group);
 
 #endif

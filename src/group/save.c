@@ -113,6 +113,7 @@ static qn_status save(struct qn_member *member)
 qn_status qn_group_save(qn_group *group, const char *dir, const qn_save_params *params)
 {
     QN_REQUIRE(NULL, group && dir);
+    QN_TRY(qn_group_check_averages(group));
     group->folder = dir;
     group->saving = params;
     QN_TRY(qn_members_do(group, save));

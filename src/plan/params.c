@@ -101,9 +101,6 @@ static qn_status check_members(const struct qn_log *log, const struct qn_plan_pa
     QN_REQUIRE(log, params->members >= 0 && params->members <= QN_MAX_GROUP);
     QN_REQUIRE(log, params->member >= 0 && params->member <= params->members);
     QN_REQUIRE(log, !params->members || params->member < params->members);
-    if (params->members > 1 && params->optimizer.ema > 0)
-        return qn_fail(log, QN_ERR_ARGUMENT,
-                       "plan: members that share the optimizer's work keep no averages (ema)");
     if (params->members > 1 && params->early_updates)
         return qn_fail(log, QN_ERR_ARGUMENT,
                        "plan: early_updates do not wait for the other members");

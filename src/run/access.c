@@ -102,6 +102,9 @@ static qn_status run_evaluation(struct qn_trainer *trainer, int phase, int64_t s
                                 qn_fetch_fn fetch, qn_result_fn result, void *user)
 {
     const int64_t size = trainer->plan->program.phases[phase].problem->batch;
+    if (qn_averages_are_parted(trainer) && !trainer->covered)
+        return qn_fail(&trainer->log, QN_ERR_ARGUMENT,
+                       "evaluate: each member has a part of the averages; qn_group_show_averages");
     QN_TRY(qn_trainer_check(trainer, qn_trainer_settle(trainer)));
     for (int64_t first = 0; first < samples; first += size) {
         int64_t left = samples - first;

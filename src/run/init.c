@@ -86,7 +86,7 @@ static qn_status init_block(struct qn_trainer *trainer, const struct qn_block *b
         QN_TRY(qn_trainer_fill_value(trainer, block->working, 0));
     if (block->average >= 0)
         QN_TRY(qn_trainer_fill_value(trainer, block->average, 0));
-    if (block->working_average != block->average)
+    if (block->working_average >= 0 && block->working_average != block->average)
         QN_TRY(qn_trainer_fill_value(trainer, block->working_average, 0));
     for (int s = 0; s < QN_MAX_STATE; s++)
         if (block->state[s] >= 0)

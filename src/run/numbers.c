@@ -16,8 +16,8 @@ struct converted {
     uint16_t stored[CONVERTED];
 };
 
-static qn_status write_converted(struct qn_trainer *trainer, int value, const float *numbers,
-                                 int64_t count, struct converted *room)
+static qn_status write_converted(struct qn_trainer *trainer, int value, int64_t first,
+                                 const float *numbers, int64_t count, struct converted *room)
 {
     const qn_dtype dtype = trainer->plan->persist.values[value].operand.dtype;
     for (int64_t done = 0; done < count; done += CONVERTED) {
@@ -25,8 +25,9 @@ static qn_status write_converted(struct qn_trainer *trainer, int value, const fl
         for (int64_t i = 0; i < size; i++)
             room->number[i] = (double)numbers[done + i];
         qn_number_encode(dtype, room->number, size, room->stored);
-        QN_TRY(qn_trainer_write_value(trainer, value, done * (int64_t)sizeof *room->stored,
-                                      room->stored, size * (int64_t)sizeof *room->stored));
+        QN_TRY(qn_trainer_write_value(trainer, value,
+                                      (first + done) * (int64_t)sizeof *room->stored, room->stored,
+                                      size * (int64_t)sizeof *room->stored));
     }
     return QN_OK;
 }
@@ -54,11 +55,12 @@ static struct converted *new_room(const struct qn_trainer *trainer)
     return room;
 }
 
-static qn_status write_rounded(struct qn_trainer *trainer, int value, const float *numbers,
-                               int64_t count)
+qn_status qn_trainer_write_rounded(struct qn_trainer *trainer, int value, int64_t first,
+                                   const float *numbers, int64_t count)
 {
     struct converted *room = new_room(trainer);
-    qn_status status = room ? write_converted(trainer, value, numbers, count, room) : QN_ERR_MEMORY;
+    qn_status status =
+        room ? write_converted(trainer, value, first, numbers, count, room) : QN_ERR_MEMORY;
     free(room);
     return status;
 }
@@ -113,7 +115,7 @@ static qn_status write_with_working(struct qn_trainer *trainer, int value, int64
     if (corrected)
         return qn_corrected_write(trainer, corrected, offset_bytes / size, host, bytes / size);
     QN_TRY(qn_shard_write(trainer, value, offset_bytes, host, bytes));
-    return working < 0 ? QN_OK : write_rounded(trainer, working, host, bytes / size);
+    return working < 0 ? QN_OK : qn_trainer_write_rounded(trainer, working, 0, host, bytes / size);
 }
 
 /* The average of a parameter begins anew with what it was set to. */
@@ -169,7 +171,7 @@ qn_status qn_trainer_write_numbers(struct qn_trainer *trainer, int value, const 
     if (is_f32(trainer, value))
         return qn_trainer_write_tensor(trainer, value, 0, numbers,
                                        count * (int64_t)sizeof *numbers);
-    QN_TRY(write_rounded(trainer, value, numbers, count));
+    QN_TRY(qn_trainer_write_rounded(trainer, value, 0, numbers, count));
     return begin_average(trainer, value);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Masters and states of which this member has its own ranges alone: reading and writing them as if
- * it had all.
+ * Masters, averages and states of which this member has its own ranges alone: reading and writing
+ * them as if it had all.
  */
 #include "base/log.h"
 #include "run/trainer.h"
@@ -12,7 +12,7 @@
 struct shared {
     int root;            /* value of the block's array */
     int block;           /* -1: each member has all of it */
-    int slot;            /* -1: masters */
+    int slot;            /* -1: masters or averages */
     int64_t size, first; /* bytes of an element; elements before what was asked for */
 };
 
@@ -24,6 +24,11 @@ static int slot_of(const struct qn_block *block, int root)
     return -1;
 }
 
+static bool is_master(const struct qn_block *block, int root)
+{
+    return block->parameters == root && block->parameters != block->working;
+}
+
 static struct shared find_shared(const struct qn_trainer *trainer, int value, int64_t offset_bytes)
 {
     const struct qn_persist *persist = &trainer->plan->persist;
@@ -32,7 +37,7 @@ static struct shared find_shared(const struct qn_trainer *trainer, int value, in
     for (int b = 0; persist->shard.members && b < persist->n_blocks; b++) {
         const struct qn_block *block = &persist->blocks[b];
         const int slot = slot_of(block, found.root);
-        if (slot < 0 && (block->parameters != found.root || block->parameters == block->working))
+        if (slot < 0 && block->average != found.root && !is_master(block, found.root))
             continue;
         found.block = b;
         found.slot = slot;
@@ -93,10 +98,10 @@ static qn_status read_piece(struct qn_trainer *trainer, const struct shared *s,
     if (lender)
         return lender->read(lender->user, piece->owner, s->root, (s->first + piece->at) * s->size,
                             host, bytes);
-    if (s->slot < 0)
+    if (is_master(&persist->blocks[s->block], s->root))
         return qn_trainer_read_rounded(trainer, persist->blocks[s->block].working,
                                        s->first + piece->at, (float *)host, piece->count);
-    if (s->slot == qn_block_correction(&persist->blocks[s->block])) {
+    if (s->slot >= 0 && s->slot == qn_block_correction(&persist->blocks[s->block])) {
         const struct qn_op *optimizer = persist->blocks[s->block].optimizer;
         memset(host, (int)optimizer->state[s->slot].initial, (size_t)bytes);
         return QN_OK;

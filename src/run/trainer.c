@@ -244,6 +244,7 @@ void qn_trainer_close(qn_trainer **trainer)
     qn_trainer_close_plan(t);
     qn_plan_destroy(&t->own);
     qn_arena_free(&t->arena);
+    free(t->covered);
     free(t);
     *trainer = NULL;
 }

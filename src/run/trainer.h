@@ -122,6 +122,8 @@ struct qn_trainer {
     enum qn_stage_of_update stage_of_update;
     bool *begun;                    /* by parameter: its slice, in the present update */
     const struct qn_lender *lender; /* NULL: what others keep cannot be read now */
+    unsigned char *covered; /* host memory: parameters in whose place averages are (averages.c);
+                               NULL: they are in none's */
     int next_stage;
     qn_profile_fn profile; /* told of each step; NULL: nobody is */
     void *profile_user;
@@ -330,9 +332,9 @@ qn_status qn_trainer_read_value(struct qn_trainer *trainer, int value, int64_t o
 qn_status qn_trainer_write_value(struct qn_trainer *trainer, int value, int64_t offset_bytes,
                                  const void *host, int64_t bytes);
 
-/* The same of masters and states as if this member had all of them, whatever it keeps; what others
- * keep is not written, and read through trainer->lender. Without one masters and what corrects
- * parameters are read as the rounded parameters are, other states not: QN_ERR_ARGUMENT. */
+/* The same of masters, averages and states as if this member had all of them, whatever it keeps;
+ * what others keep is not written, and read through trainer->lender. Without one masters and what
+ * corrects parameters are read as the rounded parameters are, the rest not: QN_ERR_ARGUMENT. */
 qn_status qn_shard_read(struct qn_trainer *trainer, int value, int64_t offset_bytes, void *host,
                         int64_t bytes);
 qn_status qn_shard_write(struct qn_trainer *trainer, int value, int64_t offset_bytes,
@@ -364,5 +366,16 @@ qn_status qn_trainer_read_numbers(struct qn_trainer *trainer, int value, float *
 /* Elements of a value in 16 bits, from `first` on. QN_ERR_MEMORY. */
 qn_status qn_trainer_read_rounded(struct qn_trainer *trainer, int value, int64_t first,
                                   float *numbers, int64_t count);
+qn_status qn_trainer_write_rounded(struct qn_trainer *trainer, int value, int64_t first,
+                                   const float *numbers, int64_t count);
+
+/* --- averages of which members have parts (averages.c) --- */
+
+/* Whether evaluations of the trainer read averages that other members have parts of. */
+bool qn_averages_are_parted(const struct qn_trainer *trainer);
+/* Puts this member's averages into the place of its parameters, or these back; then members send
+ * what they have of them. Other places are not touched. QN_ERR_MEMORY. */
+qn_status qn_averages_cover(struct qn_trainer *trainer);
+qn_status qn_averages_uncover(struct qn_trainer *trainer);
 
 #endif

@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '../mpi'))
 
-from members import DEVICES, MIB, NEAR, ONE, TWO, compare, constant, losses, train, weights
+from members import DEVICES, MIB, NEAR, ONE, TWO, compare, constant, evaluations, losses, train, weights
 from run import SETTINGS
 from runs import digest, lines
 from support import Bench
@@ -191,6 +191,17 @@ def check_evaluations(bench):
                50, ranks=2)
     summary = lines(bench, 'early.json')[-1]['summary']
     bench.expect(summary['ended_early'] and summary['updates'] < 50, f'{summary}')
+
+
+def check_averages(bench):
+    """Rank 0 evaluates the averages of which each rank has a part."""
+    args = ('--quiet', '--epochs', 2, '--set', 'train.ema=0.9', '--set', 'train.eval_every=1')
+    for out, how in (('average', {'ranks': 3}), ('average_within', {})):
+        devices = () if how else (*ONE, *ONE, *ONE, '--shard', 'none')
+        bench.good('train', 'r.ini', *args, *devices, '--out', out, '--metrics', f'{out}.json', **how)
+    one, other = (evaluations(lines(bench, f'{out}.json')) for out in ('average', 'average_within'))
+    bench.expect(len(one) == 2 and one == other, f'evaluations of averages: {one}, within: {other}')
+    same_bits(bench, 'averages', 'average', 'average_within')
 
 
 def check_auto(bench):
@@ -457,7 +468,7 @@ def main():
         if 'full' in sys.argv:
             check_kill(bench, 10)
             bench.end()
-        for part in (check_teams, check_told, check_evaluations, check_auto, check_tuning, check_resume, check_sent_checkpoint,
+        for part in (check_teams, check_told, check_evaluations, check_averages, check_auto, check_tuning, check_resume, check_sent_checkpoint,
                      check_stop, check_signal, check_full_disk, check_bad, check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Members that share the optimizer's work, beside members of whom each has all of it: the same bits
- * in every file of a checkpoint, for optimizers with states and masters of every kind; fewer bytes.
+ * in every file of a checkpoint and in evaluations, for optimizers with states, masters and
+ * averages of every kind; fewer bytes.
  */
 #include "team.h"
 
@@ -23,13 +24,19 @@ static const struct subject {
     const char *optimizer;
     qn_dtype stored; /* type of the weights */
     bool no_master;
+    double ema;
 } subjects[] = {
-    {"sgd", QN_F32, false},          {"adamw", QN_F32, false},  {"adamw", QN_BF16, false},
-    {"adamw", QN_F16, true},         {"adamw8", QN_F32, false}, {"adamw8", QN_BF16, false},
-    {"flash_adamw", QN_BF16, false}, {"lion", QN_F16, false},   {"adafactor", QN_F32, false},
-    {"adafactor", QN_BF16, false},   {"apollo", QN_F32, false}, {"apollo", QN_F16, true},
+    {"sgd", QN_F32, false, 0},          {"adamw", QN_F32, false, 0},
+    {"adamw", QN_BF16, false, 0},       {"adamw", QN_F16, true, 0},
+    {"adamw8", QN_F32, false, 0},       {"adamw8", QN_BF16, false, 0},
+    {"flash_adamw", QN_BF16, false, 0}, {"lion", QN_F16, false, 0},
+    {"adafactor", QN_F32, false, 0},    {"adafactor", QN_BF16, false, 0},
+    {"apollo", QN_F32, false, 0},       {"apollo", QN_F16, true, 0},
+    {"adamw", QN_F32, false, 0.75},     {"adamw", QN_BF16, false, 0.75},
+    {"adamw", QN_F16, true, 0.75},      {"flash_adamw", QN_BF16, false, 0.75},
+    {"adafactor", QN_F32, false, 0.75}, {"apollo", QN_F16, false, 0.75},
 };
-enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+enum { SUBJECTS = sizeof subjects / sizeof *subjects, AVERAGED = 12 /* the first that is */ };
 
 static qn_tensor layer(qn_graph *graph, qn_tensor x, const char *name, int64_t in, int64_t out)
 {
@@ -51,6 +58,7 @@ static qn_graph *make_graph(const struct subject *s)
     x = qn_relu(graph, layer(graph, x, "first", WIDTH, HIDDEN));
     x = qn_relu(graph, layer(graph, x, "second", HIDDEN, HIDDEN));
     x = layer(graph, x, "last", HIDDEN, TEST_CLASSES);
+    qn_output(graph, x, "logits");
     const qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
     qn_loss(graph, qn_softmax_cross_entropy(graph, x, labels, NULL), "loss", NULL);
     return graph;
@@ -63,6 +71,7 @@ static qn_plan_params params_of(const struct subject *s, int64_t samples)
     params.effort = QN_EFFORT_INSTANT;
     params.optimizer = (qn_optimizer){.name = s->optimizer,
                                       .no_master = s->no_master,
+                                      .ema = s->ema,
                                       .momentum = strcmp(s->optimizer, "sgd") == 0 ? 0.9 : 0};
     return params;
 }
@@ -198,18 +207,91 @@ static void the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < SUBJECTS; i++) {
-        print_message("  %s of %s%s\n", subjects[i].optimizer, qn_dtype_name(subjects[i].stored),
-                      subjects[i].no_master ? " without masters" : "");
+        print_message("  %s of %s%s%s\n", subjects[i].optimizer, qn_dtype_name(subjects[i].stored),
+                      subjects[i].no_master ? " without masters" : "",
+                      subjects[i].ema > 0 ? " with averages" : "");
         check_subject(&subjects[i], 2 + i % (MOST - 1));
     }
 }
 
-static int64_t optimizer_bytes(const struct team *team, int m)
+/* --- evaluations --- */
+
+struct logits {
+    float value[SAMPLES * TEST_CLASSES];
+};
+
+static qn_status fetch_for(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
-    return qn_plan_facts(team->plans[m])->bytes_by_tag[QN_TAG_OPTIMIZER];
+    (void)user;
+    return fetch_beside(&data, input, first, count, rows);
 }
 
-/* States and masters of each of four members, and what is allocated. */
+static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
+                         const void *rows)
+{
+    struct logits *logits = user;
+    (void)name;
+    memcpy(logits->value + first * TEST_CLASSES, rows,
+           (size_t)(count * TEST_CLASSES) * sizeof *logits->value);
+    return QN_OK;
+}
+
+static qn_status evaluate(const struct team *team, int m, struct logits *logits)
+{
+    return qn_trainer_evaluate(qn_group_trainer(team->group, m), SAMPLES, fetch_for, receive,
+                               logits);
+}
+
+/* The averages of all are shown to every member, and nothing else is: the training goes on as if
+ * nobody had looked. */
+static void check_evaluations(const struct subject *s, int count)
+{
+    qn_graph *graph = make_graph(s);
+    struct team alone = open_team(graph, s, count, false),
+                shared = open_team(graph, s, count, true);
+    struct logits want, have;
+    train(&alone);
+    train(&shared);
+    assert_int_equal(evaluate(&alone, 0, &want), QN_OK);
+    assert_int_equal(evaluate(&shared, 0, &have), QN_ERR_ARGUMENT);
+    assert_non_null(strstr(qn_last_error(), "qn_group_show_averages"));
+    assert_int_equal(qn_group_show_averages(shared.group, true), QN_OK);
+    assert_int_equal(qn_group_show_averages(shared.group, true), QN_OK);
+    for (int m = 0; m < count; m++) {
+        memset(&have, 0, sizeof have);
+        assert_int_equal(evaluate(&shared, m, &have), QN_OK);
+        assert_memory_equal(&have, &want, sizeof have);
+    }
+    assert_int_equal(qn_group_step(shared.group, &whole, NULL), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_group_save(shared.group, folder, NULL), QN_ERR_ARGUMENT);
+    assert_int_equal(qn_group_show_averages(shared.group, false), QN_OK);
+    assert_int_equal(qn_group_show_averages(alone.group, true), QN_OK);
+    train(&alone);
+    train(&shared);
+    save(&alone, "each");
+    save(&shared, "shared");
+    check_same("each", "shared");
+    remove_all();
+    close_team(&alone);
+    close_team(&shared);
+    qn_graph_destroy(&graph);
+}
+
+static void evaluations_read_all_averages(void **state)
+{
+    (void)state;
+    for (int i = AVERAGED; i < SUBJECTS; i++)
+        check_evaluations(&subjects[i], 2 + i % (MOST - 1));
+}
+
+/* --- bytes --- */
+
+static int64_t bytes_of(const struct team *team, int m, qn_tag tag)
+{
+    return qn_plan_facts(team->plans[m])->bytes_by_tag[tag];
+}
+
+/* States, masters and averages of each of four members, and what is allocated. */
 static void fewer_bytes(void **state)
 {
     (void)state;
@@ -217,16 +299,22 @@ static void fewer_bytes(void **state)
         const struct subject *s = &subjects[i];
         qn_graph *graph = make_graph(s);
         struct team alone = open_team(graph, s, 1, false), shared = open_team(graph, s, MOST, true);
-        const double all = (double)optimizer_bytes(&alone, 0);
-        double most = 0;
+        const double all = (double)bytes_of(&alone, 0, QN_TAG_OPTIMIZER);
+        const double averages = (double)bytes_of(&alone, 0, QN_TAG_AVERAGES);
+        double most = 0, most_averages = 0;
         for (int m = 0; m < MOST; m++) {
-            most = fmax(most, (double)optimizer_bytes(&shared, m));
+            most = fmax(most, (double)bytes_of(&shared, m, QN_TAG_OPTIMIZER));
+            most_averages = fmax(most_averages, (double)bytes_of(&shared, m, QN_TAG_AVERAGES));
             assert_int_equal(qn_trainer_bytes(qn_group_trainer(shared.group, m)),
                              qn_plan_facts(shared.plans[m])->peak_bytes);
         }
-        print_message("  %s of %s: %.3f\n", s->optimizer, qn_dtype_name(s->stored), most / all);
-        assert_true(strcmp(s->optimizer, "apollo") == 0 || strcmp(s->optimizer, "adafactor") == 0 ||
-                    most < 0.30 * all);
+        const bool whole_ones =
+            strcmp(s->optimizer, "apollo") == 0 || strcmp(s->optimizer, "adafactor") == 0;
+        print_message("  %s of %s: %.3f, averages %.3f\n", s->optimizer, qn_dtype_name(s->stored),
+                      most / all, averages > 0 ? most_averages / averages : 0);
+        assert_true(whole_ones || most < 0.30 * all);
+        assert_true((averages > 0) == (s->ema > 0));
+        assert_true(whole_ones || most_averages <= 0.30 * averages);
         close_team(&alone);
         close_team(&shared);
         qn_graph_destroy(&graph);
@@ -296,15 +384,14 @@ static void plans_are_refused(void **state)
     qn_plan *plan;
     qn_facts facts;
     qn_facts_default(&facts, true);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         qn_plan_params params = params_of(&subjects[0], SAMPLES);
         params.members = 2;
         params.member = i == 0 ? 2 : 0;
         params.early_updates = i == 1;
-        params.optimizer.ema = i == 2 ? 0.9 : 0;
         assert_int_equal(qn_plan_create(&plan, graph, &facts, &params, NULL), QN_ERR_ARGUMENT);
     }
-    assert_non_null(strstr(qn_last_error(), "ema"));
+    assert_non_null(strstr(qn_last_error(), "early_updates"));
     qn_graph_destroy(&graph);
 }
 
@@ -342,9 +429,13 @@ static int free_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bits),          cmocka_unit_test(fewer_bytes),
-        cmocka_unit_test(as_many_bytes_are_sent), cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(plans_are_refused),      cmocka_unit_test(a_failed_save_harms_nobody),
+        cmocka_unit_test(the_same_bits),
+        cmocka_unit_test(evaluations_read_all_averages),
+        cmocka_unit_test(fewer_bytes),
+        cmocka_unit_test(as_many_bytes_are_sent),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(plans_are_refused),
+        cmocka_unit_test(a_failed_save_harms_nobody),
     };
     return cmocka_run_group_tests_name("shard", tests, make_data, free_data);
 }

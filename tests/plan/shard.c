@@ -36,13 +36,15 @@ static qn_graph *make_graph(qn_dtype stored)
     return graph;
 }
 
+static const double DECAY = 0.9;
+
 static qn_plan *make_plan(const qn_graph *graph, const char *optimizer, int members, int member)
 {
     const qn_plan_params params = {.budget = 1 << 28,
                                    .batch = {1},
                                    .effort = QN_EFFORT_INSTANT,
                                    .cache_dir = "",
-                                   .optimizer = {.name = optimizer},
+                                   .optimizer = {.name = optimizer, .ema = DECAY},
                                    .members = members,
                                    .member = member};
     qn_facts facts;
@@ -126,28 +128,33 @@ static void check_update(const qn_plan *plan)
     assert_true(updates > 0);
 }
 
-static int64_t optimizer_bytes(const qn_plan *plan)
+static int64_t bytes_of(const qn_plan *plan, qn_tag tag)
 {
-    return qn_plan_facts(plan)->bytes_by_tag[QN_TAG_OPTIMIZER];
+    return qn_plan_facts(plan)->bytes_by_tag[tag];
 }
 
 static void check_members(qn_dtype stored, const char *optimizer, int members, double most)
 {
     qn_graph *graph = make_graph(stored);
     qn_plan *alone = make_plan(graph, optimizer, 1, 0);
-    int64_t numbers = 0, largest = 0;
+    int64_t numbers = 0, largest = 0, averages = 0;
     for (int m = 0; m < members; m++) {
         qn_plan *plan = make_plan(graph, optimizer, members, m);
         check_ranges(&plan->persist);
         check_update(plan);
         numbers += numbers_of(&plan->persist);
-        largest = optimizer_bytes(plan) > largest ? optimizer_bytes(plan) : largest;
+        const int64_t own[] = {bytes_of(plan, QN_TAG_OPTIMIZER), bytes_of(plan, QN_TAG_AVERAGES)};
+        largest = own[0] > largest ? own[0] : largest;
+        averages = own[1] > averages ? own[1] : averages;
         qn_plan_destroy(&plan);
     }
     assert_int_equal(numbers, LAYERS * (WIDTH + 1) * WIDTH);
-    print_message("  %s of %s, %d members: %.3f\n", optimizer, qn_dtype_name(stored), members,
-                  (double)largest / (double)optimizer_bytes(alone));
-    assert_true((double)largest < most / members * (double)optimizer_bytes(alone));
+    const double all = (double)bytes_of(alone, QN_TAG_OPTIMIZER);
+    const double all_averages = (double)bytes_of(alone, QN_TAG_AVERAGES);
+    print_message("  %s of %s, %d members: %.3f, averages %.3f\n", optimizer, qn_dtype_name(stored),
+                  members, (double)largest / all, (double)averages / all_averages);
+    assert_true((double)largest < most / members * all);
+    assert_true(averages > 0 && (double)averages < most / members * all_averages);
     qn_plan_destroy(&alone);
     qn_graph_destroy(&graph);
 }

@@ -47,8 +47,7 @@ static int check_micro_batches(struct session *s)
     return CODE_DONE;
 }
 
-/* What several devices do not train. */
-static int check_training(struct session *s)
+int members_check(struct session *s)
 {
     if (s->contrastive)
         TRY(check_contrastive(s));
@@ -57,24 +56,6 @@ static int check_training(struct session *s)
     return s->settings.memory.early_updates
                ? refuse(s, "memory.early_updates", "does not wait for other devices")
                : CODE_DONE;
-}
-
-/* An average is of whole parameters: where one is kept, each member has all of the optimizer. */
-static int read_shard(struct session *s)
-{
-    const bool averages = settings_plan(&s->settings).optimizer.ema > 0;
-    if (averages && recipe_find(&s->recipe, "group", "shard") &&
-        s->settings.group.shard == SHARD_OPTIMIZER)
-        return refuse(s, "group.shard",
-                      "members that keep averages (train.ema) have all of the optimizer: none");
-    s->settings.group.shard = averages ? SHARD_NONE : s->settings.group.shard;
-    return CODE_DONE;
-}
-
-int members_check(struct session *s)
-{
-    TRY(check_training(s));
-    return read_shard(s);
 }
 
 /* What the list says of it; without one, what is said of the only device. */
@@ -435,6 +416,15 @@ int members_save(struct session *s, const char *dir, const qn_save_params *param
     const qn_status status = s->members ? qn_group_save(s->members->group, dir, params)
                                         : qn_checkpoint_save(s->trainer, dir, params);
     return status == QN_OK ? CODE_DONE : failure_library(s->failure, status, NULL);
+}
+
+int members_show_averages(struct session *s, bool shown)
+{
+    if (!s->members)
+        return CODE_DONE;
+    failure_clear(s->failure);
+    const qn_status status = qn_group_show_averages(s->members->group, shown);
+    return status ? failure_status(s->failure, status) : CODE_DONE;
 }
 
 int members_step(struct session *s, const qn_cycle *cycle, qn_metrics *previous)

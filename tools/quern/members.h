@@ -38,7 +38,7 @@ int members_read(struct session *session, const struct arguments *arguments);
 /* With those of the other ranks, which all call it, numbers the members and reads their shares. */
 int members_join(struct session *session);
 void members_close(struct session *session);
-/* Refuses what several devices do not train, and settles whether they share the optimizer. */
+/* Refuses what several devices do not train. */
 int members_check(struct session *session);
 /* The number of the member that a session is of, and "member NUMBER" for messages; without members
  * 0 and NULL. */
@@ -95,6 +95,9 @@ const struct session *members_refused(const struct session *session);
 /* One update, by all members, or by the trainer. */
 int members_step(struct session *session, const qn_cycle *cycle, qn_metrics *previous);
 int members_finish(struct session *session, qn_metrics *last);
+/* Evaluations of any member read the averages of all between a call with `shown` and one without,
+ * which all ranks make (qn_group_show_averages). */
+int members_show_averages(struct session *session, bool shown);
 /* A checkpoint of all, which rank 0 writes; all call it, the others with "" and NULL. */
 int members_save(struct session *session, const char *dir, const qn_save_params *params);
 

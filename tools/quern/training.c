@@ -50,7 +50,8 @@ struct loop {
     struct turn turn;             /* with the other ranks, before the present update */
     enum saving wanted;           /* in the next turn */
     bool has_best;                /* the folder has a best checkpoint */
-    struct evaluation evaluation; /* the newest */
+    bool evaluated;               /* there was an evaluation */
+    struct evaluation evaluation; /* the newest, on rank 0 */
 };
 
 int training_check_out(const char *out, struct failure *failure)
@@ -290,10 +291,11 @@ static bool is_epoch_end(const struct loop *l)
     return l->position / l->samples_per_epoch != before / l->samples_per_epoch;
 }
 
+/* On all ranks alike. */
 static bool evaluation_is_due(const struct loop *l)
 {
     const struct interval *every = &l->recipe->eval_every;
-    if (!l->session->data.evaluated || !ranks_first())
+    if (!l->session->data.evaluated)
         return false;
     if (l->update == l->schedule.total)
         return true;
@@ -317,9 +319,15 @@ static bool saving_is_due(const struct loop *l)
     return clock_now() - l->saved_at >= unit * (double)every->count;
 }
 
+/* Rank 0 evaluates; the averages that members have parts of are shown until the next turn, in which
+ * the others wait for it. */
 static int measure(struct loop *l)
 {
     lap(l);
+    TRY(members_show_averages(l->session, true));
+    l->evaluated = true;
+    if (!ranks_first())
+        return CODE_DONE;
     ranks_busy_begin();
     const int code = evaluate(l->session, &l->evaluation, NULL);
     ranks_busy_end();
@@ -464,16 +472,17 @@ static int look_at_banks(struct loop *l)
 /* Evaluates if it is time, and sees whether it is time to save. */
 static int look_after(struct loop *l)
 {
-    bool evaluating = evaluation_is_due(l), better = false;
-    bool saving = l->training->out && (evaluating || saving_is_due(l));
+    const bool due = evaluation_is_due(l), evaluating = due && ranks_first();
+    const bool saving = l->training->out && (evaluating || saving_is_due(l));
+    bool better = false;
     if (dual_drift_is_due(l->session, l->update))
         TRY(look_at_banks(l));
     if (evaluating || saving)
         TRY(settle(l));
-    if (evaluating) {
+    if (due)
         TRY(measure(l));
+    if (evaluating)
         better = judge_take(&l->judge, &l->evaluation, &l->progress);
-    }
     const bool best = better || (evaluating && !l->has_best);
     l->wanted = !saving ? SAVES_NOT : best ? SAVES_BEST : SAVES;
     return CODE_DONE;
@@ -532,6 +541,7 @@ static int take_turn(struct loop *l)
                             .lr_scale = qn_improvement_scale(&l->judge.improvement),
                             .replanned = l->replanned};
     TRY(ranks_turn(&l->turn, l->session->failure));
+    TRY(members_show_averages(l->session, false));
     if (l->turn.saves)
         TRY(save(l));
     return l->turn.replanned ? tell_plans(l) : CODE_DONE;
@@ -568,7 +578,7 @@ static int run(struct loop *l)
         l->wanted = SAVES;
     const bool whole = l->turn.over;
     TRY(take_turn(l));
-    if (whole && l->session->data.evaluated && !l->evaluation.samples && ranks_first())
+    if (whole && l->session->data.evaluated && !l->evaluated)
         TRY(measure(l));
     TRY(take_turn(l));
     TRY(members_tell(l->session));

@@ -36,18 +36,22 @@ static void add_parameters(const struct qn_lowering *how, struct qn_persist *per
                                : block->working;
 }
 
-/* What the block's parameters are on average, if that is wanted. */
-static void add_average(struct qn_persist *persist, struct qn_block *block, qn_dtype dtype)
+/* What `kept` elements of the block's parameters are on average, if that is wanted, and what
+ * evaluations read of it: they need all of them, and where members have parts read the parameters,
+ * in whose place the averages of all are put for that time. */
+static void add_average(struct qn_persist *persist, struct qn_block *block, qn_dtype dtype,
+                        int64_t kept)
 {
-    const int64_t count = block->count;
     block->average = block->working_average = -1;
     if (!persist->averaging)
         return;
-    block->average = qn_persist_add_array(persist, "average parameters", QN_F32, count,
+    block->average = qn_persist_add_array(persist, "average parameters", QN_F32, kept,
                                           QN_TAG_AVERAGES, QN_LIFE_TRAINING);
+    if (persist->shard.members)
+        return;
     block->working_average = dtype == QN_F32
                                  ? block->average
-                                 : qn_persist_add_array(persist, "average parameters", dtype, count,
+                                 : qn_persist_add_array(persist, "average parameters", dtype, kept,
                                                         QN_TAG_AVERAGES, QN_LIFE_TRAINING);
 }
 
@@ -57,7 +61,7 @@ static void add_values(const struct qn_lowering *how, struct qn_persist *persist
                        const struct qn_slots *slots)
 {
     add_parameters(how, persist, block, dtype, kept->count);
-    add_average(persist, block, dtype);
+    add_average(persist, block, dtype, kept->count);
     block->gradients = persist->early
                            ? -1
                            : qn_persist_add_array(persist, "gradients", QN_F32, block->count,

@@ -25,7 +25,7 @@ enum {
     VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
     PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED,
     VALUES_PER_PARAMETER = 2 + QN_MAX_STATE,
-    VALUES_PER_RANGE = 5 + QN_MAX_STATE
+    VALUES_PER_RANGE = 6 + QN_MAX_STATE
 };
 
 static size_t own_ranges(const struct qn_shard *shard)
@@ -60,7 +60,7 @@ static bool allocate(struct lowering *l)
     l->problem->tasks = qn_arena_new(arena, struct qn_task,
                                      nodes * (QN_MAX_GROUPS + QN_MAX_IN + 1) + 2 * parked +
                                          2 * QN_GRAPH_MAX_OUTPUTS + 3 * QN_MAX_BLOCKS + parameters +
-                                         2 * ranges + (size_t)persist->n_moving + 2);
+                                         3 * ranges + (size_t)persist->n_moving + 2);
     return l->forward && l->gradient && l->first_reader && l->saved && l->temp && l->written &&
            l->backward_read && l->used && l->wanted && l->problem->values && l->problem->producer &&
            l->problem->tasks;

@@ -98,10 +98,10 @@ static void add_optimizer(struct lowering *l, const struct qn_block *block, cons
             own_write(l, task, block->state[s], (struct qn_ref)QN_STATE(s), false);
 }
 
-/* What is kept in f32 is followed by what operators read of it. */
+/* What is kept in f32 is followed by what operators read of it, if they read it. */
 static void add_cast(struct lowering *l, int exact, int working, const char *name)
 {
-    if (working == exact)
+    if (working == exact || working < 0)
         return;
     struct qn_task *task = qn_lower_add_own(l, "cast", name, NULL);
     own_read(l, task, exact, 0);
@@ -156,11 +156,14 @@ static struct qn_block range_alone(struct lowering *l, const struct qn_range *ra
     struct qn_block alone = {.optimizer = block->optimizer,
                              .count = range->count,
                              .chunks = range->chunks,
-                             .first_chunk = range->first_chunk};
+                             .first_chunk = range->first_chunk,
+                             .working_average = -1};
     alone.working = add_slice(l, block->working, range->first, range->count);
     alone.parameters = block->parameters == block->working
                            ? alone.working
                            : add_slice(l, block->parameters, range->kept, range->count);
+    alone.average =
+        block->average < 0 ? -1 : add_slice(l, block->average, range->kept, range->count);
     alone.gradients = add_slice(l, block->gradients, range->first, range->count);
     alone.table = add_slice(l, block->table, range->kept_chunk, range->chunks);
     for (int s = 0; s < QN_MAX_STATE; s++)
@@ -192,9 +195,11 @@ static struct qn_block block_alone(struct lowering *l, const struct qn_parameter
 static void shape_whole(struct lowering *l, const struct qn_block *alone,
                         const struct qn_parameter *parameter)
 {
-    const int values[] = {alone->working, alone->parameters, alone->gradients};
+    const int values[] = {alone->working, alone->parameters, alone->gradients, alone->average};
     const struct qn_shape *shape = &parameter->node->leaf.shape;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i] < 0)
+            continue;
         struct qn_value *value = &l->problem->values[values[i]];
         qn_shape_set(&value->operand, value->operand.dtype, shape->rank, shape->dim);
         value->bytes = qn_operand_bytes(&value->operand);
@@ -224,6 +229,8 @@ static void update_range(struct lowering *l, const struct qn_range *range)
         shape_whole(l, &alone, &l->problem->persist->parameters[range->parameter]);
     add_optimizer(l, &alone, NULL);
     add_cast(l, alone.parameters, alone.working, NULL);
+    if (alone.average >= 0)
+        add_average(l, &alone);
 }
 
 void qn_lower_add_norms(struct lowering *l)
@@ -258,7 +265,7 @@ void qn_lower_add_update(struct lowering *l)
                  norms, 0);
         if (!persist->early)
             update_parameters(l);
-        for (int b = 0; persist->averaging && b < persist->n_blocks; b++)
+        for (int b = 0; persist->averaging && !persist->shard.members && b < persist->n_blocks; b++)
             add_average(l, &persist->blocks[b]);
     }
 }
