@@ -111,7 +111,8 @@ typedef struct qn_device_params {
                          two; NULL: our own */
     void *cl_device_id;
     void *cl_queue;
-    const char *cache_dir;   /* compiled kernels; NULL: QN_CACHE_DIR, else the user's cache folder;
+    const char *cache_dir;   /* what tuning found and, unless the driver keeps them by itself,
+                                compiled kernels; NULL: QN_CACHE_DIR, else the user's cache folder;
                                 "": no cache on disk. It is made if it is missing. A folder that
                                 others own or may write to is not used; the log's debug level says
                                 so */

@@ -98,8 +98,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
     qn_device_measure(device, params->max_alloc_bytes);
     device->quirks = qn_quirks_of(&device->info);
     qn_instance_take(device);
-    if (!(device->quirks & QN_QUIRK_OWN_CACHE))
-        device->cache = qn_cache_open(params->cache_dir, log);
+    device->cache = qn_cache_open(params->cache_dir, log);
     if (params->kernel_dir) {
         device->kernel_dir = qn_arena_strdup(&device->arena, params->kernel_dir);
         if (!device->kernel_dir)

@@ -95,12 +95,15 @@ qn_status qn_kernel_create(struct qn_device *device, const char *stem, const cha
                            const char *name, cl_kernel *kernel);
 
 /* X(name): what a driver does that code elsewhere must know.
- * OWN_CACHE: keeps compiled programs on disk by itself.
- * PTX_ASM: takes inline assembly in the PTX language; another might not even survive the attempt.
- * WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the bytes that the
- * host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
+ * OWN_CACHE: keeps compiled programs on disk by itself; asked for a binary it may build all kernels
+ * of the program once more.
+ * LOCAL_TWICE: says that a kernel takes twice the local memory that it declares, and launches it
+ * all the same. PTX_ASM: takes inline assembly in the PTX language; another might not even survive
+ * the attempt. WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the
+ * bytes that the host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
 #define QN_QUIRK_MAP(X)                                                                            \
     X(OWN_CACHE)                                                                                   \
+    X(LOCAL_TWICE)                                                                                 \
     X(PTX_ASM)                                                                                     \
     X(WRITE_BY_MAP)                                                                                \
     X(OWN_PROGRAMS)

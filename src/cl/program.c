@@ -163,14 +163,15 @@ static void store(const struct build *build, cl_program program)
 static qn_status make(struct build *build, cl_program *program)
 {
     struct qn_device *device = build->device;
+    const bool keep = !(device->quirks & QN_QUIRK_OWN_CACHE);
     QN_TRY(qn_source_open(&build->source, device->kernel_dir, build->stem, &device->log));
     QN_TRY(write_key(build));
-    *program = from_cache(build);
+    *program = keep ? from_cache(build) : NULL;
     bool cached = *program;
-    if (!cached) {
+    if (!cached)
         QN_TRY(from_source(build, program));
+    if (keep && !cached)
         store(build, *program);
-    }
     qn_log_write(&device->log, QN_LOG_DEBUG, "kernel program %s with options \"%s\": %s",
                  build->stem, build->options, cached ? "from the cache" : "built");
     return QN_OK;

@@ -140,10 +140,7 @@ static int check(struct report *r, qn_device *device, const struct arguments *a,
 
 static int run(const struct arguments *a, struct failure *failure)
 {
-    /* A driver that is asked for the binary of a program may build all its kernels once more. */
-    const qn_device_params params = {.log = failure_log(failure),
-                                     .match = a->value[OPTION_DEVICE],
-                                     .cache_dir = a->value[OPTION_SMALL] ? "" : NULL};
+    const qn_device_params params = {.log = failure_log(failure), .match = a->value[OPTION_DEVICE]};
     qn_device *device = NULL;
     TRY_LIBRARY(failure, params.match ? "--device" : NULL, qn_device_open(&device, &params));
     const bool json = a->value[OPTION_JSON] != NULL;
