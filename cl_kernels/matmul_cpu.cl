@@ -19,7 +19,7 @@
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS     0: `bias` is not touched
  *   those of lib/epilogue.clh
- *   MR, NV       rows and vectors of the register tile; QN_V is a multiple of MR
+ *   MR, NV       rows and vectors of the register tile; QN_V is MR or 2 * MR
  *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of packed k
  */
 #include "lib/epilogue.clh"
@@ -28,44 +28,53 @@
 #define NR (NV * QN_V)
 
 /* Index of packed element (row, l) of a. If a is stored (m, k), packed rows are rows; if (k, m),
- * panels of QN_V rows: packing copies whole vectors in both cases. */
+ * panels of MR rows: packing copies whole vectors or halves of them. */
 #if A_T
-#define A_AT(row, l) ((row) / QN_V * QN_V * KC + (l)*QN_V + (row) % QN_V)
+#define A_AT(row, l) ((row) / MR * MR * KC + (l)*MR + (row) % MR)
 #define A_STEP_ROW 1
-#define A_STEP_L QN_V
+#define A_STEP_L MR
 #else
 #define A_AT(row, l) ((row)*KC + (l))
 #define A_STEP_ROW KC
 #define A_STEP_L 1
 #endif
 
-/* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. */
+/* Rows of whole register tiles. */
+static inline int padded(int rows)
+{
+    return (rows + MR - 1) / MR * MR;
+}
+
+/* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. Lines of a are read once
+ * and whole. */
 #if A_T
+static inline void put_rows(__local float *pack, int row, int l, floatv v)
+{
+#if MR == QN_V
+    QN_PASTE(vstore, MR)(v, 0, pack + A_AT(row, l));
+#else
+    QN_PASTE(vstore, MR)(v.lo, 0, pack + A_AT(row, l));
+    QN_PASTE(vstore, MR)(v.hi, 0, pack + A_AT(row + MR, l));
+#endif
+}
+
 static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong m, ulong i,
                           int rows, ulong l, int depth)
 {
-    for (int r = 0; r < rows; r += QN_V) {
-        __local float *to = pack + A_AT(r, 0);
-        const ulong from = l * m + i + r;
-        const int here = min(rows - r, QN_V);
-        if (here == QN_V) {
-            for (int d = 0; d < depth; d++)
-                QN_PASTE(vstore, QN_V)(LDV(A, a, from + d * m), d, to);
-        } else {
-            for (int d = 0; d < depth; d++) {
-                QN_PASTE(vstore, QN_V)((floatv)(0.0f), d, to);
-                for (int e = 0; e < here; e++)
-                    to[d * QN_V + e] = LD(A, a, from + d * m + e);
-            }
-        }
+    for (int d = 0; d < depth; d++) {
+        const ulong from = (l + d) * m + i;
+        int r = 0;
+        for (; r + QN_V <= rows; r += QN_V)
+            put_rows(pack, r, d, LDV(A, a, from + r));
+        for (; r < padded(rows); r++)
+            pack[A_AT(r, d)] = r < rows ? LD(A, a, from + r) : 0.0f;
     }
 }
 #else
 static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong k, ulong i,
                           int rows, ulong l, int depth)
 {
-    const int padded = (rows + MR - 1) / MR * MR;
-    for (int r = 0; r < padded; r++) {
+    for (int r = 0; r < padded(rows); r++) {
         __local float *to = pack + A_AT(r, 0);
         const ulong from = (i + min(r, rows - 1)) * k + l;
         int d = 0;
@@ -77,43 +86,46 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong
 }
 #endif
 
+/* Packs a panel: elements l .. l + depth - 1 of NR columns of b, from j on, of which `columns`
+ * exist. Rows of b are read once and whole, since each may be in a page of its own. */
 #if B_T
-/* Packs elements l .. l + depth - 1 of QN_V columns of b, from j on, of which `columns` exist: one
- * vector of a panel. */
 static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong k, ulong j,
                           int columns, ulong l, int depth)
 {
-    int d = 0;
-    for (; d + QN_V <= depth; d += QN_V) {
-        floatv row[QN_V];
+    for (int v = 0; v < NV; v++) {
+        const int first = v * QN_V;
+        int d = 0;
+        for (; d + QN_V <= depth; d += QN_V) {
+            floatv row[QN_V];
 #pragma unroll
-        for (int e = 0; e < QN_V; e++)
-            row[e] = LDV(B, b, (j + min(e, columns - 1)) * k + l + d);
-        qn_transpose(row);
+            for (int e = 0; e < QN_V; e++)
+                row[e] = LDV(B, b, (j + min(first + e, columns - 1)) * k + l + d);
+            qn_transpose(row);
 #pragma unroll
-        for (int e = 0; e < QN_V; e++)
-            pack[(d + e) * NV] = row[e];
-    }
-    for (; d < depth; d++) {
-        __local float *to = (__local float *)(pack + d * NV);
-        for (int e = 0; e < QN_V; e++)
-            to[e] = LD(B, b, (j + min(e, columns - 1)) * k + l + d);
+            for (int e = 0; e < QN_V; e++)
+                pack[(d + e) * NV + v] = row[e];
+        }
+        for (; d < depth; d++) {
+            __local float *to = (__local float *)(pack + d * NV + v);
+            for (int e = 0; e < QN_V; e++)
+                to[e] = LD(B, b, (j + min(first + e, columns - 1)) * k + l + d);
+        }
     }
 }
 #else
 static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong n, ulong j,
                           int columns, ulong l, int depth)
 {
-    const ulong from = l * n + j;
-    if (columns >= QN_V) {
-        for (int d = 0; d < depth; d++)
-            pack[d * NV] = LDV(B, b, from + d * n);
-    } else {
-        for (int d = 0; d < depth; d++) {
+    for (int d = 0; d < depth; d++) {
+        const ulong from = (l + d) * n + j;
+        if (columns >= NR) {
+#pragma unroll
+            for (int v = 0; v < NV; v++)
+                pack[d * NV + v] = LDV(B, b, from + v * QN_V);
+        } else {
             __local float *to = (__local float *)(pack + d * NV);
-            pack[d * NV] = (floatv)(0.0f);
-            for (int e = 0; e < columns; e++)
-                to[e] = LD(B, b, from + d * n + e);
+            for (int e = 0; e < NR; e++)
+                to[e] = e < columns ? LD(B, b, from + e) : 0.0f;
         }
     }
 }
@@ -173,10 +185,7 @@ matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
         const int depth = (int)min((ulong)KC, end - l);
         pack_a(pack_of_a, a, A_T ? m : k, i, rows, l, depth);
         for (int column = 0; column < columns; column += NR) {
-            for (int v = 0; v < NV; v++) {
-                const int at = min(column + v * QN_V, columns - 1);
-                pack_b(pack_of_b + v, b, B_T ? k : n, j + at, columns - at, l, depth);
-            }
+            pack_b(pack_of_b, b, B_T ? k : n, j + column, columns - column, l, depth);
             for (int row = 0; row < rows; row += MR)
                 multiply(pack_of_a + A_AT(row, 0), pack_of_b,
                          sum + row * (NC / QN_V) + column / QN_V, depth, l == begin);

@@ -21,7 +21,7 @@ struct block {
     int64_t m, n, k;
 };
 static const struct block blocks[] = {
-    {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
+    {256, 512, 256}, {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
 enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 const char *const qn_matmul_settings[] = {"large", "small", NULL};
