@@ -102,6 +102,7 @@ typedef struct qn_struct_info {
     X(qn_group_member, 0x8b903bf6)                                                                 \
     X(qn_group_norm_params, 0xf196f550)                                                            \
     X(qn_group_params, 0xe0c054b5)                                                                 \
+    X(qn_group_part, 0x88d9dda9)                                                                   \
     X(qn_half_params, 0xe1791b7c)                                                                  \
     X(qn_image_params, 0x7c9c332d)                                                                 \
     X(qn_improvement, 0x5beaeeee)                                                                  \

@@ -108,6 +108,24 @@ QN_API qn_status qn_group_finish(qn_group *group, qn_metrics *last);
  * without samples. Changes no state; may be called between two updates. Waits. */
 QN_API qn_status qn_group_time(qn_group *group, const qn_cycle *cycle, double *seconds);
 
+/* What one member does of an evaluation: samples first .. first + count - 1. */
+typedef struct qn_group_part {
+    int member; /* of this process, from 0 */
+    qn_trainer *trainer;
+    int64_t first, count; /* count is above 0 */
+} qn_group_part;
+
+/* Whatever it returns but QN_OK ends the member's part, and the group with it; the line is that of
+ * qn_last_error. */
+typedef qn_status (*qn_part_fn)(void *user, const qn_group_part *part);
+
+/* Deals out the samples of an evaluation, consecutive ranges by share as those of a cycle are, but
+ * one by one, and calls `fn` for the range of each member of this process, on the members' threads
+ * at the same time: there qn_trainer_evaluate and its like are for the part's trainer. A member for
+ * which nothing is left is passed over. Members exchange nothing: metrics of their parts can be
+ * joined (qn_metric_join). Between two updates; waits for the members of this process. */
+QN_API qn_status qn_group_evaluate(qn_group *group, int64_t samples, qn_part_fn fn, void *user);
+
 /* Writes a checkpoint as qn_checkpoint_save does, into `dir` of the process of member 0, which
  * reads what the others keep; called in every process of the group between two updates. A
  * checkpoint that could not be written leaves the group as it was; all processes are given the

@@ -86,6 +86,15 @@ QN_API const int64_t *qn_metric_confusion(const qn_metric *metric, int64_t *clas
 /* Forgets all updates. */
 QN_API void qn_metric_reset(qn_metric *metric);
 
+/* What was counted so far, for the qn_metric_join of a metric of the same params, in this process
+ * or in one of a machine with the same byte order: *bytes bytes, borrowed until the next call with
+ * this metric. NULL for a metric or `bytes` that is NULL. */
+QN_API const void *qn_metric_state(const qn_metric *metric, int64_t *bytes);
+/* Counts all that another metric has counted, by its state. Counts are whole numbers and sums are
+ * rounded once, by qn_metric_result: however updates are ordered, and dealt out among metrics that
+ * are joined, the figure has the same bits. QN_ERR_ARGUMENT: not so many bytes. */
+QN_API qn_status qn_metric_join(qn_metric *metric, const void *state, int64_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

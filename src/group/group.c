@@ -224,9 +224,8 @@ static qn_cycle own_cycle(const struct qn_member *member)
     qn_cycle own = *group->cycle;
     own.samples = group->counts[member->transport.member];
     own.whole = group->cycle->samples;
+    own.first = qn_member_first(member);
     own.measure_noise = false; /* the first micro-step of a member is none of the whole cycle */
-    for (int m = 0; m < member->transport.member; m++)
-        own.first += group->counts[m];
     return own;
 }
 

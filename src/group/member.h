@@ -33,11 +33,12 @@ struct qn_device_group {
     struct qn_group_member *given;
     struct qn_member *members;
     int count, all;  /* members of this process, and of the group */
-    int64_t *counts; /* samples of each member of the group in the present cycle */
+    int64_t *counts; /* samples of each member of the group in the present cycle or evaluation */
     double *shares;  /* of all members */
     qn_hub *hub;     /* NULL: the transports were given */
     const qn_cycle *cycle;
-    const char *folder; /* of the present qn_group_save, and its params */
+    const struct qn_evaluating *evaluating; /* the present qn_group_evaluate */
+    const char *folder;                     /* of the present qn_group_save, and its params */
     const qn_save_params *saving;
     bool averages; /* they are in the place of parameters */
     qn_status failed;
@@ -49,6 +50,12 @@ struct qn_device_group {
     int busy;     /* threads that are still at it */
     bool ending, open;
 };
+
+/* As qn_group_split, but a member may be left without samples, whatever its share. */
+qn_status qn_group_deal(int64_t samples, int64_t unit, const double *shares, int members,
+                        int64_t *counts);
+/* The first sample of a member, by the counts of the group. */
+int64_t qn_member_first(const struct qn_member *member);
 
 /* Starts the threads of all members but the first. */
 qn_status qn_members_start(struct qn_device_group *group);

@@ -3,7 +3,7 @@
  * Which member of a group computes which samples of a cycle.
  */
 #include "base/log.h"
-#include <quern/group.h>
+#include "group/member.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -77,8 +77,8 @@ static qn_status check_given(const double *shares, int members, const int64_t *c
     return QN_OK;
 }
 
-qn_status qn_group_split(int64_t samples, int64_t unit, const double *shares, int members,
-                         int64_t *counts)
+qn_status qn_group_deal(int64_t samples, int64_t unit, const double *shares, int members,
+                        int64_t *counts)
 {
     double sum;
     QN_REQUIRE(NULL, samples > 0 && unit > 0 && members > 0 && members <= QN_MAX_GROUP && counts);
@@ -89,5 +89,20 @@ qn_status qn_group_split(int64_t samples, int64_t unit, const double *shares, in
     give_units(samples / unit + (samples % unit != 0), shares, sum, members, rest, counts);
     free(rest);
     count_samples(samples, unit, members, counts);
+    return QN_OK;
+}
+
+qn_status qn_group_split(int64_t samples, int64_t unit, const double *shares, int members,
+                         int64_t *counts)
+{
+    QN_TRY(qn_group_deal(samples, unit, shares, members, counts));
     return check_given(shares, members, counts);
+}
+
+int64_t qn_member_first(const struct qn_member *member)
+{
+    int64_t first = 0;
+    for (int m = 0; m < member->transport.member; m++)
+        first += member->group->counts[m];
+    return first;
 }

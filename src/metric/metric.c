@@ -4,6 +4,7 @@
  * by target. The table says which of them a kind needs and what becomes of them.
  */
 #include "base/arena.h"
+#include "base/exact.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/shape.h"
@@ -14,10 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one target of a sample: the mean, and sums of squares. */
+/* Of one target of a sample, over all samples: sums of the target, its square and the square of the
+ * difference. */
 struct spread {
     int64_t count;
-    double mean, deviations, errors;
+    struct qn_exact targets, squares, errors;
+};
+
+/* What is counted. Behind it lie the metric's `counts` or `spreads`, if it has them. */
+struct tally {
+    struct qn_exact sum;
+    int64_t hits, misses, labels;
 };
 
 struct qn_metric {
@@ -27,8 +35,8 @@ struct qn_metric {
     const struct kind *kind;
     /* A sample's output is (outer, classes, inner), with outer * inner labels. */
     int64_t outer, classes, inner;
-    double sum;
-    int64_t hits, misses, labels;
+    struct tally *tally;
+    int64_t bytes;          /* of the tally and what lies behind it */
     int64_t *counts;        /* (classes, classes); NULL: the kind needs none */
     struct spread *spreads; /* (outer); the same */
 };
@@ -84,59 +92,58 @@ static bool is_among(const struct qn_metric *m, const struct item *item, int top
 
 static void add_value(struct qn_metric *m, const struct item *item)
 {
-    m->sum += logit(m, item, 0);
+    qn_exact_add(&m->tally->sum, logit(m, item, 0));
 }
 
 static void add_hit(struct qn_metric *m, const struct item *item)
 {
     const int top = m->params.top;
-    m->hits += top > 1 ? is_among(m, item, top) : largest(m, item) == item->label;
+    m->tally->hits += top > 1 ? is_among(m, item, top) : largest(m, item) == item->label;
 }
 
 static void add_pair(struct qn_metric *m, const struct item *item)
 {
     const int64_t best = largest(m, item);
-    m->hits += best == item->label;
+    m->tally->hits += best == item->label;
     m->counts[item->label * m->classes + best]++;
 }
 
 static void add_square(struct qn_metric *m, const struct item *item)
 {
     const double error = logit(m, item, 0) - item->target;
-    m->sum += error * error;
+    qn_exact_add(&m->tally->sum, error * error);
 }
 
 static void add_difference(struct qn_metric *m, const struct item *item)
 {
-    m->sum += fabs(logit(m, item, 0) - item->target);
+    qn_exact_add(&m->tally->sum, fabs(logit(m, item, 0) - item->target));
 }
 
-/* Deviations from a mean that moves with every number (Welford, "Note on a method for calculating
- * corrected sums of squares and products", Technometrics 4, 1962). */
 static void add_spread(struct qn_metric *m, const struct item *item)
 {
     struct spread *spread = &m->spreads[item->at % m->outer];
-    const double error = logit(m, item, 0) - item->target, before = item->target - spread->mean;
-    spread->mean += before / (double)++spread->count;
-    spread->deviations += before * (item->target - spread->mean);
-    spread->errors += error * error;
+    const double error = logit(m, item, 0) - item->target;
+    spread->count++;
+    qn_exact_add(&spread->targets, item->target);
+    qn_exact_add(&spread->squares, item->target * item->target);
+    qn_exact_add(&spread->errors, error * error);
 }
 
 static void add_side(struct qn_metric *m, const struct item *item)
 {
-    m->hits += (logit(m, item, 0) > 0) == (item->target > 0.5);
+    m->tally->hits += (logit(m, item, 0) > 0) == (item->target > 0.5);
 }
 
 static void add_found(struct qn_metric *m, const struct item *item)
 {
     const bool thought = logit(m, item, 0) > 0, is = item->target > 0.5;
-    m->hits += thought && is;
-    m->misses += thought != is;
+    m->tally->hits += thought && is;
+    m->tally->misses += thought != is;
 }
 
 static double mean(const struct qn_metric *m)
 {
-    return m->sum / (double)m->labels;
+    return qn_exact_value(&m->tally->sum) / (double)m->tally->labels;
 }
 
 static double perplexity(const struct qn_metric *m)
@@ -146,7 +153,7 @@ static double perplexity(const struct qn_metric *m)
 
 static double fraction(const struct qn_metric *m)
 {
-    return (double)m->hits / (double)m->labels;
+    return (double)m->tally->hits / (double)m->tally->labels;
 }
 
 static double mean_iou(const struct qn_metric *m)
@@ -165,21 +172,32 @@ static double mean_iou(const struct qn_metric *m)
     return sum / (double)classes;
 }
 
+/* Squared deviations from the mean: the sum of squares less the square of the sum over the count,
+ * each in two doubles, of which the first ones cancel where the mean is large. */
+static double deviations(const struct spread *spread)
+{
+    const double n = (double)spread->count, sum = qn_exact_value(&spread->targets);
+    const double square = sum * sum, rest = fma(sum, sum, -square);
+    const double part = square / n, left = fma(-part, n, square);
+    const double more = left + rest + 2 * sum * qn_exact_rest(&spread->targets);
+    return qn_exact_value(&spread->squares) - part + (qn_exact_rest(&spread->squares) - more / n);
+}
+
 static double explained(const struct qn_metric *m)
 {
     double sum = 0;
     for (int64_t i = 0; i < m->outer; i++) {
-        const struct spread *spread = &m->spreads[i];
-        sum +=
-            spread->deviations == 0 ? spread->errors == 0 : 1 - spread->errors / spread->deviations;
+        const double errors = qn_exact_value(&m->spreads[i].errors);
+        const double all = deviations(&m->spreads[i]);
+        sum += all == 0 ? errors == 0 : 1 - errors / all;
     }
     return sum / (double)m->outer;
 }
 
 static double f1(const struct qn_metric *m)
 {
-    const double twice = 2 * (double)m->hits;
-    return m->hits ? twice / (twice + (double)m->misses) : 0;
+    const double twice = 2 * (double)m->tally->hits;
+    return m->tally->hits ? twice / (twice + (double)m->tally->misses) : 0;
 }
 
 static const struct kind {
@@ -246,27 +264,36 @@ static qn_status check(struct qn_metric *m)
                                 m->kind->name, params->output);
 }
 
+/* False: there is no memory. */
+static bool make_tally(struct qn_metric *m)
+{
+    const int64_t head = (int64_t)sizeof *m->tally;
+    const int64_t cells = m->kind->counts ? qn_mul(m->classes, m->classes) : 0;
+    const int64_t counts = qn_mul(cells, (int64_t)sizeof *m->counts);
+    const int64_t spreads = m->kind->spreads ? qn_mul(m->outer, (int64_t)sizeof *m->spreads) : 0;
+    m->bytes = qn_sum_of(head, qn_sum_of(counts, spreads));
+    char *block = m->bytes > 0 ? qn_arena_new(&m->arena, char, (size_t)m->bytes) : NULL;
+    if (!block)
+        return false;
+    m->tally = (struct tally *)(void *)block;
+    m->counts = counts ? (int64_t *)(void *)(block + head) : NULL;
+    m->spreads = spreads ? (struct spread *)(void *)(block + head + counts) : NULL;
+    return true;
+}
+
 static qn_status make_memory(struct qn_metric *m)
 {
     struct qn_metric_params *params = &m->params;
-    const int64_t cells = qn_mul(m->classes, m->classes);
     params->output = qn_arena_strdup(&m->arena, params->output);
     bool good = params->output != NULL;
     if (good && params->labels) {
         params->labels = qn_arena_strdup(&m->arena, params->labels);
         good = params->labels != NULL;
     }
-    if (good && m->kind->counts) {
-        m->counts = cells > 0 ? qn_arena_new(&m->arena, int64_t, (size_t)cells) : NULL;
-        good = m->counts != NULL;
-    }
-    if (good && m->kind->spreads) {
-        m->spreads = qn_arena_new(&m->arena, struct spread, (size_t)m->outer);
-        good = m->spreads != NULL;
-    }
-    return good ? QN_OK
-                : qn_fail(&m->log, QN_ERR_MEMORY, "%s: no memory for %" PRId64 " classes",
-                          m->kind->name, m->classes);
+    return good && make_tally(m)
+               ? QN_OK
+               : qn_fail(&m->log, QN_ERR_MEMORY, "%s: no memory for %" PRId64 " classes",
+                         m->kind->name, m->classes);
 }
 
 qn_status qn_metric_create(qn_metric **metric, const qn_metric_params *params)
@@ -363,7 +390,7 @@ static void add_rows(struct qn_metric *m, const void *rows, int64_t count,
         if (labels && is_ignored(m, item.label))
             continue;
         m->kind->add(m, &item);
-        m->labels++;
+        m->tally->labels++;
     }
 }
 
@@ -389,12 +416,12 @@ qn_status qn_metric_update(qn_metric *metric, const char *output, int64_t first,
 
 double qn_metric_result(const qn_metric *metric)
 {
-    return metric && metric->labels ? metric->kind->result(metric) : NAN;
+    return metric && metric->tally->labels ? metric->kind->result(metric) : NAN;
 }
 
 int64_t qn_metric_count(const qn_metric *metric)
 {
-    return metric ? metric->labels : 0;
+    return metric ? metric->tally->labels : 0;
 }
 
 const int64_t *qn_metric_confusion(const qn_metric *metric, int64_t *classes)
@@ -408,12 +435,42 @@ const int64_t *qn_metric_confusion(const qn_metric *metric, int64_t *classes)
 
 void qn_metric_reset(qn_metric *metric)
 {
-    if (!metric)
-        return;
-    metric->sum = 0;
-    metric->hits = metric->misses = metric->labels = 0;
-    if (metric->kind->spreads)
-        memset(metric->spreads, 0, (size_t)metric->outer * sizeof *metric->spreads);
-    if (metric->kind->counts)
-        memset(metric->counts, 0, (size_t)(metric->classes * metric->classes) * sizeof(int64_t));
+    if (metric)
+        memset(metric->tally, 0, (size_t)metric->bytes);
+}
+
+/* --- joining --- */
+
+const void *qn_metric_state(const qn_metric *metric, int64_t *bytes)
+{
+    if (!metric || !bytes)
+        return NULL;
+    *bytes = metric->bytes;
+    return metric->tally;
+}
+
+static void join_spread(struct spread *spread, const struct spread *other)
+{
+    spread->count += other->count;
+    qn_exact_join(&spread->targets, &other->targets);
+    qn_exact_join(&spread->squares, &other->squares);
+    qn_exact_join(&spread->errors, &other->errors);
+}
+
+qn_status qn_metric_join(qn_metric *metric, const void *state, int64_t bytes)
+{
+    QN_REQUIRE(NULL, metric);
+    QN_REQUIRE(&metric->log, state && bytes == metric->bytes);
+    const struct tally *other = state;
+    const int64_t *counts = (const void *)(other + 1);
+    const struct spread *spreads = (const void *)(other + 1);
+    qn_exact_join(&metric->tally->sum, &other->sum);
+    metric->tally->hits += other->hits;
+    metric->tally->misses += other->misses;
+    metric->tally->labels += other->labels;
+    for (int64_t i = 0; metric->counts && i < metric->classes * metric->classes; i++)
+        metric->counts[i] += counts[i];
+    for (int64_t i = 0; metric->spreads && i < metric->outer; i++)
+        join_spread(&metric->spreads[i], &spreads[i]);
+    return QN_OK;
 }

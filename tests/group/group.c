@@ -187,6 +187,89 @@ static void loss_scale(void **state)
     the_same_training(test_cnn(QN_F16), NEAR_16, FEW_TEAMS);
 }
 
+/* --- evaluation --- */
+
+/* Logits of all samples, and how often each was seen. */
+struct seen {
+    float logits[SAMPLES * TEST_CLASSES];
+    int times[SAMPLES];
+    int64_t first; /* of the part */
+};
+
+static qn_status fetch_part(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    const struct seen *seen = user;
+    return fetch_beside(&data, input, seen->first + first, count, rows);
+}
+
+static qn_status see(void *user, const char *name, int64_t first, int64_t count, const void *rows)
+{
+    struct seen *seen = user;
+    const int64_t at = seen->first + first;
+    assert_string_equal(name, "logits");
+    memcpy(seen->logits + at * TEST_CLASSES, rows, (size_t)(count * TEST_CLASSES) * sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        seen->times[at + i]++;
+    return QN_OK;
+}
+
+static qn_status evaluate_part(void *user, const qn_group_part *part)
+{
+    struct seen *seen = &((struct seen *)user)[part->member];
+    seen->first = part->first;
+    return qn_trainer_evaluate(part->trainer, part->count, fetch_part, see, seen);
+}
+
+/* Each sample is seen once, by the member whose range it is in, as one member sees all. */
+static void evaluate_samples(const struct team *team, const double *shares, int64_t samples)
+{
+    static struct seen parts[MOST], all;
+    int64_t counts[MOST] = {1}, member = 0, end = 0;
+    memset(parts, 0, sizeof parts);
+    memset(&all, 0, sizeof all);
+    if (samples == SAMPLES)
+        assert_int_equal(qn_group_split(samples, 1, shares, team->count, counts), QN_OK);
+    assert_int_equal(
+        qn_trainer_evaluate(qn_group_trainer(team->group, 0), samples, fetch_part, see, &all),
+        QN_OK);
+    assert_int_equal(qn_group_evaluate(team->group, samples, evaluate_part, parts), QN_OK);
+    for (int64_t i = 0; i < samples; i++) {
+        for (; i == end; member++)
+            end += counts[member];
+        for (int m = 0; m < team->count; m++)
+            assert_int_equal(parts[m].times[i], m == member - 1);
+        const float *logits = parts[member - 1].logits + i * TEST_CLASSES;
+        assert_true(test_distance(logits, all.logits + i * TEST_CLASSES, TEST_CLASSES) < NEAR);
+    }
+}
+
+static qn_status fail_part(void *user, const qn_group_part *part)
+{
+    (void)user;
+    return part->member == 1 ? qn_transport_error(QN_ERR_IO, "lost") : QN_OK;
+}
+
+/* All samples; of one alone nothing is left for most members. What fails ends the group. */
+static void members_evaluate_their_samples(void **state)
+{
+    (void)state;
+    qn_graph *graph = test_cnn(QN_F32);
+    for (int t = 1; t < SOME_TEAMS; t++) {
+        struct team team = open_team(graph, teams[t].shares, teams[t].count, true, NULL);
+        assert_int_equal(qn_group_step(team.group, &whole, NULL), QN_OK);
+        evaluate_samples(&team, teams[t].shares, SAMPLES);
+        if (teams[t].shares[0] > 0)
+            evaluate_samples(&team, teams[t].shares, 1);
+        assert_int_equal(qn_group_step(team.group, &whole, NULL), QN_OK);
+        assert_int_equal(qn_group_evaluate(team.group, 0, evaluate_part, NULL), QN_ERR_ARGUMENT);
+        assert_int_equal(qn_group_evaluate(team.group, SAMPLES, fail_part, NULL), QN_ERR_IO);
+        assert_string_equal(qn_last_error(), "member 1: lost");
+        assert_int_equal(qn_group_step(team.group, &whole, NULL), QN_ERR_IO);
+        close_team(&team);
+    }
+    qn_graph_destroy(&graph);
+}
+
 /* --- failures --- */
 
 /* Fails for samples from `fail_from` on. */
@@ -345,6 +428,7 @@ int main(void)
         cmocka_unit_test(weights_of_all),
         cmocka_unit_test(groups_of_samples),
         cmocka_unit_test(loss_scale),
+        cmocka_unit_test(members_evaluate_their_samples),
         cmocka_unit_test(one_fails_all_end),
         cmocka_unit_test(the_first_failure_is_told),
         cmocka_unit_test(what_does_not_fit_is_refused),

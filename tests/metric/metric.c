@@ -234,6 +234,64 @@ static void deviations_are_exact(void **state)
     }
 }
 
+enum { SAMPLES = 60, CLASSES = 3, METRICS = 4 };
+
+/* Beside one metric that counts all rows, several that count some of them and are joined. */
+static void join_metrics(const qn_metric_params *params, const float *rows, const qn_batch *all)
+{
+    qn_metric *whole = create(*params), *joined = create(*params), *parts[METRICS];
+    int64_t bytes, classes = 0;
+    assert_int_equal(qn_metric_update(whole, "y", 0, SAMPLES, rows, all), QN_OK);
+    for (int p = 0; p < METRICS; p++)
+        parts[p] = create(*params);
+    for (int i = SAMPLES - 1; i >= 0; i--)
+        assert_int_equal(
+            qn_metric_update(parts[i * i % 7 % METRICS], "y", i, 1, rows + i * CLASSES, all),
+            QN_OK);
+    for (int p = 0; p < METRICS; p++) {
+        const void *counted = qn_metric_state(parts[p], &bytes);
+        assert_int_equal(qn_metric_join(joined, counted, bytes - 1), QN_ERR_ARGUMENT);
+        assert_int_equal(qn_metric_join(joined, counted, bytes), QN_OK);
+        qn_metric_destroy(&parts[p]);
+    }
+    assert_true(qn_metric_result(joined) == qn_metric_result(whole));
+    assert_int_equal(qn_metric_count(joined), qn_metric_count(whole));
+    const int64_t *confusion = qn_metric_confusion(whole, &classes);
+    if (confusion)
+        assert_memory_equal(qn_metric_confusion(joined, NULL), confusion,
+                            (size_t)(classes * classes) * sizeof *confusion);
+    qn_metric_destroy(&whole);
+    qn_metric_destroy(&joined);
+}
+
+/* Whoever counted what, and in which order, the figure has the same bits. */
+static void joined_figures_are_those_of_one(void **state)
+{
+    static const qn_metric_kind kinds[] = {QN_METRIC_MEAN_IOU, QN_METRIC_CONFUSION,
+                                           QN_METRIC_ACCURACY, QN_METRIC_SQUARED_ERROR,
+                                           QN_METRIC_R2,       QN_METRIC_F1};
+    float rows[SAMPLES * CLASSES], wanted[SAMPLES * CLASSES];
+    int32_t classes_of[SAMPLES];
+    (void)state;
+    for (int i = 0; i < SAMPLES * CLASSES; i++) {
+        rows[i] = 1.0f / (float)(1 + i * i % 101);
+        wanted[i] = 1 / ((float)(i * 7 % 13) + 0.3f);
+        classes_of[i / CLASSES] = i / CLASSES * i % CLASSES;
+    }
+    const qn_column columns[] = {
+        {.name = "labels", .dtype = QN_I32, .data = classes_of},
+        {.name = "targets", .dtype = QN_F32, .shape = {1, {CLASSES}}, .data = wanted}};
+    const qn_batch all = {.samples = SAMPLES, .n_columns = 2, .columns = columns};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const qn_metric_params params = {.kind = kinds[k],
+                                         .output = "y",
+                                         .shape = {2, {QN_BATCH, CLASSES}},
+                                         .labels = k < 3 ? "labels" : "targets"};
+        join_metrics(&params, rows, &all);
+    }
+    assert_null(qn_metric_state(NULL, &(int64_t){0}));
+}
+
 /* All targets are above 1/2. Logits above 0 are five of six; of none at all nothing is found. */
 static void several_classes(void **state)
 {
@@ -387,6 +445,7 @@ int main(void)
         cmocka_unit_test(mean_and_perplexity),
         cmocka_unit_test(regression),
         cmocka_unit_test(deviations_are_exact),
+        cmocka_unit_test(joined_figures_are_those_of_one),
         cmocka_unit_test(several_classes),
         cmocka_unit_test(targets_are_checked),
         cmocka_unit_test(numbers_of_16_bits),
