@@ -46,6 +46,7 @@ qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,
         .global = {qn_div_up(parameters, tile) * walk.group, parts},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
+    qn_launch_aligned(&launch, call, walk.vector, a->inner);
     qn_launch_option(&launch, "QN_PLANES", a->inner > 1);
     qn_launch_option(&launch, "QN_BY_PART", a->by_part);
     qn_launch_option(&launch, "QN_RELU", a->relu);

@@ -78,7 +78,7 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
 static qn_status draw(struct qn_emit *emit, const struct qn_call *call, struct step *s)
 {
     const int64_t m = qn_operand_count(&s->x);
-    const struct qn_walk walk = qn_walk_rows(call, INT32_MAX);
+    const struct qn_walk walk = qn_walk_rows(call, QN_CHUNK);
     struct qn_launch launch = {
         .program = "apollo",
         .kernel = "draw",

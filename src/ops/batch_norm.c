@@ -185,6 +185,7 @@ static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *cal
         .global = {qn_div_up(s.channels, tile) * walk.group, s.groups},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
+    qn_launch_aligned(&launch, call, walk.vector, s.inner);
     qn_launch_option(&launch, "QN_PLANES", s.inner > 1);
     set_types(call, &launch);
     QN_TRY(qn_emit_launch(emit, &launch));
@@ -215,6 +216,7 @@ static qn_status launch_runs(struct qn_emit *emit, const struct qn_call *call, c
     launch->global[0] = qn_div_up(r->count, r->span * teams) * r->walk.group;
     launch->local[0] = r->walk.group;
     qn_walk_options(launch, &r->walk);
+    qn_launch_aligned(launch, call, r->walk.vector, r->length);
     qn_launch_option(launch, "QN_PLANES", sizes_of(call).inner > 1);
     qn_launch_option(launch, "QN_RELU", has_relu(call->attr));
     set_types(call, launch);

@@ -33,7 +33,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     struct sizes size = sizes_of(&call->in[0]);
     bool planes = size.plane > 1;
-    int64_t width = qn_vector_width(call->facts);
+    int64_t width = qn_vector_of(call);
     int64_t rows = planes ? size.samples * size.channels : size.samples;
     int64_t n = planes ? size.plane : size.channels;
     struct qn_launch launch = {
@@ -49,7 +49,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "BIAS", &call->in[1]);
     qn_launch_type(&launch, "Y", &call->out[0]);
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_vectors(&launch, call, n);
     return qn_emit_launch(emit, &launch);
 }
 
@@ -101,7 +101,7 @@ static qn_status planes_gradient(struct qn_emit *emit, const struct qn_call *cal
     qn_launch_option(&launch, "QN_WG", group);
     qn_launch_type(&launch, "DY", &call->dout[0]);
     qn_launch_type(&launch, "DB", &call->din[1]);
-    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
+    qn_launch_vectors(&launch, call, size.plane);
     return qn_emit_launch(emit, &launch);
 }
 

@@ -4,6 +4,7 @@
 #include "base/shape.h"
 
 enum { ELEMENTS_PER_TEAM = 4096, ELEMENTS_PER_WORK_ITEM = 16, MOST_ROWS = 32768 };
+enum { VECTOR_BYTES = 16 }; /* GPUs: of a load at most */
 
 bool qn_fits_cpu(const struct qn_call *call, const char **why)
 {
@@ -22,12 +23,51 @@ int64_t qn_vector_width(const struct qn_facts *facts)
     return facts->cpu ? facts->vector_width : 4;
 }
 
+static bool has_halves(const struct qn_operand *operands, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (operands[i].dtype == QN_F16 || operands[i].dtype == QN_BF16)
+            return true;
+    return false;
+}
+
+/* On GPUs. */
+static int64_t wide_vector_of(const struct qn_call *call)
+{
+    const bool halves = has_halves(call->in, QN_MAX_IN) || has_halves(call->out, QN_MAX_OUT) ||
+                        has_halves(call->dout, QN_MAX_OUT);
+    return VECTOR_BYTES / (halves ? 2 : 4);
+}
+
+int64_t qn_vector_of(const struct qn_call *call)
+{
+    return call->facts->cpu ? call->facts->vector_width : wide_vector_of(call);
+}
+
+void qn_launch_aligned(struct qn_launch *launch, const struct qn_call *call, int64_t width,
+                       int64_t n)
+{
+    bool aligned = !call->cpu && n % width == 0;
+    for (int i = 0; i < QN_MAX_ARGS && launch->args[i].kind != QN_ARG_END; i++)
+        if (launch->args[i].kind == QN_ARG_BUFFER)
+            aligned = aligned && launch->args[i].operand->offset % width == 0;
+    if (aligned)
+        qn_launch_option(launch, "QN_ALIGNED", 1);
+}
+
+void qn_launch_vectors(struct qn_launch *launch, const struct qn_call *call, int64_t n)
+{
+    const int64_t width = qn_vector_of(call);
+    qn_launch_option(launch, "QN_V", width);
+    qn_launch_aligned(launch, call, width, n);
+}
+
 struct qn_walk qn_walk_rows(const struct qn_call *call, int64_t n)
 {
     struct qn_walk walk = {1, call->facts->vector_width, 1};
     if (call->cpu)
         return walk;
-    walk = (struct qn_walk){QN_ROW_GROUP, 4, 1};
+    walk = (struct qn_walk){QN_ROW_GROUP, wide_vector_of(call), 1};
     while (walk.lanes < walk.group && walk.lanes * walk.vector < n)
         walk.lanes *= 2;
     return walk;

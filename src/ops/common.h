@@ -25,8 +25,18 @@ bool qn_fits_row_group(const struct qn_call *call, const char **why);
      {"gpu", gpu_fits, cost, emit}}
 /* clang-format on */
 
-/* Width of the vectors that a kernel should use there. */
+/* Width of the vectors that a kernel should use there, and that one of the call should: on GPUs so
+ * many that those of its narrowest floats are 16 bytes. */
 int64_t qn_vector_width(const struct qn_facts *facts);
+int64_t qn_vector_of(const struct qn_call *call);
+/* Appends the option QN_ALIGNED (cl_kernels/lib/type.clh) where vectors of `width` that begin at
+ * multiples of it in rows of n elements, one behind the other, have their own alignment in every
+ * operand of the launch, whose arguments are set. n = 0: there is one row. Never in the shape for
+ * CPUs, whose loads are as fast without. */
+void qn_launch_aligned(struct qn_launch *launch, const struct qn_call *call, int64_t width,
+                       int64_t n);
+/* Appends the option QN_V, of qn_vector_of, and that one. */
+void qn_launch_vectors(struct qn_launch *launch, const struct qn_call *call, int64_t n);
 
 /* How rows of n elements are walked: work-items of a group, width of vectors, work-items that share
  * a row (cl_kernels/lib/reduce.clh). */

@@ -71,6 +71,7 @@ static qn_status emit_rows(struct qn_emit *emit, const struct qn_call *call,
     launch->global[0] = rows->rows * walk.group;
     launch->local[0] = walk.group;
     qn_walk_options(launch, &walk);
+    qn_launch_aligned(launch, call, walk.vector, rows->n | rows->first);
     qn_launch_type(launch, "X", rows->logits);
     qn_launch_type(launch, "LABEL", &call->in[rows->labels]);
     return qn_emit_launch(emit, launch);

@@ -56,7 +56,14 @@ void qn_elementwise_backward_cost(const struct qn_call *call, struct qn_cost *co
 
 static int64_t work_items(const struct qn_call *call, int64_t count)
 {
-    return qn_div_up(count, qn_vector_width(call->facts));
+    return qn_div_up(count, qn_vector_of(call));
+}
+
+static qn_status emit_vectors(struct qn_emit *emit, const struct qn_call *call,
+                              struct qn_launch *launch)
+{
+    qn_launch_vectors(launch, call, 0);
+    return qn_emit_launch(emit, launch);
 }
 
 qn_status qn_elementwise_unary(struct qn_emit *emit, const struct qn_call *call,
@@ -72,8 +79,7 @@ qn_status qn_elementwise_unary(struct qn_emit *emit, const struct qn_call *call,
     };
     qn_launch_type(&launch, "X", u->x);
     qn_launch_type(&launch, "Y", u->y);
-    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
-    return qn_emit_launch(emit, &launch);
+    return emit_vectors(emit, call, &launch);
 }
 
 qn_status qn_elementwise_gradient(struct qn_emit *emit, const struct qn_call *call,
@@ -92,8 +98,7 @@ qn_status qn_elementwise_gradient(struct qn_emit *emit, const struct qn_call *ca
     qn_launch_type(&launch, "DY", g->dy);
     qn_launch_type(&launch, "V", g->value);
     qn_launch_type(&launch, "DX", g->dx);
-    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
-    return qn_emit_launch(emit, &launch);
+    return emit_vectors(emit, call, &launch);
 }
 
 qn_status qn_elementwise_binary(struct qn_emit *emit, const struct qn_call *call,
@@ -110,8 +115,7 @@ qn_status qn_elementwise_binary(struct qn_emit *emit, const struct qn_call *call
     qn_launch_type(&launch, "A", b->a);
     qn_launch_type(&launch, "B", b->b);
     qn_launch_type(&launch, "Y", b->y);
-    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
-    return qn_emit_launch(emit, &launch);
+    return emit_vectors(emit, call, &launch);
 }
 
 qn_status qn_elementwise_scale(struct qn_emit *emit, const struct qn_call *call,
@@ -128,6 +132,5 @@ qn_status qn_elementwise_scale(struct qn_emit *emit, const struct qn_call *call,
     };
     qn_launch_type(&launch, "X", s->x);
     qn_launch_type(&launch, "Y", s->y);
-    qn_launch_option(&launch, "QN_V", qn_vector_width(call->facts));
-    return qn_emit_launch(emit, &launch);
+    return emit_vectors(emit, call, &launch);
 }

@@ -41,7 +41,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_operand *ids = &call->in[0], *table = &call->in[1];
     int64_t count = qn_operand_count(ids), n = table->shape.dim[1];
-    int64_t width = qn_vector_width(call->facts);
+    int64_t width = qn_vector_of(call);
     struct qn_launch launch = {
         .program = "embedding",
         .kernel = "look_up",
@@ -53,7 +53,7 @@ static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
     qn_launch_type(&launch, "IDS", ids);
     qn_launch_type(&launch, "TABLE", table);
     qn_launch_type(&launch, "Y", &call->out[0]);
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_vectors(&launch, call, n);
     return qn_emit_launch(emit, &launch);
 }
 
@@ -78,7 +78,7 @@ static qn_status emit_gradient(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(launch, "IDS", &call->in[0]);
     qn_launch_type(launch, "DY", &call->dout[0]);
     qn_launch_type(launch, "D", &call->din[1]);
-    qn_launch_option(launch, "QN_V", qn_vector_width(call->facts));
+    qn_launch_vectors(launch, call, call->din[1].shape.dim[1]);
     return qn_emit_launch(emit, launch);
 }
 
@@ -89,7 +89,7 @@ static qn_status begin(struct qn_emit *emit, const struct qn_call *call, int64_t
         .program = "embedding",
         .kernel = "begin",
         .args = {QN_BUF(&call->din[1]), QN_LONG(count), QN_FLOAT(call->beta_in[1])},
-        .global = {qn_div_up(count, qn_vector_width(call->facts))},
+        .global = {qn_div_up(count, qn_vector_of(call))},
         .local = {QN_ELEMENTWISE_LOCAL},
     };
     return emit_gradient(emit, call, &launch, group);
@@ -103,7 +103,7 @@ struct share {
 
 static struct share share_of(const struct qn_call *call)
 {
-    int64_t vectors = qn_div_up(call->din[1].shape.dim[1], qn_vector_width(call->facts));
+    int64_t vectors = qn_div_up(call->din[1].shape.dim[1], qn_vector_of(call));
     int64_t wanted = 4 * (int64_t)call->facts->compute_units;
     if (!call->cpu)
         return (struct share){vectors, 1, GPU_TURNS};

@@ -38,11 +38,11 @@ static qn_status emit_over(struct qn_emit *emit, const struct qn_call *call,
                            struct qn_launch *launch)
 {
     const struct qn_gated_attr *attr = call->attr;
-    const int64_t width = qn_vector_width(call->facts);
+    const int64_t width = qn_vector_of(call);
     launch->program = "gated";
     launch->global[0] = qn_div_up(qn_operand_count(&call->in[GATE]), width);
     launch->local[0] = QN_ELEMENTWISE_LOCAL;
-    qn_launch_option(launch, "QN_V", width);
+    qn_launch_vectors(launch, call, 0);
     qn_launch_word(launch, "QN_FORM", forms[attr->form]);
     qn_launch_type(launch, "G", &call->in[GATE]);
     qn_launch_type(launch, "X", &call->in[X]);

@@ -56,6 +56,7 @@ static qn_status emit_sum(struct qn_emit *emit, const struct qn_call *call)
                                .global = {walk.group},
                                .local = {walk.group}};
     qn_walk_options(&launch, &walk);
+    qn_launch_aligned(&launch, call, walk.vector, 0);
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "W", &call->in[1]);
     return qn_emit_launch(emit, &launch);
@@ -65,7 +66,7 @@ static qn_status seed(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_loss_attr *attr = call->attr;
     const int64_t count = qn_operand_count(&call->din[0]);
-    const int64_t width = qn_vector_width(call->facts);
+    const int64_t width = qn_vector_of(call);
     struct qn_launch launch = {.program = "loss",
                                .kernel = "seed",
                                .args = {QN_BUF(&call->in[1]), QN_BUF(&call->control),
@@ -74,7 +75,7 @@ static qn_status seed(struct qn_emit *emit, const struct qn_call *call)
                                         QN_FLOAT(call->beta_in[0])},
                                .global = {qn_div_up(count, width)},
                                .local = {QN_ELEMENTWISE_LOCAL}};
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_vectors(&launch, call, 0);
     qn_launch_type(&launch, "W", &call->in[1]);
     qn_launch_type(&launch, "DX", &call->din[0]);
     return qn_emit_launch(emit, &launch);

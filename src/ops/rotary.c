@@ -77,7 +77,7 @@ static qn_status turn(struct qn_emit *emit, const struct qn_call *call, const st
 {
     const struct qn_rotary_attr *attr = call->attr;
     const int64_t *dim = x->shape.dim, rows = dim[0] * dim[1], n = dim[2] / attr->heads / 2;
-    const int64_t width = qn_vector_width(call->facts), items = n / width + n % width;
+    const int64_t width = qn_vector_of(call), items = n / width + n % width;
     const int64_t span = call->cpu ? qn_div_up(ENOUGH, dim[2]) * items : 1;
     const int64_t group = call->cpu ? 1 : GPU_GROUP;
     struct qn_launch launch = {
@@ -90,7 +90,7 @@ static qn_status turn(struct qn_emit *emit, const struct qn_call *call, const st
         .global = {qn_div_up(rows * items, span)},
         .local = {group}};
     qn_launch_option(&launch, "QN_WG", group);
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_vectors(&launch, call, n);
     qn_launch_type(&launch, "X", x);
     qn_launch_type(&launch, "Y", y);
     return qn_emit_launch(emit, &launch);

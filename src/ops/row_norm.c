@@ -85,14 +85,16 @@ static struct rows rows_of(const struct qn_call *call, const struct qn_row_norm 
     return r;
 }
 
-static qn_status launch_rows(struct qn_emit *emit, const struct qn_row_norm *norm,
-                             const struct rows *r, struct qn_launch *launch)
+static qn_status launch_rows(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_row_norm *norm, const struct rows *r,
+                             struct qn_launch *launch)
 {
     const int64_t teams = r->walk.group / r->walk.lanes;
     launch->program = "row_norm";
     launch->global[0] = qn_div_up(r->count, r->span * teams) * r->walk.group;
     launch->local[0] = r->walk.group;
     qn_walk_options(launch, &r->walk);
+    qn_launch_aligned(launch, call, r->walk.vector, norm->inner > 1 ? norm->inner : norm->channels);
     qn_launch_option(launch, "QN_PLANES", norm->inner > 1);
     qn_launch_option(launch, "QN_RMS", norm->rms);
     return qn_emit_launch(emit, launch);
@@ -114,7 +116,7 @@ qn_status qn_row_norm_forward(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(&launch, "W", &call->in[1]);
     qn_launch_type(&launch, "B", &call->in[2]);
     qn_launch_type(&launch, "Y", &call->out[0]);
-    return launch_rows(emit, norm, &r, &launch);
+    return launch_rows(emit, call, norm, &r, &launch);
 }
 
 qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
@@ -132,7 +134,7 @@ qn_status qn_row_norm_input(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(&launch, "W", &call->in[1]);
     qn_launch_type(&launch, "DX", &call->din[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
-    return launch_rows(emit, norm, &r, &launch);
+    return launch_rows(emit, call, norm, &r, &launch);
 }
 
 /* The scratch as arrays of `count` elements. */

@@ -45,6 +45,7 @@ static void set_rows(const struct qn_call *call, const struct row_launch *r)
     r->launch->global[0] = qn_div_up(rows, span * teams) * walk.group;
     r->launch->local[0] = walk.group;
     qn_walk_options(r->launch, &walk);
+    qn_launch_aligned(r->launch, call, walk.vector, n);
     qn_launch_type(r->launch, "X", r->large);
     qn_launch_type(r->launch, "Y", r->small);
 }

@@ -39,12 +39,14 @@ static struct rows rows_of(const struct qn_call *call, const struct qn_operand *
     return (struct rows){rows, n, call->cpu ? qn_rows_per_team(&walk, n, rows) : 1, walk};
 }
 
-static qn_status launch_rows(struct qn_emit *emit, const struct rows *r, struct qn_launch *launch)
+static qn_status launch_rows(struct qn_emit *emit, const struct qn_call *call, const struct rows *r,
+                             struct qn_launch *launch)
 {
     launch->program = "softmax";
     launch->global[0] = qn_div_up(r->rows, r->span) * r->walk.group;
     launch->local[0] = r->walk.group;
     qn_walk_options(launch, &r->walk);
+    qn_launch_aligned(launch, call, r->walk.vector, r->n);
     return qn_emit_launch(emit, launch);
 }
 
@@ -56,7 +58,7 @@ static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call)
                                         QN_LONG(r.rows), QN_LONG(r.n), QN_INT(r.span)}};
     qn_launch_type(&launch, "X", &call->in[0]);
     qn_launch_type(&launch, "Y", &call->out[0]);
-    return launch_rows(emit, &r, &launch);
+    return launch_rows(emit, call, &r, &launch);
 }
 
 static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call)
@@ -69,7 +71,7 @@ static qn_status emit_backward(struct qn_emit *emit, const struct qn_call *call)
     qn_launch_type(&launch, "Y", &call->out[0]);
     qn_launch_type(&launch, "DY", &call->dout[0]);
     qn_launch_type(&launch, "DX", &call->din[0]);
-    return launch_rows(emit, &r, &launch);
+    return launch_rows(emit, call, &r, &launch);
 }
 
 const struct qn_op qn_op_softmax = {

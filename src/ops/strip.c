@@ -18,14 +18,14 @@ static int64_t span_of(const struct qn_call *call, const struct qn_strip *strip)
 
 int64_t qn_strip_items(const struct qn_call *call, const struct qn_strip *strip)
 {
-    const int64_t width = qn_vector_width(call->facts);
+    const int64_t width = qn_vector_of(call);
     return qn_div_up(strip->n / width, span_of(call, strip)) + strip->n % width;
 }
 
 void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
                     const struct qn_strip *strip)
 {
-    int64_t width = qn_vector_width(call->facts), span = span_of(call, strip);
+    int64_t span = span_of(call, strip);
     int64_t group = call->cpu ? 1 : GPU_GROUP;
     launch->global[0] = qn_strip_items(call, strip);
     launch->global[1] = qn_row_range(qn_div_up(strip->rows, strip->block));
@@ -34,7 +34,7 @@ void qn_strip_range(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_option(launch, "QN_WG", group);
     qn_launch_option(launch, "QN_BLOCK", strip->block);
     qn_launch_option(launch, "QN_SPAN", span);
-    qn_launch_option(launch, "QN_V", width);
+    qn_launch_vectors(launch, call, strip->n);
 }
 
 qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
@@ -54,7 +54,7 @@ qn_status qn_strip_sum_blocks(struct qn_emit *emit, const struct qn_call *call,
 qn_status qn_strip_sum(struct qn_emit *emit, const struct qn_call *call,
                        const struct qn_operand *part, const struct qn_operand *y, float beta)
 {
-    int64_t n = qn_operand_count(y), width = qn_vector_width(call->facts);
+    int64_t n = qn_operand_count(y), width = qn_vector_of(call);
     int64_t group = call->cpu ? 1 : QN_ROW_GROUP;
     struct qn_launch launch = {
         .program = "column_sum",
@@ -67,6 +67,6 @@ qn_status qn_strip_sum(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(&launch, "QN_WG", group);
     qn_launch_type(&launch, "X", part);
     qn_launch_type(&launch, "Y", y);
-    qn_launch_option(&launch, "QN_V", width);
+    qn_launch_vectors(&launch, call, n);
     return qn_emit_launch(emit, &launch);
 }

@@ -49,11 +49,12 @@ void qn_update_cost(const struct qn_call *call, double flops_per_element, struct
 qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_operand *table, struct qn_launch *launch)
 {
-    struct qn_walk walk = qn_walk_rows(call, INT32_MAX);
+    struct qn_walk walk = qn_walk_rows(call, QN_CHUNK);
     launch->global[0] = table->shape.dim[0] * walk.group;
     launch->local[0] = walk.group;
     qn_launch_type(launch, "P", &call->in[0]);
     qn_walk_options(launch, &walk);
+    qn_launch_aligned(launch, call, walk.vector, call->facts->alignment / (int64_t)sizeof(float));
     return qn_emit_launch(emit, launch);
 }
 
@@ -77,6 +78,7 @@ qn_status qn_update_norms_launch(struct qn_emit *emit, const struct qn_call *cal
     launch->global[0] = launch->local[0] = walk.group;
     memcpy(launch->args, args, sizeof args);
     qn_walk_options(launch, &walk);
+    qn_launch_aligned(launch, call, walk.vector, 0);
     return qn_emit_launch(emit, launch);
 }
 

@@ -25,7 +25,8 @@ qn_status qn_update_inputs(struct qn_shape_call *call);
 /* The cost of group 0 over all parameters. */
 void qn_update_cost(const struct qn_call *call, double flops_per_element, struct qn_cost *cost);
 
-/* Launches one work-group per chunk of the table. */
+/* Launches one work-group per chunk of the table. Chunks begin at whole units of alignment in f32
+ * (plan/lowering/blocks.c). */
 qn_status qn_update_launch(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_operand *table, struct qn_launch *launch);
 

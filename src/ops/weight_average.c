@@ -31,7 +31,7 @@ static void cost(const struct qn_call *call, struct qn_cost *result)
 static qn_status average(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_average_attr *attr = call->attr;
-    const int64_t count = qn_operand_count(&call->in[0]), v = qn_vector_width(call->facts);
+    const int64_t count = qn_operand_count(&call->in[0]), v = qn_vector_of(call);
     struct qn_launch launch = {
         .program = "weight_average",
         .kernel = "weight_average",
@@ -43,7 +43,7 @@ static qn_status average(struct qn_emit *emit, const struct qn_call *call)
     };
     qn_launch_type(&launch, "P", &call->in[0]);
     qn_launch_option(&launch, "CORRECTED", qn_present(&call->in[2]));
-    qn_launch_option(&launch, "QN_V", v);
+    qn_launch_vectors(&launch, call, 0);
     return qn_emit_launch(emit, &launch);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/shape.h"
 #include "ops/common.h"
+#include "op/optimizer.h"
 
 struct qn_matrix qn_matrix_of(const struct qn_operand *parameter)
 {
@@ -23,15 +24,17 @@ qn_status qn_whole_rows(struct qn_emit *emit, const struct qn_call *call,
     launch->local[0] = walk.group;
     qn_launch_type(launch, "P", &call->in[0]);
     qn_walk_options(launch, &walk);
+    qn_launch_aligned(launch, call, walk.vector, matrix->n);
     return qn_emit_launch(emit, launch);
 }
 
 qn_status qn_whole_group(struct qn_emit *emit, const struct qn_call *call, struct qn_launch *launch)
 {
-    const struct qn_walk walk = qn_walk_rows(call, INT32_MAX);
+    const struct qn_walk walk = qn_walk_rows(call, QN_CHUNK);
     launch->global[0] = launch->local[0] = walk.group;
     qn_launch_type(launch, "P", &call->in[0]);
     qn_walk_options(launch, &walk);
+    qn_launch_aligned(launch, call, walk.vector, 0);
     return qn_emit_launch(emit, launch);
 }
 

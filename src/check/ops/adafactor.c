@@ -129,6 +129,7 @@ static const struct qn_check_case cases[] = {
     {"a long row", MATRIX(1, 1961), &usual},
     {"four dimensions", MATRIX(5, 3, 3, 3), &usual},
     {"more columns than a strip", MATRIX(20, 2603), &usual},
+    {"whole vectors", MATRIX(20, 48), &usual},
     {"row blocks", QN_CHECK_WHOLE(QN_F32, 2, two, 148, 30), &usual},
     {"larger row blocks", QN_CHECK_WHOLE(QN_F32, 2, two, 2100, 3), &usual},
     {"a large eps", MATRIX(37, 53), &large_eps},

@@ -51,6 +51,8 @@ static const struct qn_check_case cases[] = {
     {"no weight, no bias", {X(3, 6, 17), NONE, NONE}, GROUPS(2)},
     {"weight alone", {X(3, 6, 17), P(6), NONE}, GROUPS(3)},
     {"bias alone", {X(3, 6, 17), NONE, P(6)}, GROUPS(2)},
+    {"whole vectors", {X(3, 4, 4, 8), P(4), P(4)}, GROUPS(2)},
+    {"whole vectors of features", {X(5, 48), P(48), P(48)}, GROUPS(3)},
     {"rank 5", {X(4, 6, 2, 5, 3), P(6), P(6)}, GROUPS(2)},
     {"far from 0", {FAR(1000, 3, 4, 31), P(4), P(4)}, GROUPS(2)},
     {"many samples", {X(83, 4, 5), P(4), P(4)}, GROUPS(2)},

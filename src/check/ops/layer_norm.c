@@ -53,6 +53,7 @@ static const struct qn_check_case cases[] = {
     {"a vector and one", {X(5, 2, 17), P(17), P(17)}, DIMS(1)},
     {"one under a vector", {X(7, 31), P(31), P(31)}, DIMS(1)},
     {"rows of one", {X(5, 1), P(1), P(1)}, DIMS(1), .small = true},
+    {"whole vectors", {X(5, 48), P(48), P(48)}, DIMS(1)},
     {"one row", {X(1, 131), P(131), P(131)}, DIMS(1)},
     {"two dimensions", {X(5, 3, 13), P(3, 13), P(3, 13)}, DIMS(2)},
     {"three dimensions", {X(4, 2, 3, 5), P(2, 3, 5), P(2, 3, 5)}, DIMS(3), .small = true},

@@ -62,6 +62,7 @@ static const struct qn_check_case cases[] = {
     {"a vector and one", {X(5, 2, 17), P(17)}, EPS(1e-6f)},
     {"one under a vector", {X(7, 31), P(31)}, EPS(1e-6f)},
     {"rows of one", {X(5, 1), P(1)}, EPS(0.5f), .small = true},
+    {"whole vectors", {X(5, 48), P(48)}, EPS(1e-6f)},
     {"one row", {X(1, 131), P(131)}, EPS(1e-6f)},
     {"no weight", {X(6, 37), NONE}, EPS(1e-6f), .small = true},
     {"a large eps", {X(6, 37), P(37)}, EPS(0.5f)},
