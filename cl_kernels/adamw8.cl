@@ -122,10 +122,9 @@ GROUP_KERNEL adamw8(__global const TYPE(P) * p, ulong p_at, __global const float
         hand_on(p, out, n);
         return;
     }
-    const struct slots slots =
-        slots_of(&chunk, first + first_at, first_scale + first_scale_at, second + second_at,
-                 second_scale + second_scale_at);
+    const struct slots slots = slots_of(&chunk, first + first_at, first_scale + first_scale_at,
+                                        second + second_at, second_scale + second_scale_at);
     const struct adam a = adam_of(now, &chunk, beta1, beta2, rest1, rest2, eps, 1);
     const struct parameters parameters = {p, out};
-    step_chunk(&parameters, gradient, now->grad_scale, &slots, a, &chunk, part);
+    step_chunk(&parameters, gradient, now->grad_scale, &slots, &a, &chunk, part);
 }

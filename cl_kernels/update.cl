@@ -85,14 +85,14 @@ GROUP_KERNEL adam(__global const TYPE(P) * p, ulong p_at, __global const float *
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         floatv m = LDV(F, first, i), v = LDV(F, second, i);
         const floatv g = LDV(F, gradient, i) * scale;
-        QN_STV_AT_RANDOM(P, out, i, adam_vector(LDV(P, p, i), g, &m, &v, a), chunk.dice);
+        QN_STV_AT_RANDOM(P, out, i, adam_vector(LDV(P, p, i), g, &m, &v, &a), chunk.dice);
         STV(F, first, i, m);
         STV(F, second, i, v);
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         float m = LD(F, first, i), v = LD(F, second, i);
         const float g = LD(F, gradient, i) * scale;
-        QN_ST_AT_RANDOM(P, out, i, adam_one(LD(P, p, i), g, &m, &v, a), chunk.dice);
+        QN_ST_AT_RANDOM(P, out, i, adam_one(LD(P, p, i), g, &m, &v, &a), chunk.dice);
         ST(F, first, i, m);
         ST(F, second, i, v);
     }

@@ -6,8 +6,6 @@
 
 #include <quern/ops.h>
 
-enum { DRAWN = 4 }; /* numbers of one draw, elements of a work-item */
-
 static qn_status shape(struct qn_shape_call *call)
 {
     const struct qn_dropout_attr *attr = call->attr;
@@ -35,11 +33,12 @@ static qn_status launch(struct qn_emit *emit, const struct qn_call *call,
         .args = {QN_BUF(x), QN_BUF(y), QN_BUF(&call->control), QN_LONG(rows), QN_LONG(count),
                  QN_INT(qn_rows_per_sample(x, call->batch)), QN_INT(call->node),
                  QN_FLOAT(attr->rate), QN_FLOAT(1 / (1 - attr->rate)), QN_FLOAT(beta)},
-        .global = {qn_div_up(count, DRAWN), qn_row_range(rows)},
+        .global = {qn_div_up(count, qn_vector_of(call)), qn_row_range(rows)},
         .local = {QN_ELEMENTWISE_LOCAL, 1},
     };
     qn_launch_type(&l, "X", x);
     qn_launch_type(&l, "Y", y);
+    qn_launch_vectors(&l, call, count);
     return qn_emit_launch(emit, &l);
 }
 

@@ -39,7 +39,8 @@ static const struct qn_dropout_attr half = {0.5f}, tenth = {0.1f}, nothing = {0}
 
 /* Samples that are no multiple of four draw some numbers for nothing. */
 static const struct qn_check_case cases[] = {
-    {"full draws", .in = {{.rank = 2, .dim = {5, 16}}}, .attr = &half},
+    {"whole vectors", .in = {{.rank = 2, .dim = {5, 16}}}, .attr = &half},
+    {"full draws", .in = {{.rank = 2, .dim = {5, 36}}}, .attr = &half},
     {"a tail", .in = {{.rank = 3, .dim = {3, 5, 7}}}, .attr = &tenth, .small = true},
     {"single elements", .in = {{.rank = 1, .dim = {9}}}, .attr = &half},
     {"several groups", .in = {{.rank = 2, .dim = {3, 531}}}, .attr = &tenth},
