@@ -197,27 +197,33 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
            local_bytes_of(&blocks[BLOCKS - 1], call->facts->vector_width, head);
 }
 
-/* GPU shape: as in attention_gpu.cl. A tile of half the rows where local memory is short. */
-enum { WIDE = 8, EACH = 4, MOST_TALL = 8, GPU_BLOCK = WIDE * EACH };
+/* GPU shape: as in attention_gpu.cl. Long heads are shared by more work-items, so that sums stay in
+ * registers. Tiles have half the rows where local memory is short. */
+enum { WIDE = 8, EACH = 4, GPU_BLOCK = WIDE * EACH, LONG_HEAD = 64, MOST_ROWS = 32 };
+struct gpu_tile {
+    int64_t tall, rows;
+};
 
-static bool fits_tall(const struct qn_facts *facts, int64_t head, int64_t tall)
+static bool fits_tile(const struct qn_facts *facts, int64_t head, int64_t rows)
 {
-    const int64_t rows = tall * EACH, floats = head * GPU_BLOCK + rows * (head + 1 + GPU_BLOCK);
+    const int64_t floats = head * GPU_BLOCK + rows * (head + GPU_BLOCK);
     return facts->local_bytes >= floats * (int64_t)sizeof(float);
 }
 
-static int64_t tall_of(const struct qn_facts *facts, int64_t head)
+static struct gpu_tile tile_of(const struct qn_facts *facts, int64_t head)
 {
-    return fits_tall(facts, head, MOST_TALL) ? MOST_TALL : MOST_TALL / 2;
+    const int64_t tall = head < LONG_HEAD || facts->max_work_group < WIDE * 16 ? 8 : 16;
+    return (struct gpu_tile){tall, fits_tile(facts, head, MOST_ROWS) ? MOST_ROWS : MOST_ROWS / 2};
 }
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
 {
     const struct qn_facts *facts = call->facts;
-    const int64_t head = sizes_of(call->attr, call->in).head, tall = tall_of(facts, head);
-    *why = facts->max_work_group < WIDE * tall ? "the device's work-groups are too small"
-                                               : "the device has too little local memory";
-    return facts->max_work_group >= WIDE * tall && fits_tall(facts, head, tall);
+    const int64_t head = sizes_of(call->attr, call->in).head;
+    const struct gpu_tile tile = tile_of(facts, head);
+    *why = facts->max_work_group < WIDE * tile.tall ? "the device's work-groups are too small"
+                                                    : "the device has too little local memory";
+    return facts->max_work_group >= WIDE * tile.tall && fits_tile(facts, head, tile.rows);
 }
 
 /* The three operands, or their gradients, of which `from` holds three or one. */
@@ -267,13 +273,15 @@ static int64_t set_cpu(struct qn_launch *launch, const struct qn_facts *facts, i
     return block->panels * block->vectors * vector;
 }
 
-static int64_t set_gpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
+static int64_t set_gpu(struct qn_launch *launch, const struct qn_call *call, int64_t head)
 {
-    const int64_t tall = tall_of(facts, head);
+    const struct gpu_tile tile = tile_of(call->facts, head);
     launch->program = "attention_gpu";
     launch->local[0] = WIDE;
-    launch->local[1] = launch->global[1] = tall;
-    qn_launch_option(launch, "TALL", tall);
+    launch->local[1] = launch->global[1] = tile.tall;
+    qn_launch_option(launch, "TALL", tile.tall);
+    qn_launch_option(launch, "DEEP", tile.rows / tile.tall);
+    qn_launch_aligned(launch, call, EACH, head);
     return GPU_BLOCK;
 }
 
@@ -311,7 +319,7 @@ static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_type(launch, "X", &call->in[QUERY]);
     qn_launch_option(launch, "HEAD", s.head);
     const int64_t block =
-        call->cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call->facts, s.head);
+        call->cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call, s.head);
     launch->global[0] = s.rows * heads * qn_div_up(tokens, block) * launch->local[0];
     return qn_emit_launch(emit, launch);
 }

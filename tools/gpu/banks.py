@@ -14,7 +14,7 @@ BANKS = LANES = 32
 CONSTANTS = {
     "matmul_gpu": ["SIDE", "EACH", "TILE", "DEPTH", "PITCH", "A_T", "B_T"],
     "matmul_units": ["PITCH", "DEPTH", "GROUP", "EDGE_M", "EDGE_N", "A_T", "B_T"],
-    "attention_gpu": ["WIDE", "EACH", "BLOCK", "ROWS", "ITEMS", "PITCH", "HEAD", "TALL"],
+    "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
 }
 # The text of the source that the functions below repeat.
 INDICES = {
@@ -25,12 +25,14 @@ INDICES = {
                    "strip_a + d * PITCH + y * EACH;", "strip_b[d * (PITCH / EACH) + x];"],
     "matmul_units": ["? (w) / DEPTH : (w) % (edge))", "? (w) % DEPTH : (w) / (edge))",
                      "to[place * PITCH + inner] = unit_word(v);"],
-    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))",
-                      "d = part % rows * WIDE + w % WIDE, token = w / WIDE % EACH;",
-                      "to)[PANEL_AT(d, vector) * EACH + token] =", "to[row * PITCH + d] = value;",
-                      "panel[PANEL_AT(d, x)];", "tile[(y * EACH + r) * PITCH + d]",
-                      "scores[row * WIDE + x];", "tile[row * PITCH + i * TALL + y]",
-                      "to[(y * EACH + r) * WIDE + x] = score[r];"],
+    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))", "(i)*TALL + (int)get_local_id(1)",
+                      "d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;",
+                      "vector = part / pairs * (WIDE / 2) + w / WIDE % (WIDE / 2);",
+                      "at[PANEL_AT(d, vector) * EACH] =", "to[w] = value;",
+                      "tokens0 = panel[PANEL_AT(d, x)]",
+                      "tile[(y * DEEP + r) * QUADS + d / EACH];", "scores[row * WIDE + x];",
+                      "tile[row * QUADS + QUAD_READ(i)];",
+                      "to[(y * DEEP + r) * WIDE + x] = score[r];"],
 }
 
 
@@ -95,18 +97,18 @@ def matmul_units(c):
 
 def attention_gpu(c):
     """See PANEL_AT, pack_panel, load_tile, dots, fold and share_scores."""
-    wide, each, head, pitch, block = c["WIDE"], c["EACH"], c["HEAD"], c["PITCH"], c["BLOCK"]
+    wide, each, deep, row, block = c["WIDE"], c["EACH"], c["DEEP"], c["QUADS"] * c["EACH"], c["BLOCK"]
     lane = range(LANES)
 
     def panel(d, vector):
         return (d * wide + (vector ^ d % wide)) * each
-    yield "store panel", [panel(i % wide, 0) + i // wide % each for i in lane], 1
-    yield "store tile", [i // head * pitch + i % head for i in lane], 1
+    yield "store panel", [panel(i % 2 * each, i // wide) + i // 2 % each for i in lane], 1
+    yield "store tile", [i * each for i in lane], each
     yield "dots, panel", [panel(1, i % wide) for i in lane], each
-    yield "dots, tile", [i // wide * each * pitch for i in lane], 1
+    yield "dots, tile", [i // wide * deep * row for i in lane], each
     yield "fold, scores", [i % wide * each for i in lane], each
-    yield "fold, tile", [i // wide for i in lane], 1
-    yield "store scores", [i // wide * each * block + i % wide * each for i in lane], each
+    yield "fold, tile", [i // wide * each for i in lane], each
+    yield "store scores", [i // wide * deep * block + i % wide * each for i in lane], each
 
 
 ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_gpu": attention_gpu}
