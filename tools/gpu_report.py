@@ -8,8 +8,9 @@ A table of each hot kernel in its GPU shape, for each storage type and setting t
 of local memory takes: registers, bytes of stack or scratch, spills, local memory, occupancy, the
 share of multiply-adds in the inner loop and in the whole step, how wide it loads, and conflicts of
 the banks of local memory. --gate fails where a default setting spills or has a stack or scratch,
-but for what tools/gpu/exceptions.txt lists. Compilers that are missing are said and left out; the
-status is 77 where none is there. They come from packages of Debian 12 and PyPI:
+but for what tools/gpu/exceptions.txt lists, or where one of a family of tools/gpu/widths.py never
+loads 128 bits at once. Compilers that are missing are said and left out; the status is 77 where none
+is there. They come from packages of Debian 12 and PyPI:
 
     apt-get install clang-19 libclc-15 rocm-device-libs intel-opencl-icd
     python3 -m venv ~/.cache/quern-gpu
@@ -26,7 +27,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gpu import amd, banks, intel, nvidia
+from gpu import amd, banks, intel, nvidia, widths
 from gpu.call import Failed
 from gpu.exceptions import Exceptions
 from gpu.hot import FAMILIES, hot_programs
@@ -34,6 +35,7 @@ from gpu.hot import FAMILIES, hot_programs
 MAKERS = {"NVIDIA": nvidia, "AMD": amd, "Intel": intel}
 ONE_EACH = ["sm_90", "gfx1030", "dg2"]
 ROOT = Path(__file__).resolve().parents[1]
+VENV = Path("~/.cache/quern-gpu").expanduser()
 COLUMNS = ["kernel", "types", "setting", "regs", "stack B", "spill B", "local B", "occupancy",
            "inner %", "step %", "global loads", "local loads", "bank conflicts"]
 
@@ -46,15 +48,14 @@ def arguments():
     parser.add_argument("--target", action="append", metavar="NAME",
                         choices=[name for maker in MAKERS.values() for name in maker.TARGETS])
     parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--gate", action="store_true",
-                        help="default settings must neither spill nor have a stack or scratch")
+    parser.add_argument("--gate", action="store_true", help="judge the default settings")
     parser.add_argument("--core", action="store_true",
                         help=f"one program of each family, for {', '.join(ONE_EACH)}")
     parser.add_argument("--kernels", type=Path, default=ROOT / "cl_kernels", metavar="FOLDER")
     parser.add_argument("--programs", default=str(ROOT / "build/tests/kernels/kernel_programs"),
                         metavar="FILE", help="the built tests/kernels/programs.c")
-    parser.add_argument("--venv", type=Path, default=Path("~/.cache/quern-gpu").expanduser(),
-                        metavar="FOLDER", help="where pip has put NVIDIA's tools")
+    parser.add_argument("--venv", type=Path, default=VENV, metavar="FOLDER",
+                        help="where pip has put NVIDIA's tools")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
@@ -138,7 +139,7 @@ def print_table(rows):
 def judge(rows, whole):
     """Prints what is wrong with default settings and returns how many rows are."""
     exceptions = Exceptions()
-    wrong = [text for row in rows for text in exceptions.faults(row)]
+    wrong = [text for row in rows for text in exceptions.faults(row) + widths.faults(row)]
     if whole:
         wrong += exceptions.unused({row["target"] for row in rows})
     for text in wrong:

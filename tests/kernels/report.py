@@ -15,7 +15,8 @@ from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
-from gpu import amd, banks, listing, nvidia  # noqa: E402
+import gpu_report  # noqa: E402
+from gpu import amd, banks, listing, nvidia, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -92,24 +93,44 @@ def check_exceptions():
     assert exceptions.faults({**row, "error": "refused"})
 
 
+def check_widths():
+    """A norm must load 128 bits at once; a product, another setting, and what is listed need not;
+    and nothing is known without a disassembler."""
+    row = {"target": "sm_90", "family": "norms", "program": "p", "kernel": "k", "types": "f16",
+           "what": "", "setting": 0, "global_loads": {16: 1, 64: 2}}
+    assert widths.faults(row) and not widths.faults({**row, "global_loads": {16: 1, 128: 2}})
+    assert not widths.faults({**row, "family": "matrix product"})
+    assert not widths.faults({**row, "setting": 1})
+    assert not widths.faults({**row, "global_loads": None})
+    listed = next(name for name in widths.NARROW if "/" in name).split("/")
+    assert not widths.faults({**row, "program": listed[0], "kernel": listed[1]})
+
+
 def gate(program, *more, **options):
     return subprocess.run([TOOLS / "gpu_report.py", "--programs", program, "--gate", "--core",
                            *more], check=False, **options)
 
 
-def check_gate_fails(kernels, program):
-    """A kernel whose sums are indexed by a loop that is not unrolled has a stack."""
+# FILE: (what is planted in it, in the place of what, the kernel in which the gate must see it). Sums
+# that are indexed by a loop that is not unrolled have a stack; vectors whose alignment is not said
+# are loaded element by element on one of the chips.
+PLANTED = {"matmul_gpu.cl": ("#pragma unroll 1", "#pragma unroll", "matmul_gpu"),
+           "lib/type.clh": ("#ifdef QN_FORGOTTEN", "#ifdef QN_ALIGNED", "unary")}
+
+
+def check_gate_fails(kernels, program, file):
+    new, old, kernel = PLANTED[file]
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "cl_kernels"
         shutil.copytree(kernels, copy)
-        path = copy / "matmul_gpu.cl"
+        path = copy / file
         text = path.read_text()
-        planted = text.replace("#pragma unroll", "#pragma unroll 1")
+        planted = text.replace(old, new)
         assert planted != text
         path.write_text(planted)
-        failing = gate(program, "--kernel", "matmul_gpu", "--kernels", copy, text=True,
+        failing = gate(program, "--kernel", kernel, "--kernels", copy, text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert failing.returncode == 1, "the gate passed: " + failing.stdout
+        assert failing.returncode == 1, f"{file}: the gate passed: {failing.stdout}"
 
 
 def main():
@@ -117,9 +138,13 @@ def main():
     check_listings()
     check_banks(kernels)
     check_exceptions()
+    check_widths()
     status = gate(program).returncode
     if status == 0:
-        check_gate_fails(kernels, program)
+        check_gate_fails(kernels, program, "matmul_gpu.cl")
+        gpu_report.find_tools(gpu_report.VENV)
+        if not any(nvidia.missing()):
+            check_gate_fails(kernels, program, "lib/type.clh")
     return status
 
 

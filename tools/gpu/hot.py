@@ -82,7 +82,8 @@ def what_of(stem, values):
 
 
 def candidates(program, core):
-    """(launch, its storage type, what_of), those of most operands of that type first."""
+    """(launch, its storage type, what_of), those of most operands of that type first, and of these
+    those whose vectors are aligned, as in most models."""
     found = []
     for launch in launches(program, "gpu"):
         if launch.stem not in HOT:
@@ -91,8 +92,9 @@ def candidates(program, core):
         storage, what = storage_of(values), what_of(launch.stem, values)
         if storage is None or what is None or core and (launch.stem, storage, what) not in CORE:
             continue
-        found.append((-operand_types(values).count(storage), launch, storage, what))
-    return [item[1:] for item in sorted(found, key=lambda item: item[0])]
+        found.append((-operand_types(values).count(storage), "QN_ALIGNED" not in values, launch,
+                      storage, what))
+    return [item[2:] for item in sorted(found, key=lambda item: item[:2])]
 
 
 def hot_programs(program, core=False):
