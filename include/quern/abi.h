@@ -162,7 +162,7 @@ typedef struct qn_struct_info {
     X(qn_tower, 0xf8431798)                                                                        \
     X(qn_towers, 0x4d217109)                                                                       \
     X(qn_trainer_params, 0x51ddebe7)                                                               \
-    X(qn_transport, 0x61f3b709)                                                                    \
+    X(qn_transport, 0xd8577427)                                                                    \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \
     X(qn_upsample2d_params, 0x231de6ad)                                                            \

@@ -19,8 +19,9 @@ enum { QN_BUCKET_BYTES = 1 << 20 };
 
 /* What a member of a group sends and receives by. Messages between two members arrive in the order
  * in which they were sent, and go to the receptions in the order in which those were begun. The
- * functions are called on the thread of the member, of several members at the same time. What they
- * return but QN_OK ends the member's call, and the group with it. */
+ * functions are called on the thread of the member, and of member 0 on one that helps it while it
+ * writes a checkpoint: one of both at a time, of several members at the same time. What they return
+ * but QN_OK ends the member's call, and the group with it. */
 typedef struct qn_transport {
     void *user;
     int member, members; /* number of this one, from 0, and how many there are */
@@ -36,6 +37,7 @@ typedef struct qn_transport {
     /* This member goes on no more: what others wait for ends with QN_ERR_MEMBER. NULL: they find
      * out by themselves. */
     void (*fail)(void *user);
+    double timeout; /* seconds for which a member waits for another; 0: as long as it takes */
 } qn_transport;
 
 /* For functions of tables: makes `line` what qn_last_error gives on this thread, and gives
@@ -127,7 +129,8 @@ typedef qn_status (*qn_part_fn)(void *user, const qn_group_part *part);
 QN_API qn_status qn_group_evaluate(qn_group *group, int64_t samples, qn_part_fn fn, void *user);
 
 /* Writes a checkpoint as qn_checkpoint_save does, into `dir` of the process of member 0, which
- * reads what the others keep; called in every process of the group between two updates. A
+ * reads what the others keep; called in every process of the group between two updates. Writing may
+ * take longer than the time-out of the transports, in which the others hear that it goes on. A
  * checkpoint that could not be written leaves the group as it was; all processes are given the
  * status. Weights and checkpoints are read by each trainer for itself, from the same files. */
 QN_API qn_status qn_group_save(qn_group *group, const char *dir, const qn_save_params *params);

@@ -4,14 +4,13 @@
  * whichever of both begins last, so that waiting for it is waiting alone.
  */
 #include "base/log.h"
+#include "group/threads.h"
 #include <quern/group.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const double DEFAULT_TIMEOUT = 600; /* seconds */
 
@@ -57,16 +56,6 @@ struct qn_hub {
     uint64_t round;
     const void **given;
 };
-
-static struct timespec deadline(const struct qn_hub *hub)
-{
-    struct timespec when;
-    clock_gettime(CLOCK_MONOTONIC, &when);
-    const double seconds = (double)when.tv_nsec * 1e-9 + hub->timeout;
-    when.tv_sec += (time_t)seconds;
-    when.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9);
-    return when;
-}
 
 static void fail_hub(struct qn_hub *hub, int member)
 {
@@ -185,7 +174,7 @@ static void close_ticket(struct qn_hub *hub, struct ticket *ticket)
 /* Where nobody comes any more, nobody copies either when this returns. */
 static qn_status wait_done(struct qn_hub *hub, const struct ticket *t)
 {
-    const struct timespec when = deadline(hub);
+    const struct timespec when = qn_moment_after(hub->timeout);
     const struct lane *lane = t->lane;
     const int self = t->from ? lane->sender : lane->receiver;
     const int other = t->from ? lane->receiver : lane->sender;
@@ -223,7 +212,7 @@ static qn_status wait_ticket(void *user, void **ticket)
 static qn_status gather_all(struct qn_hub *hub, const struct station *station, int64_t count,
                             unsigned char *all)
 {
-    const struct timespec when = deadline(hub);
+    const struct timespec when = qn_moment_after(hub->timeout);
     const uint64_t round = hub->round;
     if (++hub->come == hub->members) {
         hub->come = 0;
@@ -266,23 +255,6 @@ static void fail(void *user)
 
 /* --- the hub --- */
 
-static bool open_lock(struct qn_hub *hub)
-{
-    pthread_condattr_t attributes;
-    if (pthread_mutex_init(&hub->lock, NULL))
-        return false;
-    if (pthread_condattr_init(&attributes)) {
-        pthread_mutex_destroy(&hub->lock);
-        return false;
-    }
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    const bool made = pthread_cond_init(&hub->changed, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    if (!made)
-        pthread_mutex_destroy(&hub->lock);
-    return made;
-}
-
 static void free_tickets(struct ticket *t)
 {
     while (t) {
@@ -317,7 +289,7 @@ qn_status qn_hub_open(qn_hub **out, int members, double timeout)
     hub->lanes = calloc(count * count, sizeof *hub->lanes);
     hub->stations = calloc(count, sizeof *hub->stations);
     hub->given = calloc(count, sizeof *hub->given);
-    if (!hub->lanes || !hub->stations || !hub->given || !open_lock(hub)) {
+    if (!hub->lanes || !hub->stations || !hub->given || !qn_lock_open(&hub->lock, &hub->changed)) {
         free_hub(hub);
         return qn_fail(NULL, QN_ERR_MEMORY, "group: out of host memory");
     }
@@ -333,8 +305,7 @@ void qn_hub_close(qn_hub **hub)
 {
     if (!hub || !*hub)
         return;
-    pthread_cond_destroy(&(*hub)->changed);
-    pthread_mutex_destroy(&(*hub)->lock);
+    qn_lock_close(&(*hub)->lock, &(*hub)->changed);
     free_hub(*hub);
     *hub = NULL;
 }
@@ -349,6 +320,7 @@ qn_status qn_hub_transport(qn_hub *hub, int member, qn_transport *transport)
                                 .receive = receive_bytes,
                                 .wait = wait_ticket,
                                 .gather = gather,
-                                .fail = fail};
+                                .fail = fail,
+                                .timeout = hub->timeout};
     return QN_OK;
 }

@@ -2,8 +2,8 @@
 #include "group/member.h"
 
 #include "base/log.h"
+#include "group/threads.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 /* Does the present work and keeps its status and line. */
@@ -49,32 +49,13 @@ static void *run_member(void *user)
     return NULL;
 }
 
-static bool open_lock(struct qn_device_group *group)
-{
-    if (pthread_mutex_init(&group->lock, NULL))
-        return false;
-    group->open = pthread_cond_init(&group->changed, NULL) == 0;
-    if (!group->open)
-        pthread_mutex_destroy(&group->lock);
-    return group->open;
-}
-
-/* Signals are the caller's own. */
-static bool start_thread(struct qn_member *member)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    member->running = pthread_create(&member->thread, NULL, run_member, member) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return member->running;
-}
-
 qn_status qn_members_start(struct qn_device_group *group)
 {
-    bool started = open_lock(group);
-    for (int m = 1; started && m < group->count; m++)
-        started = start_thread(&group->members[m]);
+    bool started = group->open = qn_lock_open(&group->lock, &group->changed);
+    for (int m = 1; started && m < group->count; m++) {
+        struct qn_member *member = &group->members[m];
+        started = member->running = qn_thread_start(&member->thread, run_member, member);
+    }
     return started ? QN_OK
                    : qn_fail(&group->log, QN_ERR_MEMORY, "group: no thread could be started");
 }
@@ -131,7 +112,6 @@ void qn_members_stop(struct qn_device_group *group)
     for (int m = 1; m < group->count; m++)
         if (group->members[m].running)
             pthread_join(group->members[m].thread, NULL);
-    pthread_cond_destroy(&group->changed);
-    pthread_mutex_destroy(&group->lock);
+    qn_lock_close(&group->lock, &group->changed);
     group->open = false;
 }

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * Saving what members keep apart: member 0 writes, and asks each of the others for what it needs,
- * until it tells them that it has ended.
+ * until it tells them that it has ended. Meanwhile it tells them that it is at it: a file may take
+ * longer than they wait for one who is silent.
  */
 #include "base/log.h"
 #include "group/member.h"
+#include "group/pulse.h"
 #include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What member 0 asks for; `bytes` 0: nothing more, and `offset` is the status. */
+/* What member 0 asks for; or that there is nothing more, and `offset` is the status; or that it is
+ * at work. */
+enum { ENDED = -1, AT_WORK = -2 };
 struct request {
     int64_t value, offset, bytes;
 };
 
 enum { MOST_BYTES = 1 << 24 }; /* of one request */
+enum { PULSES = 4 };           /* in the time for which the others wait */
 
 static qn_status pass(const struct qn_transport *t, int to, const void *bytes, int64_t count)
 {
@@ -33,33 +38,66 @@ static qn_status take(const struct qn_transport *t, int from, void *bytes, int64
 
 /* --- member 0 --- */
 
+struct writer {
+    const struct qn_transport *transport;
+    struct qn_pulse pulse;
+};
+
+static qn_status tell(const struct qn_transport *t, struct request request)
+{
+    for (int m = 1; m < t->members; m++)
+        QN_TRY(pass(t, m, &request, sizeof request));
+    return QN_OK;
+}
+
+static qn_status beat(void *user)
+{
+    const struct writer *w = user;
+    return tell(w->transport, (struct request){.value = AT_WORK});
+}
+
+static qn_status ask_once(struct writer *w, int owner, const struct request *request, void *host)
+{
+    pthread_mutex_lock(&w->pulse.lock);
+    qn_status status = pass(w->transport, owner, request, sizeof *request);
+    if (status == QN_OK)
+        status = take(w->transport, owner, host, request->bytes);
+    pthread_mutex_unlock(&w->pulse.lock);
+    return status;
+}
+
 static qn_status ask(void *user, int owner, int value, int64_t offset, void *host, int64_t bytes)
 {
-    const struct qn_transport *t = user;
     for (int64_t done = 0, size; done < bytes; done += size) {
         size = bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES;
         const struct request request = {value, offset + done, size};
-        QN_TRY(pass(t, owner, &request, sizeof request));
-        QN_TRY(take(t, owner, (char *)host + done, size));
+        QN_TRY(ask_once(user, owner, &request, (char *)host + done));
     }
     return QN_OK;
+}
+
+static qn_status write_checkpoint(struct qn_member *member, struct writer *writer)
+{
+    const struct qn_device_group *group = member->group;
+    const struct qn_lender lender = {writer, ask};
+    QN_TRY(qn_pulse_begin(&writer->pulse));
+    member->trainer->lender = &lender;
+    const qn_status status = qn_checkpoint_save(member->trainer, group->folder, group->saving);
+    member->trainer->lender = NULL;
+    const qn_status told = qn_pulse_end(&writer->pulse);
+    return told == QN_OK ? status : told;
 }
 
 /* What cannot be written is no failure of the group: the others are told, and all go on. */
 static qn_status write_all(struct qn_member *member)
 {
-    const struct qn_device_group *group = member->group;
-    struct qn_transport *t = &member->transport;
-    const struct qn_lender lender = {t, ask};
-    member->trainer->lender = &lender;
-    member->saved = qn_checkpoint_save(member->trainer, group->folder, group->saving);
-    member->trainer->lender = NULL;
+    const struct qn_transport *t = &member->transport;
+    struct writer writer = {
+        .transport = t, .pulse = {.beat = beat, .user = &writer, .seconds = t->timeout / PULSES}};
+    member->saved = write_checkpoint(member, &writer);
     if (member->saved == QN_ERR_MEMBER || member->saved == QN_ERR_DEVICE)
         return member->saved;
-    const struct request end = {.offset = member->saved};
-    for (int m = 1; m < t->members; m++)
-        QN_TRY(pass(t, m, &end, sizeof end));
-    return QN_OK;
+    return tell(t, (struct request){.value = ENDED, .offset = member->saved});
 }
 
 /* --- the others --- */
@@ -86,9 +124,10 @@ static qn_status answer_all(struct qn_member *member, void *room)
     struct request request;
     for (;;) {
         QN_TRY(take(&member->transport, 0, &request, sizeof request));
-        if (!request.bytes)
+        if (request.value == ENDED)
             break;
-        QN_TRY(answer(member, &request, room));
+        if (request.value != AT_WORK)
+            QN_TRY(answer(member, &request, room));
     }
     member->saved = (qn_status)request.offset;
     return QN_OK;

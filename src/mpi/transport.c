@@ -190,5 +190,6 @@ void qn_link_table(struct qn_seat *seat, qn_transport *transport)
                                 .receive = receive_bytes,
                                 .wait = wait_ticket,
                                 .gather = gather,
-                                .fail = fail};
+                                .fail = fail,
+                                .timeout = seat->mpi->timeout};
 }

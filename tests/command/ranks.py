@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ranks.py PROGRAM [CLCOUNT SLOWDEVICE NOTHREADS] [full]: the processes that mpirun starts train one model: the same bits as
+"""ranks.py PROGRAM [CLCOUNT SLOWDEVICE NOTHREADS SLOWDISK] [full]: the processes that mpirun starts train one model: the same bits as
 the devices of one process, and the same losses and weights as one device. What ends a rank ends all, and
 the training goes on from the last checkpoint. `full`: ranks die ten times, not three. Status 77: there is
 no mpirun."""
@@ -336,6 +336,18 @@ def check_long_evaluation(bench, slow):
     bench.expect(seconds and max(seconds) > 4, f'the evaluation was short: {seconds}')
 
 
+def check_long_write(bench, slow):
+    """They wait for rank 0, too, which writes a file of a checkpoint for longer."""
+    began = time.monotonic()
+    code, _, error = bench.run('train', 'fashion-mlp', *PLAIN, '--steps', 3, '--out', 'slow', '--timeout', 3,
+                               ranks=[preloaded(slow), ()])
+    seconds = time.monotonic() - began
+    bench.expect(code == 0 and not error, f'a long write: {code}: {error}')
+    bench.expect(seconds > 10, f'nothing was written for long: {seconds} s in all')
+    train(bench, 'fast', (*ONE, *ONE), '--steps', 3)
+    same_bits(bench, 'after a long write', 'slow', 'fast')
+
+
 def check_signal(bench):
     """SIGTERM that reaches one rank: all save after the same update, and go on to the same end."""
     recipe = constant(bench)
@@ -480,6 +492,7 @@ def main():
             check_refused_memory(bench, sys.argv[2])
             check_long_evaluation(bench, sys.argv[3])
             check_threads(bench, sys.argv[4])
+            check_long_write(bench, sys.argv[5])
         bench.end()
 
 
