@@ -15,6 +15,8 @@ import time
 from array import array
 from math import sqrt
 
+import lengths
+
 from bad_input import check
 from runs import digest, lines
 from support import Bench
@@ -157,6 +159,41 @@ def check_cnn(bench):
         compare(bench, f'cnn {share}', rows, f'cnn{number}', to, NEAR_CNN, together=True)
 
 
+# --- evaluation ---
+
+STILL = ('--steps', 1, '--set', 'train.lr=1e-30')  # leaves the weights as they are
+PAIRS = ('--set', 'contrastive.mode=gradcache', '--set', 'train.batch=128')
+
+
+def figures(rows):
+    """Of all evaluations, without the seconds that they took."""
+    return [{key: value for key, value in row['evaluation'].items() if key != 'seconds'} for row in rows
+            if 'evaluation' in row]
+
+
+def check_evaluation(bench):
+    """Each member evaluates its share. With the same weights, in the same micro-batches, every figure has
+    the bits of one device: of classes, of documents of different length, of pairs."""
+    lengths.write_text(bench)
+    for recipe, micro, how in (('fashion-mlp', 64, ()), (lengths.recipe(bench, 'gpt'), 4, ()),
+                               ('retrieve-fashion', 16, PAIRS)):
+        how = (*how, *STILL, '--set', f'memory.micro_batch={micro}')
+        want = figures(train(bench, f'still-{recipe}', ONE, *how, recipe=recipe))
+        bench.expect(len(want) == 1 and want[0]['test_samples'] > 20, f'{recipe}: {want}')
+        for share in ('3:1', '2:0:1'):
+            out, members = f'still-{recipe}-{share}', ONE * len(share.split(':'))
+            have = figures(train(bench, out, members, *how, recipe=recipe, share=share))
+            bench.expect(have == want, f'{recipe} {share}: evaluated {have}, one device {want}')
+
+
+def check_average_figures(bench):
+    """Members evaluate averages of the parameters, each in micro-batches of its own."""
+    how = ('--steps', 10, '--set', 'train.ema=0.9')
+    raw, one, two = [figures(train(bench, f'averages{number}', members, *args))[0]['test_loss']
+                     for number, (members, args) in enumerate(((ONE, how[:2]), (ONE, how), (TWO, how)))]
+    bench.expect(abs(two - one) < NEAR * one and abs(raw - one) > 0.01 * one, f'{raw} {one} {two}')
+
+
 # --- bytes ---
 
 
@@ -186,18 +223,12 @@ def check_shard(bench):
     bench.expect(ratio < 0.30, f'optimizer of {COUNT} members: {ratio:.3f} of one')
 
 
-def evaluations(rows):
-    """What was evaluated, but for how long that took."""
-    told = [row['evaluation'] for row in rows if 'evaluation' in row]
-    return [{key: value for key, value in one.items() if key != 'seconds'} for one in told]
-
-
 def check_averages(bench):
     """So it is with averages, which evaluations in the middle and at the end see whole."""
     args = ('--epochs', 2, '--set', 'train.ema=0.99', '--set', 'train.eval_every=1')
     rows = {mode: train(bench, f'average-{mode}', (*ONE, *ONE), *args, '--shard', mode, recipe='r.ini', share='3:1')
             for mode in ('optimizer', 'none')}
-    one, other = (evaluations(rows[mode]) for mode in ('optimizer', 'none'))
+    one, other = (figures(rows[mode]) for mode in ('optimizer', 'none'))
     bench.expect(len(one) == 2 and one == other, f'evaluations of averages: {one}, --shard none: {other}')
     bench.expect(digest(bench, 'average-optimizer') == digest(bench, 'average-none'), 'averages: other bits')
     averages = [[p['bytes_by_tag']['averages'] for p in r[0]['members']] for r in rows.values()]
@@ -361,8 +392,9 @@ def main():
         if 'cnn' in sys.argv:
             check_cnn(bench)
             bench.end()
-        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_pairs, check_summary,
-                     check_auto, check_recipe, check_again, check_crossing, check_budget_file, check_signal):
+        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_pairs,
+                     check_summary, check_auto, check_recipe, check_again, check_evaluation, check_average_figures,
+                     check_crossing, check_budget_file, check_signal):
             part(bench)
         if len(sys.argv) > 2:
             check_counted(bench, sys.argv[2])

@@ -17,7 +17,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '../mpi'))
 
-from members import DEVICES, MIB, NEAR, ONE, TWO, compare, constant, evaluations, losses, train, weights
+from members import (DEVICES, MIB, NEAR, ONE, PAIRS, STILL, TWO, compare, constant, figures, losses, train,
+                     weights)
 from run import SETTINGS
 from runs import digest, lines
 from support import Bench
@@ -178,14 +179,17 @@ def check_told(bench):
 
 
 def check_evaluations(bench):
-    """Only rank 0 evaluates; all lower the learning rate, and end, when it says so."""
+    """All ranks evaluate, lower the learning rate and end together, as the devices of one process."""
     plateau = ('--quiet', '--epochs', 8, '--set', 'train.eval_every=1', '--set', 'train.plateau_patience=1', '--set',
                'train.plateau_factor=0.1', '--set', 'train.schedule=constant')
     bench.good('train', 'r.ini', *plateau, '--out', 'plateau', '--metrics', 'plateau.json', ranks=2)
-    bench.good('train', 'r.ini', *plateau, '--out', 'plateau_within', *ONE, *ONE)
+    bench.good('train', 'r.ini', *plateau, '--out', 'plateau_within', '--metrics', 'plateau_within.json', *ONE,
+               *ONE)
     rates = {row['lr'] for row in lines(bench, 'plateau.json') if 'step' in row}
     bench.expect(len(rates) > 1, f'the rate stays: {rates}')
     same_bits(bench, 'lower rates', 'plateau', 'plateau_within')
+    told = figures(lines(bench, 'plateau.json'))
+    bench.expect(len(told) == 8 and told == figures(lines(bench, 'plateau_within.json')), f'{told}')
     args = ('--set', 'train.eval_every=1', '--set', 'train.patience=2', '--set', 'train.lr=1e-9')
     bench.good('train', 'r.ini', '--quiet', '--out', 'early', '--metrics', 'early.json', *args, '--epochs',
                50, ranks=2)
@@ -194,14 +198,22 @@ def check_evaluations(bench):
 
 
 def check_averages(bench):
-    """Rank 0 evaluates the averages of which each rank has a part."""
+    """All evaluate the averages of which each rank has a part."""
     args = ('--quiet', '--epochs', 2, '--set', 'train.ema=0.9', '--set', 'train.eval_every=1')
     for out, how in (('average', {'ranks': 3}), ('average_within', {})):
         devices = () if how else (*ONE, *ONE, *ONE, '--shard', 'none')
         bench.good('train', 'r.ini', *args, *devices, '--out', out, '--metrics', f'{out}.json', **how)
-    one, other = (evaluations(lines(bench, f'{out}.json')) for out in ('average', 'average_within'))
+    one, other = (figures(lines(bench, f'{out}.json')) for out in ('average', 'average_within'))
     bench.expect(len(one) == 2 and one == other, f'evaluations of averages: {one}, within: {other}')
     same_bits(bench, 'averages', 'average', 'average_within')
+
+
+def check_pairs(bench):
+    """Rank 0 has the vectors of all: those of one device, by the same weights in the same micro-batches."""
+    how = (*PAIRS, *STILL, '--set', 'memory.micro_batch=16')
+    want = figures(train(bench, 'pairs', ONE, *how, recipe='retrieve-fashion'))
+    have = figures(train_ranks(bench, 'pairs_of_ranks', 3, '--share', '2:0:1', *how, recipe='retrieve-fashion'))
+    bench.expect(len(want) == 1 and have == want, f'{have}, one device {want}')
 
 
 def check_auto(bench):
@@ -328,12 +340,13 @@ def check_stop(bench):
 
 
 def check_long_evaluation(bench, slow):
-    """The others wait for rank 0, which evaluates for longer than the time-out."""
-    code, _, error = bench.run('train', 'fashion-mlp', *PLAIN, '--steps', 3, '--metrics', 'slow.json', '--timeout', 3,
-                               ranks=[preloaded(slow), ()])
-    seconds = [row['evaluation']['seconds'] for row in lines(bench, 'slow.json') if 'evaluation' in row]
-    bench.expect(code == 0 and not error, f'a long evaluation: {code}: {error}')
-    bench.expect(seconds and max(seconds) > 4, f'the evaluation was short: {seconds}')
+    """A rank evaluates for longer than the time-out, and the others wait for it."""
+    for ranks in ([preloaded(slow), (), ()], [(), preloaded(slow), ()]):
+        code, _, error = bench.run('train', 'fashion-mlp', *PLAIN, '--steps', 2, '--batch', 48, '--micro-batch', 16,
+                                   '--metrics', 'slow.json', '--timeout', 3, ranks=ranks)
+        seconds = [row['evaluation']['seconds'] for row in lines(bench, 'slow.json') if 'evaluation' in row]
+        bench.expect(code == 0 and not error, f'a long evaluation: {code}: {error}')
+        bench.expect(seconds and max(seconds) > 4, f'the evaluation was short: {seconds}')
 
 
 def check_long_write(bench, slow):
@@ -418,17 +431,19 @@ BAD = [
     ([(), ('--seed', '7')], '', 2, r'rank 1: mlp\.ini: train\.seed: 7 here, nothing on rank 0'),
     ([(), (), ('--set', 'model.hidden1=64')], '', 2, r'rank 2: mlp\.ini: model\.hidden1: 64 here'),
     ([(), ('--data', 'other')], '', 2, r'rank 1: data: other samples .*: \d+-\w+ here, \d+-\w+ on rank 0'),
+    ([(), ('--data', 'tested')], '', 2, r'rank 1: data: other samples to evaluate .*: \d+-\w+ here, \d+-\w+ on rank 0'),
     ([(), ('--data', 'nowhere')], '', 1, r'rank 1: .*nowhere'),
     (2, '--set contrastive.mode=whole', 2, r'rank 0: '),
 ]
 
 
 def check_bad(bench):
-    shutil.copytree(bench.folder / 'data', bench.folder / 'other')
-    pixels = bench.folder / 'other/train-images-idx3-ubyte'
-    bytes_of = bytearray(pixels.read_bytes())
-    bytes_of[-1] ^= 1
-    pixels.write_bytes(bytes_of)
+    for split, folder in (('train', 'other'), ('t10k', 'tested')):
+        shutil.copytree(bench.folder / 'data', bench.folder / folder)
+        pixels = bench.folder / folder / f'{split}-images-idx3-ubyte'
+        bytes_of = bytearray(pixels.read_bytes())
+        bytes_of[-1] ^= 1
+        pixels.write_bytes(bytes_of)
     text = (bench.folder / 'mlp.ini').read_text()
     (bench.folder / 'small.ini').write_text(re.sub(r'(?m)^\[data\]', f'[data]\npath = {bench.folder}/data', text))
     for ranks, args, code, pattern in BAD:
@@ -480,7 +495,8 @@ def main():
         if 'full' in sys.argv:
             check_kill(bench, 10)
             bench.end()
-        for part in (check_teams, check_told, check_evaluations, check_averages, check_auto, check_tuning, check_resume, check_sent_checkpoint,
+        for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_auto, check_tuning,
+                     check_resume, check_sent_checkpoint,
                      check_stop, check_signal, check_full_disk, check_bad, check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()

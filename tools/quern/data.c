@@ -622,10 +622,10 @@ const struct text *data_text(const struct data *data)
     return data->pairs ? pairs_text(data->pairs) : &data->text;
 }
 
-void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES])
+void data_digest(const qn_dataset *dataset, char digest[DATA_DIGEST_BYTES])
 {
     snprintf(digest, DATA_DIGEST_BYTES, "%" PRId64 "-%08" PRIx32,
-             qn_dataset_describe(data->train)->count, qn_dataset_checksum(data->train));
+             qn_dataset_describe(dataset)->count, qn_dataset_checksum(dataset));
 }
 
 void data_close(struct data *data)

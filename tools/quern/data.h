@@ -43,9 +43,9 @@ int64_t data_mask_token(const struct data *data, const struct settings *settings
 const struct text *data_text(const struct data *data);
 /* The key of [data] that names a test split of this kind. */
 const char *data_test_key(enum data_kind kind);
-/* "COUNT-CRC32" of the training split. */
+/* "COUNT-CRC32" of a split. */
 enum { DATA_DIGEST_BYTES = 40 };
-void data_digest(const struct data *data, char digest[DATA_DIGEST_BYTES]);
+void data_digest(const qn_dataset *dataset, char digest[DATA_DIGEST_BYTES]);
 void data_close(struct data *data);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "evaluate.h"
 #include "evaluate_lengths.h"
+#include "members.h"
+#include "part.h"
+#include "ranks.h"
 #include "retrieval.h"
 
 #include <math.h>
@@ -45,8 +48,10 @@ static const struct {
                            100},
 };
 
+/* What a member counts of its samples. */
 struct tally {
-    qn_loader *loader;
+    const struct session *session; /* the member's */
+    struct part part;
     qn_metric *metrics[FIGURES]; /* NULL: not measured */
     struct detail *detail;       /* NULL: nobody asks */
 };
@@ -117,7 +122,7 @@ static void choose_metric(const struct session *s, enum figure i, bool detailed,
     }
 }
 
-static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
+static int open_metric(const struct session *s, qn_metric **metric, enum figure i, qn_tensor output,
                        bool detailed)
 {
     qn_metric_params params = {.log = failure_log(s->failure),
@@ -132,18 +137,14 @@ static int open_metric(struct session *s, qn_metric **metric, enum figure i, qn_
     return CODE_DONE;
 }
 
-static int open_metrics(struct session *s, struct tally *tally)
+static int open_metrics(struct tally *tally)
 {
+    const struct session *s = tally->session;
     qn_tensor output;
     for (int i = 0; i < FIGURES; i++)
         if (find_figure(s, (enum figure)i, &output))
             TRY(open_metric(s, &tally->metrics[i], (enum figure)i, output, tally->detail != NULL));
     return CODE_DONE;
-}
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    return qn_loader_fetch(((struct tally *)user)->loader, input, first, count, rows);
 }
 
 static qn_status add_rows(void *user, const char *name, int64_t first, int64_t count,
@@ -162,21 +163,88 @@ static qn_status add_rows(void *user, const char *name, int64_t first, int64_t c
 static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
                          const void *rows)
 {
-    const qn_batch *batch = qn_loader_batch(((struct tally *)user)->loader);
-    return add_rows(user, name, first - batch->position, count, rows, batch);
+    const struct part *part = &((const struct tally *)user)->part;
+    return add_rows(user, name, part_row(part, first), count, rows, part->batch);
 }
 
-static int measure(struct session *s, struct tally *tally)
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
+{
+    return part_fetch(&((struct tally *)user)->part, input, first, count, rows);
+}
+
+/* On the thread of the member. */
+static qn_status measure_part(void *user, const qn_group_part *of)
+{
+    struct tally *tally = &((struct tally *)user)[of->member];
+    const struct session *s = tally->session;
+    if (s->n_shorter)
+        return evaluate_lengths(s, of, add_rows, tally);
+    const qn_status status = part_open(&tally->part, s, s->data.evaluated, of);
+    return status ? status : qn_trainer_evaluate(of->trainer, of->count, fetch, receive, tally);
+}
+
+/* --- all members --- */
+
+static int open_tallies(struct session *s, struct tally tallies[MAX_MEMBERS], struct detail *detail)
+{
+    const struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++) {
+        tallies[m] = (struct tally){.session = one, .detail = detail};
+        TRY(open_metrics(&tallies[m]));
+    }
+    return CODE_DONE;
+}
+
+static void close_tallies(struct tally tallies[MAX_MEMBERS])
+{
+    for (int m = 0; m < MAX_MEMBERS; m++) {
+        for (int i = 0; i < FIGURES; i++)
+            qn_metric_destroy(&tallies[m].metrics[i]);
+        part_close(&tallies[m].part);
+    }
+}
+
+/* Of what all ranks have counted, one after another in `all`. */
+static int join_ranks(const struct session *s, qn_metric *metric, char *all)
+{
+    int64_t bytes;
+    const void *own = qn_metric_state(metric, &bytes);
+    TRY(ranks_gather(own, (size_t)bytes, all, s->failure));
+    qn_metric_reset(metric);
+    for (int r = 0; r < ranks_count(); r++)
+        TRY_LIBRARY(s->failure, NULL, qn_metric_join(metric, all + r * bytes, bytes));
+    return CODE_DONE;
+}
+
+/* What the members of this rank have counted, then what all ranks have. */
+static int join(const struct session *s, struct tally tallies[MAX_MEMBERS], enum figure figure)
+{
+    qn_metric *metric = tallies[0].metrics[figure];
+    int64_t bytes;
+    for (int m = 1; tallies[m].session; m++) {
+        const void *counted = qn_metric_state(tallies[m].metrics[figure], &bytes);
+        TRY_LIBRARY(s->failure, NULL, qn_metric_join(metric, counted, bytes));
+    }
+    if (ranks_count() == 1)
+        return CODE_DONE;
+    qn_metric_state(metric, &bytes);
+    char *all = calloc((size_t)ranks_count(), (size_t)bytes);
+    const int code =
+        all ? join_ranks(s, metric, all) : failure_set(s->failure, CODE_FAILED, "out of memory");
+    free(all);
+    return code;
+}
+
+/* Leaves the figures of all in the first tally. */
+static int measure(struct session *s, struct tally tallies[MAX_MEMBERS])
 {
     const int64_t samples = qn_dataset_describe(s->data.evaluated)->count;
-    const qn_loader_params params = {.log = failure_log(s->failure),
-                                     .max_samples = qn_plan_facts(session_running(s))->micro_batch,
-                                     .sequential = true};
-    TRY(open_metrics(s, tally));
-    if (s->n_shorter)
-        return evaluate_lengths(s, add_rows, tally);
-    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&tally->loader, s->data.evaluated, &params));
-    TRY_LIBRARY(s->failure, NULL, qn_trainer_evaluate(s->trainer, samples, fetch, receive, tally));
+    ranks_busy_begin();
+    const int code = members_evaluate(s, samples, measure_part, tallies);
+    TRY(ranks_busy_end(code, s->failure));
+    for (int i = 0; i < FIGURES; i++)
+        if (tallies[0].metrics[i])
+            TRY(join(s, tallies, (enum figure)i));
     return CODE_DONE;
 }
 
@@ -206,19 +274,19 @@ static void take_figures(const struct session *s, const struct tally *tally,
 
 int evaluate(struct session *s, struct evaluation *evaluation, struct detail *detail)
 {
-    struct tally tally = {.detail = detail};
+    struct tally tallies[MAX_MEMBERS + 1] = {{.session = NULL}};
     if (s->data.pairs)
         return retrieval_evaluate(s, evaluation);
     int code = detail && detail->wants_mistakes ? mistakes_open(&detail->mistakes, s) : CODE_DONE;
     if (code == CODE_DONE)
-        code = measure(s, &tally);
+        code = open_tallies(s, tallies, detail);
     if (code == CODE_DONE)
-        take_figures(s, &tally, evaluation);
+        code = measure(s, tallies);
+    if (code == CODE_DONE)
+        take_figures(s, &tallies[0], evaluation);
     if (code == CODE_DONE && detail)
-        code = copy_confusion(s, tally.metrics[FIGURE_ACCURACY], detail);
-    for (int i = 0; i < FIGURES; i++)
-        qn_metric_destroy(&tally.metrics[i]);
-    qn_loader_close(&tally.loader);
+        code = copy_confusion(s, tallies[0].metrics[FIGURE_ACCURACY], detail);
+    close_tallies(tallies);
     return code;
 }
 

@@ -45,7 +45,8 @@ struct detail {
     struct mistakes mistakes;
 };
 
-/* The session has a trainer and a test split. `detail` NULL: nobody asks. */
+/* The session has trainers and a test split, of which each member of all ranks sees its share: all
+ * ranks call it, and have the same figures. `detail` NULL: nobody asks; of one device alone. */
 int evaluate(struct session *session, struct evaluation *evaluation, struct detail *detail);
 void detail_free(struct detail *detail);
 

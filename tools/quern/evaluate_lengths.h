@@ -12,7 +12,9 @@
 typedef qn_status evaluate_rows_fn(void *user, const char *name, int64_t first, int64_t count,
                                    const void *rows, const qn_batch *batch);
 
-/* Evaluates the whole test split; what `fn` gives but QN_OK ends it. */
-int evaluate_lengths(struct session *session, evaluate_rows_fn *fn, void *user);
+/* Evaluates a part of the test split; what `fn` gives but QN_OK ends it. `session`: that of the
+ * member. May be called on a thread of its own. */
+qn_status evaluate_lengths(const struct session *session, const qn_group_part *part,
+                           evaluate_rows_fn *fn, void *user);
 
 #endif

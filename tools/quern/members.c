@@ -320,7 +320,7 @@ int members_plan_params(struct session *s, qn_plan_params *params)
         if (counts[members_number(s)])
             add_size(params, counts[members_number(s)], together ? whole.batch[b] : 0);
     }
-    if (!params->batch[0]) /* it has no samples, and is there for its device's evaluations */
+    if (!params->batch[0]) /* it has no samples, and goes along with the updates of the others */
         params->batch[0] = s->members->unit;
     if (s->settings.group.shard == SHARD_OPTIMIZER) {
         params->members = s->members->all;
@@ -434,6 +434,17 @@ int members_step(struct session *s, const qn_cycle *cycle, qn_metrics *previous)
         return CODE_DONE;
     }
     const qn_status status = qn_group_step(s->members->group, cycle, previous);
+    return status ? failure_status(s->failure, status) : CODE_DONE;
+}
+
+int members_evaluate(struct session *s, int64_t samples, qn_part_fn fn, void *user)
+{
+    if (!s->members) {
+        const qn_group_part all = {.trainer = s->trainer, .count = samples};
+        TRY_LIBRARY(s->failure, NULL, fn(user, &all));
+        return CODE_DONE;
+    }
+    const qn_status status = qn_group_evaluate(s->members->group, samples, fn, user);
     return status ? failure_status(s->failure, status) : CODE_DONE;
 }
 

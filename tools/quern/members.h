@@ -98,6 +98,10 @@ int members_finish(struct session *session, qn_metrics *last);
 /* Evaluations of any member read the averages of all between a call with `shown` and one without,
  * which all ranks make (qn_group_show_averages). */
 int members_show_averages(struct session *session, bool shown);
+/* Has `fn` called for the samples that each member evaluates (qn_group_evaluate), or for all of
+ * them with the trainer; part->member is the number of its session. `fn` sets no failure: it may be
+ * on a thread of its own. */
+int members_evaluate(struct session *session, int64_t samples, qn_part_fn fn, void *user);
 /* A checkpoint of all, which rank 0 writes; all call it, the others with "" and NULL. */
 int members_save(struct session *session, const char *dir, const qn_save_params *params);
 

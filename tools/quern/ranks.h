@@ -21,7 +21,7 @@ int ranks_open(struct failure *failure);
 void ranks_close(struct failure *failure);
 int ranks_own(void);
 int ranks_count(void);
-/* Whether this is the rank that prints, saves and evaluates. */
+/* Whether this is the rank that prints and saves. */
 bool ranks_first(void);
 
 /* --- before the training: what follows is called by all ranks, at the same point --- */
@@ -50,7 +50,6 @@ int ranks_members(int members, double timeout, qn_transport *transports, int *fi
 
 /* What ranks tell one another before every update. */
 struct turn {
-    int busy;        /* rank 0 goes on evaluating */
     int signal;      /* that reached a rank, 0: none did. All end then */
     bool over;       /* rank 0's: the training has ended */
     bool saves;      /* rank 0's: it writes a checkpoint, of which others have parts */
@@ -58,10 +57,12 @@ struct turn {
     bool replanned;  /* a rank has made new plans */
 };
 
-/* Each gives its own, of which `busy` and `signal` are filled in, and receives that of all. */
+/* Each gives its own, of which `signal` is filled in, and receives that of all. */
 int ranks_turn(struct turn *turn, struct failure *failure);
-/* Between these two calls of rank 0 the others wait longer than the time-out. */
+/* All call both. What a rank does in between may take longer than the time-out; who has done it
+ * with CODE_DONE, his `code`, waits until all have. Gives the code, or why another rank does not
+ * come. */
 void ranks_busy_begin(void);
-void ranks_busy_end(void);
+int ranks_busy_end(int code, struct failure *failure);
 
 #endif

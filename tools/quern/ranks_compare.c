@@ -100,17 +100,23 @@ static int compare_word(const struct session *s, const char *text, const char *w
     return code;
 }
 
-int ranks_compare(const struct session *s)
+static int compare_samples(const struct session *s, const qn_dataset *dataset, const char *what)
 {
     char digest[DATA_DIGEST_BYTES] = "";
+    if (dataset)
+        data_digest(dataset, digest);
+    return ranks_agree(compare_word(s, digest, what), s->failure);
+}
+
+int ranks_compare(const struct session *s)
+{
     if (ranks_count() == 1)
         return CODE_DONE;
     TRY(ranks_agree(compare_word(s, QN_VERSION, "quern"), s->failure));
     TRY(ranks_agree(compare_recipes(s), s->failure));
-    if (s->data.train)
-        data_digest(&s->data, digest);
-    return ranks_agree(compare_word(s, digest, "data: other samples (count and checksum)"),
-                       s->failure);
+    TRY(compare_samples(s, s->data.train, "data: other samples (count and checksum)"));
+    return compare_samples(s, s->data.evaluated,
+                           "data: other samples to evaluate (count and checksum)");
 }
 
 /* --- weights --- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * While rank 0 evaluates, a thread answers the others that wait for their next turn.
+ * Turns; and, while a rank is busy, a thread that answers the others, which wait for it.
  */
 #include "ranks_job.h"
 #include "signals.h"
@@ -30,17 +30,27 @@ int ranks_turn(struct turn *turn, struct failure *failure)
 {
     const struct ranks_job *job = ranks_job();
     struct turn all[QN_MAX_GROUP];
-    turn->busy = 0;
-    do {
-        turn->signal = signals_received();
-        if (!job)
-            return CODE_DONE;
-        if (ranks_exchange(&job->during, turn, sizeof *turn, all) != QN_OK)
-            return failure_set(failure, CODE_FAILED, "%s", qn_last_error());
-    } while (all[0].busy);
+    turn->signal = signals_received();
+    if (!job)
+        return CODE_DONE;
+    if (ranks_exchange(&job->during, turn, sizeof *turn, all) != QN_OK)
+        return failure_set(failure, CODE_FAILED, "%s", qn_last_error());
     merge(turn, all, job->count);
     signals_take(turn->signal);
     return CODE_DONE;
+}
+
+/* --- busy ranks --- */
+
+/* Every rank says whether it is busy; `any`: one of them is. */
+static qn_status meet(const struct ranks_job *job, bool busy, bool *any)
+{
+    bool all[QN_MAX_GROUP];
+    const qn_status status = ranks_exchange(&job->during, &busy, sizeof busy, all);
+    *any = false;
+    for (int r = 0; status == QN_OK && r < job->count; r++)
+        *any |= all[r];
+    return status;
 }
 
 /* Waits for a quarter of the time-out; false: the work has ended. */
@@ -59,13 +69,12 @@ static bool goes_on(double timeout)
     return more;
 }
 
-/* What fails here fails in the next turn, too. */
+/* What fails here fails when all meet, too. */
 static void *answer(void *user)
 {
     const struct ranks_job *job = user;
-    const struct turn busy = {.busy = 1};
-    struct turn all[QN_MAX_GROUP];
-    while (goes_on(job->timeout) && ranks_exchange(&job->during, &busy, sizeof busy, all) == QN_OK)
+    bool any;
+    while (goes_on(job->timeout) && meet(job, true, &any) == QN_OK)
         ;
     return NULL;
 }
@@ -73,13 +82,13 @@ static void *answer(void *user)
 void ranks_busy_begin(void)
 {
     struct ranks_job *job = ranks_job();
-    if (!job || !job->members || !ranks_first())
+    if (!job)
         return;
     pulse.ending = false;
     pulse.running = pthread_create(&pulse.thread, NULL, answer, job) == 0;
 }
 
-void ranks_busy_end(void)
+static void stop_answers(void)
 {
     if (!pulse.running)
         return;
@@ -89,4 +98,15 @@ void ranks_busy_end(void)
     pthread_mutex_unlock(&pulse.lock);
     pthread_join(pulse.thread, NULL);
     pulse.running = false;
+}
+
+int ranks_busy_end(int code, struct failure *failure)
+{
+    const struct ranks_job *job = ranks_job();
+    bool any = job && !code;
+    stop_answers();
+    while (any)
+        if (meet(job, false, &any) != QN_OK)
+            return failure_set(failure, CODE_FAILED, "%s", qn_last_error());
+    return code;
 }

@@ -101,7 +101,7 @@ static int plan_all(struct session *s, const qn_checkpoint *checkpoint, const st
 static int check_samples(const struct session *s, const char *dir)
 {
     char digest[DATA_DIGEST_BYTES];
-    data_digest(&s->data, digest);
+    data_digest(s->data.train, digest);
     return !s->settings.samples || strcmp(s->settings.samples, digest) == 0
                ? CODE_DONE
                : failure_set(s->failure, CODE_FAILED,

@@ -1,40 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "retrieval.h"
+#include "members.h"
 #include "pairs.h"
+#include "part.h"
+#include "ranks.h"
 
 #include <math.h>
 #include <quern/retrieval.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What a member makes of its samples. */
 struct encoding {
-    struct vectors *vectors;
-    qn_loader *loader;
-    qn_dtype dtype;
-    int64_t each; /* passages of a sample, its own first */
-    double *row;  /* (dim) */
+    const struct session *session; /* the member's */
+    struct part part;
+    struct vectors *vectors; /* of all */
+    const qn_dataset *pairs;
+    int64_t count; /* of its samples */
+    double *row;   /* (dim) */
 };
-
-static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
-{
-    return qn_loader_fetch(((struct encoding *)user)->loader, input, first, count, rows);
-}
-
-static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
-                         const void *rows)
-{
-    const struct encoding *encoding = user;
-    struct vectors *v = encoding->vectors;
-    const bool passages = strcmp(name, "passages") == 0;
-    float *to = v->rows[passages] + first * v->dim;
-    const int64_t bytes = (passages ? encoding->each : 1) * v->dim * qn_dtype_size(encoding->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        qn_number_decode(encoding->dtype, (const char *)rows + i * bytes, v->dim, encoding->row);
-        for (int64_t d = 0; d < v->dim; d++)
-            to[i * v->dim + d] = (float)encoding->row[d];
-    }
-    return QN_OK;
-}
 
 static qn_dtype type_of_vectors(const struct session *s)
 {
@@ -43,54 +27,134 @@ static qn_dtype type_of_vectors(const struct session *s)
     return qn_dtype_of(s->graph, output);
 }
 
-/* The loader goes on with the next samples. */
-static qn_status read_ids(struct encoding *encoding, int64_t most)
+static qn_status fetch(void *user, const char *input, int64_t first, int64_t count, void *rows)
 {
-    struct vectors *v = encoding->vectors;
-    qn_status status = QN_OK;
-    qn_batch batch;
-    for (int64_t at = 0; status == QN_OK && at < v->samples; at += most) {
-        const int64_t count = v->samples - at < most ? v->samples - at : most;
-        status = qn_loader_next(encoding->loader, count, &batch);
-        if (status == QN_OK)
-            status = qn_batch_fetch(&batch, "ids", 0, count, v->ids + at);
-    }
-    return status;
+    return part_fetch(&((struct encoding *)user)->part, input, first, count, rows);
 }
 
-static int encode(struct session *s, struct encoding *encoding, const qn_dataset *pairs)
+/* Of passages the own one of each sample, which comes before the hard negatives. */
+static void take_vectors(const struct encoding *encoding, bool passages, int64_t first,
+                         int64_t count, const void *rows)
 {
-    const qn_loader_params params = {.log = failure_log(s->failure),
-                                     .max_samples = qn_plan_facts(session_running(s))->micro_batch,
-                                     .sequential = true};
-    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&encoding->loader, pairs, &params));
-    TRY_LIBRARY(s->failure, NULL, read_ids(encoding, params.max_samples));
-    qn_loader_close(&encoding->loader);
-    TRY_LIBRARY(s->failure, NULL, qn_loader_open(&encoding->loader, pairs, &params));
-    TRY_LIBRARY(s->failure, NULL,
-                qn_trainer_evaluate_run(s->trainer, "encode", encoding->vectors->samples, fetch,
-                                        receive, encoding));
+    const struct session *s = encoding->session;
+    const struct vectors *v = encoding->vectors;
+    const qn_dtype dtype = type_of_vectors(s);
+    const int64_t each = passages ? 1 + s->data.pairs->negatives : 1;
+    const int64_t bytes = each * v->dim * qn_dtype_size(dtype);
+    float *to = v->rows[passages] + first * v->dim;
+    for (int64_t i = 0; i < count; i++) {
+        qn_number_decode(dtype, (const char *)rows + i * bytes, v->dim, encoding->row);
+        for (int64_t d = 0; d < v->dim; d++)
+            to[i * v->dim + d] = (float)encoding->row[d];
+    }
+}
+
+static qn_status receive(void *user, const char *name, int64_t first, int64_t count,
+                         const void *rows)
+{
+    const struct encoding *encoding = user;
+    const struct part *part = &encoding->part;
+    const int64_t sample = part_sample(part, first);
+    qn_batch batch = *part->batch;
+    take_vectors(encoding, strcmp(name, "passages") == 0, sample, count, rows);
+    return qn_batch_fetch(&batch, "ids", part_row(part, first), count,
+                          encoding->vectors->ids + sample);
+}
+
+/* On the thread of the member. */
+static qn_status encode_part(void *user, const qn_group_part *of)
+{
+    struct encoding *encoding = &((struct encoding *)user)[of->member];
+    encoding->count = of->count;
+    const qn_status status = part_open(&encoding->part, encoding->session, encoding->pairs, of);
+    return status ? status
+                  : qn_trainer_evaluate_run(of->trainer, "encode", of->count, fetch, receive,
+                                            encoding);
+}
+
+/* --- all members --- */
+
+static int open_encodings(struct session *s, struct encoding encodings[MAX_MEMBERS],
+                          struct vectors *v, const qn_dataset *pairs)
+{
+    const struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++) {
+        encodings[m] = (struct encoding){.session = one,
+                                         .vectors = v,
+                                         .pairs = pairs,
+                                         .row = calloc((size_t)v->dim, sizeof(double))};
+        if (!encodings[m].row)
+            return failure_set(s->failure, CODE_FAILED, "out of memory");
+    }
     return CODE_DONE;
+}
+
+static void close_encodings(struct encoding encodings[MAX_MEMBERS])
+{
+    for (int m = 0; m < MAX_MEMBERS; m++) {
+        part_close(&encodings[m].part);
+        free(encodings[m].row);
+    }
+}
+
+/* The samples of a rank, which follow one another. */
+struct range {
+    int64_t first, count;
+};
+
+static struct range range_of(const struct encoding encodings[MAX_MEMBERS])
+{
+    struct range range = {0, 0};
+    for (int m = 0; m < MAX_MEMBERS; m++) {
+        if (encodings[m].count && !range.count)
+            range.first = encodings[m].part.first;
+        range.count += encodings[m].count;
+    }
+    return range;
+}
+
+/* Rank 0 receives what other ranks have encoded. */
+static int collect(const struct session *s, struct vectors *v, struct range own)
+{
+    struct range all[QN_MAX_GROUP];
+    const int64_t bytes = v->dim * (int64_t)sizeof **v->rows;
+    TRY(ranks_gather(&own, sizeof own, all, s->failure));
+    for (int side = 0; side < 2; side++) {
+        const float *rows = v->rows[side] + own.first * v->dim;
+        if (!ranks_first())
+            TRY(ranks_send(0, rows, own.count * bytes, s->failure));
+        for (int r = 1; ranks_first() && r < ranks_count(); r++)
+            TRY(ranks_receive(r, v->rows[side] + all[r].first * v->dim, all[r].count * bytes,
+                              s->failure));
+    }
+    return CODE_DONE;
+}
+
+static int encode(struct session *s, struct vectors *v, const qn_dataset *pairs)
+{
+    struct encoding encodings[MAX_MEMBERS] = {{.session = NULL}};
+    int code = open_encodings(s, encodings, v, pairs);
+    ranks_busy_begin();
+    if (code == CODE_DONE)
+        code = members_evaluate(s, v->samples, encode_part, encodings);
+    code = ranks_busy_end(code, s->failure);
+    if (code == CODE_DONE)
+        code = collect(s, v, range_of(encodings));
+    close_encodings(encodings);
+    return code;
 }
 
 int vectors_make(struct vectors *v, struct session *s, const qn_dataset *pairs)
 {
     const size_t samples = (size_t)qn_dataset_describe(pairs)->count;
     const size_t dim = (size_t)s->settings.contrastive.dim;
-    struct encoding encoding = {.vectors = v,
-                                .dtype = type_of_vectors(s),
-                                .each = 1 + s->data.pairs->negatives,
-                                .row = calloc(dim, sizeof *encoding.row)};
     *v = (struct vectors){.samples = (int64_t)samples, .dim = (int64_t)dim};
     for (int side = 0; side < 2; side++)
         v->rows[side] = calloc(samples, dim * sizeof **v->rows);
     v->ids = calloc(samples, sizeof *v->ids);
-    const int code = encoding.row && v->ids && v->rows[0] && v->rows[1]
-                         ? encode(s, &encoding, pairs)
-                         : failure_set(s->failure, CODE_FAILED, "out of memory");
-    qn_loader_close(&encoding.loader);
-    free(encoding.row);
-    return code;
+    return v->ids && v->rows[0] && v->rows[1]
+               ? encode(s, v, pairs)
+               : failure_set(s->failure, CODE_FAILED, "out of memory");
 }
 
 void vectors_free(struct vectors *v)
@@ -128,14 +192,25 @@ static int measure(struct session *s, const struct vectors *v, struct evaluation
     return CODE_DONE;
 }
 
+/* The figures of rank 0, which has all vectors, to all. */
+static int share(const struct session *s, struct evaluation *evaluation)
+{
+    struct evaluation all[QN_MAX_GROUP];
+    TRY(ranks_gather(evaluation, sizeof *evaluation, all, s->failure));
+    *evaluation = all[0];
+    return CODE_DONE;
+}
+
 int retrieval_evaluate(struct session *s, struct evaluation *evaluation)
 {
     struct vectors vectors;
     *evaluation = (struct evaluation){.samples = qn_dataset_describe(s->data.evaluated)->count,
                                       .validation = s->data.evaluated == s->data.validation};
     int code = vectors_make(&vectors, s, s->data.evaluated);
-    if (code == CODE_DONE)
+    if (code == CODE_DONE && ranks_first())
         code = measure(s, &vectors, evaluation);
+    if (code == CODE_DONE)
+        code = share(s, evaluation);
     vectors_free(&vectors);
     return code;
 }

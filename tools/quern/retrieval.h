@@ -13,11 +13,12 @@ struct vectors {
     int32_t *ids;   /* (samples): numbers of the pairs */
     int64_t samples, dim;
 };
-/* Encodes all pairs, with a session that has a trainer. Freed by vectors_free whatever it gives. */
+/* Encodes all pairs, each member its share; the vectors of all ranks are those of rank 0. Freed by
+ * vectors_free whatever it gives. */
 int vectors_make(struct vectors *vectors, struct session *session, const qn_dataset *pairs);
 void vectors_free(struct vectors *vectors);
 
-/* Fills in the figures of retrieval. */
+/* Fills in the figures of retrieval; all ranks call it. */
 int retrieval_evaluate(struct session *session, struct evaluation *evaluation);
 
 #endif

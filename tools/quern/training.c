@@ -50,8 +50,7 @@ struct loop {
     struct turn turn;             /* with the other ranks, before the present update */
     enum saving wanted;           /* in the next turn */
     bool has_best;                /* the folder has a best checkpoint */
-    bool evaluated;               /* there was an evaluation */
-    struct evaluation evaluation; /* the newest, on rank 0 */
+    struct evaluation evaluation; /* the newest */
 };
 
 int training_check_out(const char *out, struct failure *failure)
@@ -291,7 +290,6 @@ static bool is_epoch_end(const struct loop *l)
     return l->position / l->samples_per_epoch != before / l->samples_per_epoch;
 }
 
-/* On all ranks alike. */
 static bool evaluation_is_due(const struct loop *l)
 {
     const struct interval *every = &l->recipe->eval_every;
@@ -319,19 +317,12 @@ static bool saving_is_due(const struct loop *l)
     return clock_now() - l->saved_at >= unit * (double)every->count;
 }
 
-/* Rank 0 evaluates; the averages that members have parts of are shown until the next turn, in which
- * the others wait for it. */
 static int measure(struct loop *l)
 {
     lap(l);
     TRY(members_show_averages(l->session, true));
-    l->evaluated = true;
-    if (!ranks_first())
-        return CODE_DONE;
-    ranks_busy_begin();
-    const int code = evaluate(l->session, &l->evaluation, NULL);
-    ranks_busy_end();
-    TRY(code);
+    TRY(evaluate(l->session, &l->evaluation, NULL));
+    TRY(members_show_averages(l->session, false));
     const struct moment moment = {
         .update = l->update,
         .epoch = (double)l->position / (double)l->samples_per_epoch,
@@ -410,7 +401,7 @@ static int keep_mode(struct session *s)
 static int keep_data(struct session *s, const char *out)
 {
     char digest[DATA_DIGEST_BYTES];
-    data_digest(&s->data, digest);
+    data_digest(s->data.train, digest);
     TRY(recipe_put(&s->recipe, "resume", "samples", digest, "", s->failure));
     TRY(keep_description(s));
     TRY(keep_mode(s));
@@ -472,17 +463,16 @@ static int look_at_banks(struct loop *l)
 /* Evaluates if it is time, and sees whether it is time to save. */
 static int look_after(struct loop *l)
 {
-    const bool due = evaluation_is_due(l), evaluating = due && ranks_first();
-    const bool saving = l->training->out && (evaluating || saving_is_due(l));
-    bool better = false;
+    bool evaluating = evaluation_is_due(l), better = false;
+    bool saving = l->training->out && (evaluating || saving_is_due(l));
     if (dual_drift_is_due(l->session, l->update))
         TRY(look_at_banks(l));
     if (evaluating || saving)
         TRY(settle(l));
-    if (due)
+    if (evaluating) {
         TRY(measure(l));
-    if (evaluating)
         better = judge_take(&l->judge, &l->evaluation, &l->progress);
+    }
     const bool best = better || (evaluating && !l->has_best);
     l->wanted = !saving ? SAVES_NOT : best ? SAVES_BEST : SAVES;
     return CODE_DONE;
@@ -541,7 +531,6 @@ static int take_turn(struct loop *l)
                             .lr_scale = qn_improvement_scale(&l->judge.improvement),
                             .replanned = l->replanned};
     TRY(ranks_turn(&l->turn, l->session->failure));
-    TRY(members_show_averages(l->session, false));
     if (l->turn.saves)
         TRY(save(l));
     return l->turn.replanned ? tell_plans(l) : CODE_DONE;
@@ -578,7 +567,7 @@ static int run(struct loop *l)
         l->wanted = SAVES;
     const bool whole = l->turn.over;
     TRY(take_turn(l));
-    if (whole && l->session->data.evaluated && !l->evaluated)
+    if (whole && l->session->data.evaluated && !l->evaluation.samples)
         TRY(measure(l));
     TRY(take_turn(l));
     TRY(members_tell(l->session));
