@@ -496,8 +496,8 @@ def main():
             check_kill(bench, 10)
             bench.end()
         for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_auto, check_tuning,
-                     check_resume, check_sent_checkpoint,
-                     check_stop, check_signal, check_full_disk, check_bad, check_devices, check_other_launchers):
+                     check_resume, check_sent_checkpoint, check_stop, check_signal, check_full_disk, check_bad,
+                     check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()
                 part(bench)
