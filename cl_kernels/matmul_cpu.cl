@@ -28,7 +28,7 @@
 #define NR (NV * QN_V)
 
 /* Index of packed element (row, l) of a. If a is stored (m, k), packed rows are rows; if (k, m),
- * panels of MR rows: packing copies whole vectors or halves of them. */
+ * panels of MR rows: packing stores whole vectors in both cases. */
 #if A_T
 #define A_AT(row, l) ((row) / MR * MR * KC + (l)*MR + (row) % MR)
 #define A_STEP_ROW 1
@@ -48,27 +48,40 @@ static inline int padded(int rows)
 /* Packs rows i .. i + rows - 1 of a, elements l .. l + depth - 1 of each. Lines of a are read once
  * and whole. */
 #if A_T
-static inline void put_rows(__local float *pack, int row, int l, floatv v)
+/* Elements l (x) and l + 1 (y) of QN_V rows, in whole vectors: neighbours in a panel. */
+static inline void put_pair(__local float *pack, int row, int l, floatv x, floatv y)
 {
 #if MR == QN_V
-    QN_PASTE(vstore, MR)(v, 0, pack + A_AT(row, l));
+    QN_PASTE(vstore, QN_V)(x, 0, pack + A_AT(row, l));
+    QN_PASTE(vstore, QN_V)(y, 0, pack + A_AT(row, l + 1));
 #else
-    QN_PASTE(vstore, MR)(v.lo, 0, pack + A_AT(row, l));
-    QN_PASTE(vstore, MR)(v.hi, 0, pack + A_AT(row + MR, l));
+    QN_PASTE(vstore, QN_V)((floatv)(x.lo, y.lo), 0, pack + A_AT(row, l));
+    QN_PASTE(vstore, QN_V)((floatv)(x.hi, y.hi), 0, pack + A_AT(row + MR, l));
 #endif
+}
+
+/* Element l of the rows from `row` on. */
+static inline void put_rest(__local float *pack, __global const TYPE(A) * a, ulong from, int row,
+                            int rows, int l)
+{
+    for (; row < padded(rows); row++)
+        pack[A_AT(row, l)] = row < rows ? LD(A, a, from + row) : 0.0f;
 }
 
 static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong m, ulong i,
                           int rows, ulong l, int depth)
 {
-    for (int d = 0; d < depth; d++) {
+    int d = 0;
+    for (; d + 2 <= depth; d += 2) {
         const ulong from = (l + d) * m + i;
         int r = 0;
         for (; r + QN_V <= rows; r += QN_V)
-            put_rows(pack, r, d, LDV(A, a, from + r));
-        for (; r < padded(rows); r++)
-            pack[A_AT(r, d)] = r < rows ? LD(A, a, from + r) : 0.0f;
+            put_pair(pack, r, d, LDV(A, a, from + r), LDV(A, a, from + m + r));
+        put_rest(pack, a, from, r, rows, d);
+        put_rest(pack, a, from + m, r, rows, d + 1);
     }
+    if (d < depth)
+        put_rest(pack, a, (l + d) * m + i, 0, rows, d);
 }
 #else
 static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong k, ulong i,
