@@ -185,6 +185,11 @@ typedef struct qn_profile_step {
 typedef void (*qn_profile_fn)(void *user, const qn_profile_step *step);
 QN_API void qn_trainer_profile(qn_trainer *trainer, qn_profile_fn fn, void *user);
 
+/* A digest of all parameters, as operators read them, and of what operators keep from update to
+ * update: the same for trainers of one model that compute the same, as members of a group do,
+ * whatever each keeps of masters and averages. Waits. QN_ERR_MEMORY. */
+QN_API qn_status qn_trainer_digest(qn_trainer *trainer, uint64_t *digest);
+
 /* The micro-steps of a cycle without the update: leaves the gradient of the whole effective batch
  * in the accumulators, for qn_trainer_read_gradient, until the next call that runs anything.
  * QN_ERR_ARGUMENT under a plan with early_updates: it keeps no gradient. It is that of the loss as

@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -454,6 +455,23 @@ def check_bad(bench):
         bench.expect(len(said(error)) == 1 and re.search(pattern, said(error)[0]) and not out, f'{name}: not {pattern}')
 
 
+def check_weights(bench):
+    """Weights that a rank has read from another file are found, whatever their type."""
+    for kind in ('f32', 'bf16', 'f16'):
+        how = ('--quiet', '--steps', 1, '--set', f'memory.parameter_storage={kind}')
+        bench.good('train', 'r.ini', *how, '--out', f'{kind}-first')
+        whole = (bench.folder / f'{kind}-first/last/weights.safetensors').read_bytes()
+        last, = struct.unpack('<f', whole[-4:])
+        (bench.folder / f'{kind}.one').write_bytes(whole)
+        (bench.folder / f'{kind}.other').write_bytes(whole[:-4] + struct.pack('<f', last + 0.5))
+        ranks = [('--set', f'train.weights={bench.folder}/{kind}.{name}') for name in ('one', 'other')]
+        code, _, error = bench.run('train', 'r.ini', *how, ranks=ranks)
+        bench.expect(code == 2 and len(said(error)) == 1 and
+                     re.search(r'rank 1: weights: \w+ here, \w+ on rank 0', error), f'{kind}: {code}: {error}')
+        bench.good('train', 'r.ini', *how, ranks=[ranks[0], ranks[0]])
+        bench.good('resume', f'{kind}-first', '--quiet', '--steps', 2, *ONE, ranks=2)
+
+
 def check_devices(bench):
     """Ranks of one machine take one device after another, and share one only where that is said."""
     args = ('train', 'mlp.ini', *PLAIN, '--steps', 2)
@@ -497,7 +515,7 @@ def main():
             bench.end()
         for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_auto, check_tuning,
                      check_resume, check_sent_checkpoint, check_stop, check_signal, check_full_disk, check_bad,
-                     check_devices, check_other_launchers):
+                     check_weights, check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()
                 part(bench)

@@ -101,12 +101,24 @@ static struct team open_team(const qn_graph *graph, const struct subject *s, int
 static const qn_cycle whole = {
     .samples = SAMPLES, .lr = 0.01, .fetch = fetch_beside, .user = &data};
 
+/* Whatever members keep for themselves, they compute the same. */
+static void check_digests(const struct team *team)
+{
+    uint64_t first, digest;
+    assert_int_equal(qn_trainer_digest(qn_group_trainer(team->group, 0), &first), QN_OK);
+    for (int m = 1; m < team->count; m++) {
+        assert_int_equal(qn_trainer_digest(qn_group_trainer(team->group, m), &digest), QN_OK);
+        assert_true(digest == first);
+    }
+}
+
 static qn_metrics train(const struct team *team)
 {
     qn_metrics last;
     for (int update = 0; update < UPDATES; update++)
         assert_int_equal(qn_group_step(team->group, &whole, NULL), QN_OK);
     assert_int_equal(qn_group_finish(team->group, &last), QN_OK);
+    check_digests(team);
     return last;
 }
 

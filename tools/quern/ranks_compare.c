@@ -3,6 +3,7 @@
 #include "note.h"
 #include "ranks.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,40 +122,15 @@ int ranks_compare(const struct session *s)
 
 /* --- weights --- */
 
-static int hash_tensor(const struct session *s, const char *name, const qn_shape *shape,
-                       uint64_t *hash)
-{
-    int64_t count = 1;
-    for (int d = 0; d < shape->rank; d++)
-        count *= shape->dim[d];
-    uint32_t *bits = malloc((size_t)count * sizeof *bits + 1);
-    if (!bits)
-        return failure_set(s->failure, CODE_FAILED, "out of memory");
-    failure_clear(s->failure);
-    const qn_status status = qn_trainer_read(s->trainer, name, (float *)bits, count);
-    for (int64_t i = 0; status == QN_OK && i < count; i++)
-        *hash = (*hash ^ bits[i]) * UINT64_C(0x100000001b3);
-    free(bits);
-    return status == QN_OK ? CODE_DONE : failure_library(s->failure, status, NULL);
-}
-
-static int hash_weights(const struct session *s, char word[WORD_BYTES])
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    qn_shape shape;
-    const char *name;
-    for (int i = 0; (name = qn_trainer_tensor(s->trainer, i, &shape)); i++)
-        TRY(hash_tensor(s, name, &shape, &hash));
-    snprintf(word, WORD_BYTES, "%016llx", (unsigned long long)hash);
-    return CODE_DONE;
-}
-
-/* Masters that a member has for others are rounded, and no two have the same. */
 int ranks_compare_weights(const struct session *s)
 {
-    char word[WORD_BYTES] = "";
-    if (ranks_count() == 1 || s->settings.memory.parameter_storage != QN_F32)
+    char word[WORD_BYTES];
+    uint64_t digest = 0;
+    if (ranks_count() == 1)
         return CODE_DONE;
-    TRY(ranks_agree(hash_weights(s, word), s->failure));
+    failure_clear(s->failure);
+    const qn_status status = qn_trainer_digest(s->trainer, &digest);
+    TRY(ranks_agree(status ? failure_library(s->failure, status, NULL) : CODE_DONE, s->failure));
+    snprintf(word, sizeof word, "%016" PRIx64, digest);
     return ranks_agree(compare_word(s, word, "weights"), s->failure);
 }
