@@ -24,6 +24,21 @@ from run import SETTINGS
 from runs import digest, lines
 from support import Bench
 
+TEXT = """[model]
+name = gpt
+layers = 1
+heads = 2
+width = 16
+logits = 0
+[data]
+kind = text
+path = {text}
+vocabulary = 280
+length = 16
+[train]
+batch = 8
+schedule = constant
+"""
 UPDATES = 50
 PLAIN = ('--quiet', '--set', 'memory.tune=off', '--set', 'train.eval_every=0')
 # Ranks, what each says of its devices, shares of all.
@@ -282,7 +297,7 @@ def check_sent_checkpoint(bench):
         return
     recipe = constant(bench)
     (bench.folder / 'disk').mkdir()
-    (bench.folder / 'tmp').mkdir()
+    (bench.folder / 'tmp').mkdir(exist_ok=True)
     train_ranks(bench, 'seen', 2, '--steps', 10, recipe=recipe)
     train_ranks(bench, 'disk/unseen', 2, '--steps', 5, recipe=recipe)
     bench.good('resume', 'disk/unseen', '--quiet', '--steps', 10, ranks=[(), hidden(bench.folder / 'disk')],
@@ -291,7 +306,32 @@ def check_sent_checkpoint(bench):
     bench.expect(not os.listdir(bench.folder / 'tmp'), 'files that were sent are left')
 
 
-# --- what ends ---
+def check_moved_data(bench):
+    """Each rank finds data and tokenizer where it has them, or says what it does not find."""
+    if not may_unshare():
+        print('skipped: data that a rank does not see: no namespaces here')
+        return
+    here, there = bench.folder / 'here', bench.folder / 'there'
+    (bench.folder / 'tmp').mkdir(exist_ok=True)
+    for folder in (here, there):
+        shutil.copytree(bench.folder / 'data', folder)
+        (folder / 'text').write_text('the owls and the larks sing by night and by day\n' * 400)
+    (bench.folder / 't.ini').write_text(TEXT.format(text=here / 'text'))
+    mlp = (bench.folder / 'mlp.ini').read_text()
+    (bench.folder / 'named.ini').write_text(re.sub(r'(?m)^(shape|classes|batch|budget).*\n', '', mlp).replace(
+        '[train]', '[train]\nbatch = 12'))
+    where = {'QN_DATA_DIR': str(here), 'TMPDIR': str(bench.folder / 'tmp')}
+    away = hidden(here, 'env', f'QN_DATA_DIR={there}')
+    for recipe, option in (('named.ini', ()), ('t.ini', ('--data', there / 'text'))):
+        out = f'here/{recipe}.out'
+        bench.good('train', recipe, *PLAIN, '--out', out, '--steps', 3, ranks=2, **where)
+        shutil.copytree(bench.folder / out, bench.folder / f'{recipe}.two', symlinks=True)
+        bench.good('resume', out, '--quiet', '--steps', 5, *option, ranks=[(), away], **where)
+        bench.good('resume', f'{recipe}.two', '--quiet', '--steps', 5, ranks=2, **where)
+        same_bits(bench, f'{recipe}: data elsewhere', out, f'{recipe}.two')
+    code, _, error = bench.run('resume', 't.ini.two', '--quiet', '--steps', 6, ranks=[(), away], **where)
+    bench.expect(code == 1 and len(said(error)) == 1 and f'rank 1: {here}/text: cannot read: No such file' in error,
+                 f'data that are nowhere: {code}: {error}')
 
 
 def expect_whole(bench, what, out):
@@ -514,8 +554,8 @@ def main():
             check_kill(bench, 10)
             bench.end()
         for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_auto, check_tuning,
-                     check_resume, check_sent_checkpoint, check_stop, check_signal, check_full_disk, check_bad,
-                     check_weights, check_devices, check_other_launchers):
+                     check_resume, check_sent_checkpoint, check_moved_data, check_stop, check_signal, check_full_disk,
+                     check_bad, check_weights, check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()
                 part(bench)

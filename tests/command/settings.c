@@ -42,6 +42,33 @@ static void override(const char *name, const char *value)
     assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
 }
 
+/* Texts of settings lie in the recipe's entries: those of the rest stay when one is removed, and
+ * there is room for another in its place. */
+static void removing(void **state)
+{
+    (void)state;
+    struct failure failure = FAILURE_NONE;
+    accept(HEAD "batch = 8\nsteps = 9\nseed = 3\nfreeze = first\n[group]\nshare = 3:1\n");
+    const int count = recipe.count;
+    for (int times = 0; times < 2; times++) {
+        recipe_remove(&recipe, "train", "seed");
+        assert_null(recipe_find(&recipe, "train", "seed"));
+        assert_string_equal(settings.train.freeze, "first");
+        assert_string_equal(settings.group.share, "3:1");
+        int seen = 0;
+        for (int i = 0; recipe_next(&recipe, &i);)
+            seen++;
+        assert_int_equal(seen, count - 1);
+        char *text = note_text(&recipe, NULL, NULL);
+        assert_null(strstr(text, "seed"));
+        free(text);
+        assert_int_equal(settings_read(&settings, &recipe, &failure), CODE_DONE);
+        assert_int_equal(recipe_put(&recipe, "train", "seed", "4", "", &failure), CODE_DONE);
+        assert_int_equal(recipe.count, count);
+        assert_string_equal(settings.train.freeze, "first");
+    }
+}
+
 static void shipped(void **state)
 {
     (void)state;
@@ -476,14 +503,23 @@ static void bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),    cmocka_unit_test(everything),
-        cmocka_unit_test(images),     cmocka_unit_test(parameters),
-        cmocka_unit_test(text),       cmocka_unit_test(json_lines),
-        cmocka_unit_test(adaptive),   cmocka_unit_test(an_unknown_optimizer),
-        cmocka_unit_test(refusals),   cmocka_unit_test(long_line),
-        cmocka_unit_test(overriding), cmocka_unit_test(round_trip),
-        cmocka_unit_test(any_value),  cmocka_unit_test(bad_values),
-        cmocka_unit_test(intervals),  cmocka_unit_test(improvement),
+        cmocka_unit_test(removing),
+        cmocka_unit_test(shipped),
+        cmocka_unit_test(everything),
+        cmocka_unit_test(images),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(text),
+        cmocka_unit_test(json_lines),
+        cmocka_unit_test(adaptive),
+        cmocka_unit_test(an_unknown_optimizer),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(long_line),
+        cmocka_unit_test(overriding),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(any_value),
+        cmocka_unit_test(bad_values),
+        cmocka_unit_test(intervals),
+        cmocka_unit_test(improvement),
         cmocka_unit_test(bad_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,8 +46,8 @@ static bool has(const struct compare_run *run, const char *name)
 static const struct recipe_entry *find_change(const struct recipe *recipe,
                                               const struct recipe *others)
 {
-    for (int i = 0; i < recipe->count; i++) {
-        const struct recipe_entry *entry = &recipe->entries[i];
+    const struct recipe_entry *entry;
+    for (int i = 0; (entry = recipe_next(recipe, &i));) {
         const struct recipe_entry *other = recipe_find(others, entry->section, entry->key);
         if (!other || strcmp(entry->value, other->value) != 0)
             return entry;

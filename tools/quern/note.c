@@ -55,8 +55,8 @@ char *note_text(const struct recipe *recipe, const qn_column *classes,
 {
     cJSON *root = cJSON_CreateObject();
     bool whole = root != NULL;
-    for (int i = 0; whole && i < recipe->count; i++) {
-        const struct recipe_entry *entry = &recipe->entries[i];
+    const struct recipe_entry *entry;
+    for (int i = 0; whole && (entry = recipe_next(recipe, &i));) {
         whole = add_text(root, entry->section, entry->key, entry->value);
     }
     whole = whole && add_graphs(root, recipe);

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const char LIST[] = "checksums.txt";
+static const char LIST[] = "checksums.txt", TOKENIZER[] = "tokenizer.json";
 enum { PIECE = 1 << 22, NAME_BYTES = 64, PATH_BYTES = PATH_MAX + NAME_BYTES };
 
 /* A file on its way, to the ranks that want it. */
@@ -136,6 +137,39 @@ static int move_all(struct transfer *t, const char *list, struct failure *failur
     return receives(t) ? file_replace(t->path, list, failure) : CODE_DONE;
 }
 
+/* A tokenizer that was made of the data lies with the training (moved.h). */
+static int read_tokenizer(const struct ranks_checkpoint *checkpoint, char **text,
+                          struct failure *failure)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/../%s", checkpoint->path, TOKENIZER);
+    if (access(path, R_OK) == 0)
+        return file_read(text, path, failure);
+    *text = calloc(1, 1);
+    return *text ? CODE_DONE : failure_set(failure, CODE_FAILED, "out of memory");
+}
+
+static int write_tokenizer(const struct ranks_checkpoint *checkpoint, const char *text,
+                           struct failure *failure)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", checkpoint->path, TOKENIZER);
+    return checkpoint->copied && *text ? file_replace(path, text, failure) : CODE_DONE;
+}
+
+static int move_tokenizer(const struct ranks_checkpoint *checkpoint, struct failure *failure)
+{
+    char *text = NULL;
+    int code = ranks_agree(ranks_first() ? read_tokenizer(checkpoint, &text, failure) : CODE_DONE,
+                           failure);
+    if (!code)
+        code = ranks_text(&text, failure);
+    if (!code)
+        code = ranks_agree(write_tokenizer(checkpoint, text, failure), failure);
+    free(text);
+    return code;
+}
+
 /* --- the whole --- */
 
 static int make_folder(struct ranks_checkpoint *checkpoint, struct failure *failure)
@@ -169,7 +203,7 @@ static int open_text(struct ranks_checkpoint *checkpoint, char *text, struct fai
     if (!code)
         code = ranks_agree(move_all(&t, list ? list : "", failure), failure);
     free(t.piece);
-    return code;
+    return code ? code : move_tokenizer(checkpoint, failure);
 }
 
 int ranks_checkpoint_open(struct ranks_checkpoint *checkpoint, const char *path,

@@ -34,8 +34,8 @@ static int differ(const struct session *s, const struct recipe_entry *key, const
 static int compare_keys(const struct session *s, const struct recipe *from, const struct recipe *to,
                         bool first)
 {
-    for (int i = 0; i < from->count; i++) {
-        const struct recipe_entry *entry = &from->entries[i];
+    const struct recipe_entry *entry;
+    for (int i = 0; (entry = recipe_next(from, &i));) {
         const struct recipe_entry *other = recipe_find(to, entry->section, entry->key);
         const char *value = other ? other->value : "nothing";
         if (is_own(entry) || (other && (is_own(other) || strcmp(entry->value, value) == 0)))

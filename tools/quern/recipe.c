@@ -56,12 +56,16 @@ int recipe_agree(struct recipe *recipe, const struct recipe_number *said, const 
 
 void recipe_remove(struct recipe *recipe, const char *section, const char *key)
 {
-    int index = find(recipe, section, key);
-    if (index < 0)
-        return;
-    recipe->count--;
-    memmove(&recipe->entries[index], &recipe->entries[index + 1],
-            (size_t)(recipe->count - index) * sizeof *recipe->entries);
+    const int index = find(recipe, section, key);
+    if (index >= 0)
+        *recipe->entries[index].section = *recipe->entries[index].key = 0;
+}
+
+const struct recipe_entry *recipe_next(const struct recipe *recipe, int *i)
+{
+    while (*i < recipe->count && !*recipe->entries[*i].section)
+        ++*i;
+    return *i < recipe->count ? &recipe->entries[(*i)++] : NULL;
 }
 
 int recipe_refuse(const struct recipe *recipe, const struct recipe_entry *entry,
@@ -105,6 +109,8 @@ static int add(struct recipe *recipe, const struct recipe_entry *place, const ch
     if (index >= 0 && entry.line)
         return recipe_refuse(recipe, &entry, failure, "given twice, first in line %d",
                              recipe->entries[index].line);
+    if (index < 0)
+        index = find(recipe, "", "");
     if (index < 0 && recipe->count == RECIPE_ENTRIES)
         return recipe_refuse(recipe, &entry, failure, "a recipe has at most %d keys",
                              RECIPE_ENTRIES);

@@ -13,7 +13,7 @@
 enum { RECIPE_ENTRIES = 128, RECIPE_VALUE_BYTES = 4096 };
 
 struct recipe_entry {
-    char section[32], key[32], value[RECIPE_VALUE_BYTES];
+    char section[32], key[32], value[RECIPE_VALUE_BYTES]; /* section "": was removed */
     int line;        /* in the recipe's file; 0: from elsewhere */
     char option[48]; /* "--budget", "--set"; "": not from the command line */
 };
@@ -57,7 +57,10 @@ struct recipe_number {
 };
 int recipe_agree(struct recipe *recipe, const struct recipe_number *said, const char *option,
                  struct failure *failure);
+/* The others stay where they are: settings borrow their values. */
 void recipe_remove(struct recipe *recipe, const char *section, const char *key);
+/* The entry at or behind *i, which moves behind it; NULL past the last. */
+const struct recipe_entry *recipe_next(const struct recipe *recipe, int *i);
 
 /* CODE_USAGE with the place, section and key of an entry before the text. */
 __attribute__((format(printf, 4, 5))) int recipe_refuse(const struct recipe *recipe,

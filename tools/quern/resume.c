@@ -243,12 +243,12 @@ const struct command command_resume = {
     "The recipe lies in the checkpoint. --steps and --epochs move its end, which also moves the\n"
     "learning rate where the schedule depends on it. --set changes what neither samples nor the\n"
     "plan depend on: learning rate, schedule, end, saving, evaluation, patience. --replan,\n"
-    "--budget and --log-grad-norms make a new plan of the same micro-batch. Figures are appended\n"
-    "to the file of --metrics.",
+    "--budget and --log-grad-norms make a new plan of the same micro-batch. --data says where the\n"
+    "same data lie now. Figures are appended to the file of --metrics.",
     false,
     run,
-    {OPTION_STEPS, OPTION_EPOCHS, OPTION_SET, OPTION_DEVICE, OPTION_SHARE, OPTION_SHARD,
-     OPTION_TIMEOUT, OPTION_BUDGET, OPTION_MICRO_BATCH, OPTION_RECOMPUTE, OPTION_BUDGET_FILE,
-     OPTION_REPLAN, OPTION_OUT, OPTION_METRICS, OPTION_TENSORBOARD, OPTION_GRAD_NORMS,
-     OPTION_PROFILE, OPTION_QUIET, OPTION_COUNT},
+    {OPTION_STEPS,       OPTION_EPOCHS,      OPTION_SET,     OPTION_DATA,   OPTION_DEVICE,
+     OPTION_SHARE,       OPTION_SHARD,       OPTION_TIMEOUT, OPTION_BUDGET, OPTION_MICRO_BATCH,
+     OPTION_RECOMPUTE,   OPTION_BUDGET_FILE, OPTION_REPLAN,  OPTION_OUT,    OPTION_METRICS,
+     OPTION_TENSORBOARD, OPTION_GRAD_NORMS,  OPTION_PROFILE, OPTION_QUIET,  OPTION_COUNT},
 };

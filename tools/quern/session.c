@@ -4,6 +4,7 @@
 #include "file.h"
 #include "members.h"
 #include "named.h"
+#include "moved.h"
 #include "note.h"
 #include "value.h"
 #include "waiting.h"
@@ -110,6 +111,7 @@ int session_note(struct session *s, const qn_checkpoint_info *info,
     if (note_read(&s->recipe, info->note, info->path, s->failure))
         return s->failure->code;
     TRY(note_features(&s->data.features, info->note, info->path, s->failure));
+    TRY(moved_find(&s->recipe, info->path, s->failure));
     return finish_recipe(s, arguments);
 }
 

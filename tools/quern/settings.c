@@ -414,8 +414,8 @@ static int read_passage_model(struct settings *s, const struct recipe *recipe,
 static int read_section(struct settings *s, const struct recipe *recipe, const char *section,
                         ptrdiff_t moved, bool *there, struct failure *failure)
 {
-    for (int i = 0; i < recipe->count; i++) {
-        const struct recipe_entry *entry = &recipe->entries[i];
+    const struct recipe_entry *entry;
+    for (int i = 0; (entry = recipe_next(recipe, &i));) {
         const struct key *key = find_key(recipe, "data", entry->key);
         if (!is_in(entry, section))
             continue;
@@ -435,10 +435,11 @@ static int read_section(struct settings *s, const struct recipe *recipe, const c
 static int read_entries(struct settings *s, const struct recipe *recipe, struct failure *failure)
 {
     const ptrdiff_t data = offsetof(struct settings, data);
+    const struct recipe_entry *entry;
     bool there;
-    for (int i = 0; i < recipe->count; i++)
-        if (!is_of_passages(&recipe->entries[i]))
-            TRY(read_entry(s, recipe, &recipe->entries[i], failure));
+    for (int i = 0; (entry = recipe_next(recipe, &i));)
+        if (!is_of_passages(entry))
+            TRY(read_entry(s, recipe, entry, failure));
     s->passages = s->data;
     TRY(read_section(s, recipe, "passages", offsetof(struct settings, passages) - data, &there,
                      failure));
