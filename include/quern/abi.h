@@ -62,7 +62,7 @@ typedef struct qn_struct_info {
     X(qn_adaptive_batch, 0xcef53cb6)                                                               \
     X(qn_array_params, 0x9dd76318)                                                                 \
     X(qn_attention_params, 0x76ce4dc1)                                                             \
-    X(qn_batch, 0x68826004)                                                                        \
+    X(qn_batch, 0xa43905e5)                                                                        \
     X(qn_batch_matmul_params, 0xe359867c)                                                          \
     X(qn_batch_norm_params, 0x81479722)                                                            \
     X(qn_batch_schedule, 0x71411f3b)                                                               \
@@ -114,7 +114,7 @@ typedef struct qn_struct_info {
     X(qn_layout_rule, 0x4fc6b677)                                                                  \
     X(qn_lifetime, 0xf2d12f49)                                                                     \
     X(qn_linear_activation_params, 0x911af7a0)                                                     \
-    X(qn_loader_params, 0xa2e01e73)                                                                \
+    X(qn_loader_params, 0xe500dc4f)                                                                \
     X(qn_log, 0x37b6e2ab)                                                                          \
     X(qn_loss_params, 0xe3b8afca)                                                                  \
     X(qn_lr_found, 0xbe3a6272)                                                                     \

@@ -430,7 +430,12 @@ typedef struct qn_batch {
     int64_t samples;
     int n_columns;
     const qn_column *columns; /* (n_columns), with data: `samples` rows each */
+    int64_t before, after; /* so many of the first and of the last rows are there as room alone: a
+                              loader with a range did not read them */
 } qn_batch;
+
+/* Whether the rows of samples first .. first + count - 1 are there. */
+QN_API bool qn_batch_has(const qn_batch *batch, int64_t first, int64_t count);
 
 /* NULL: the batch has no such column. */
 QN_API const qn_column *qn_batch_column(const qn_batch *batch, const char *name);
@@ -447,6 +452,10 @@ QN_API int qn_batch_choose(void *batch, int64_t first, int64_t count);
 
 /* --- loaders --- */
 
+/* Tells which of the `samples` samples of a cycle are to be read: *count, which may be 0, from
+ * *first on. Called on the loader's thread, for cycles in any order. */
+typedef void (*qn_range_fn)(void *user, int64_t samples, int64_t *first, int64_t *count);
+
 typedef struct qn_loader_params {
     qn_log log;
     uint64_t seed;
@@ -454,6 +463,10 @@ typedef struct qn_loader_params {
     int64_t max_samples; /* of the largest cycle, at least 1; the first is prepared in this size */
     int cycles;          /* kept in memory, the one in use included: 2 to 64; 0: 2 */
     bool sequential;     /* every epoch in the order of the dataset rather than shuffled */
+    /* Of a process that computes a part of each cycle: the others are not read. Order, and what is
+     * random about rows, are those of the whole cycle. NULL: all are read. */
+    qn_range_fn range;
+    void *user; /* of `range` */
 } qn_loader_params;
 
 /* An endless stream of samples: epoch after epoch, each a permutation drawn from (seed, epoch),
@@ -470,15 +483,17 @@ QN_API qn_status qn_loader_open(qn_loader **loader, const qn_dataset *dataset,
 /* The next `samples` samples, 1 to max_samples; waits until they are there. The rows are borrowed
  * until the next call or qn_loader_close. Cycles of one size are prepared ahead; a call with
  * another size waits for its own. QN_ERR_IO, QN_ERR_FORMAT, or what a qn_rows_fn returned: a sample
- * of this cycle cannot be read; the position stays before it. */
+ * of this cycle cannot be read; QN_ERR_ARGUMENT: `range` gives samples that are none of it. The
+ * position stays before it then. */
 QN_API qn_status qn_loader_next(qn_loader *loader, int64_t samples, qn_batch *batch);
 /* The position of the sample that comes next: what resuming needs. */
 QN_API int64_t qn_loader_position(const qn_loader *loader);
 /* The batch that qn_loader_next gave last, borrowed; NULL: there is none. */
 QN_API const qn_batch *qn_loader_batch(const qn_loader *loader);
-/* A qn_fetch_fn whose user is a loader that began at position 0, for qn_trainer_evaluate: where
- * `first` is the loader's position, the next `count` samples become its batch. A qn_result_fn finds
- * the rows that belong to its own in qn_loader_batch, from first - position on. */
+/* A qn_fetch_fn whose user is a loader and whose samples are numbered by its positions, for
+ * qn_trainer_evaluate: where `first` is the loader's position, the next `count` samples become its
+ * batch. A qn_result_fn finds the rows that belong to its own in qn_loader_batch, from first -
+ * position on. */
 QN_API qn_status qn_loader_fetch(void *loader, const char *input, int64_t first, int64_t count,
                                  void *rows);
 /* Ends the thread, frees, sets to NULL; accepts a pointer to NULL. */

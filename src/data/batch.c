@@ -12,12 +12,18 @@ const qn_column *qn_batch_column(const qn_batch *batch, const char *name)
     return batch && name ? qn_column_find(batch->columns, batch->n_columns, name) : NULL;
 }
 
+bool qn_batch_has(const qn_batch *batch, int64_t first, int64_t count)
+{
+    return batch && count >= 0 && first >= batch->before &&
+           first <= batch->samples - batch->after - count;
+}
+
 int qn_batch_choose(void *batch, int64_t first, int64_t count)
 {
     const qn_batch *from = batch;
     const qn_column *column = qn_batch_column(from, "bucket");
     int32_t largest = 0;
-    if (!from || first < 0 || count < 0 || first > from->samples - count)
+    if (!qn_batch_has(from, first, count))
         return -1;
     if (!column || !column->data || column->dtype != QN_I32 || column->shape.rank)
         return 0;
@@ -32,7 +38,7 @@ qn_status qn_batch_fetch(void *batch, const char *input, int64_t first, int64_t 
 {
     const qn_batch *from = batch;
     QN_REQUIRE(NULL, from && input && rows);
-    QN_REQUIRE(NULL, first >= 0 && count >= 0 && first <= from->samples - count);
+    QN_REQUIRE(NULL, qn_batch_has(from, first, count));
     const qn_column *column = qn_batch_column(from, input);
     if (!column || !column->data)
         return qn_fail(NULL, QN_ERR_ARGUMENT, "batch: no column '%s' with data", input);

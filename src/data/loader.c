@@ -30,7 +30,8 @@ struct slot {
     char reason[1024];
 };
 
-/* `mutex` guards what follows it; `order`, `seed`, `draws` and `rooms` are the worker's alone. */
+/* `mutex` guards what follows it; `order`, `seed`, `draws`, `rooms` and `range` are the worker's
+ * alone. */
 struct qn_loader {
     struct qn_log log;
     const struct qn_dataset *dataset;
@@ -39,6 +40,8 @@ struct qn_loader {
     uint64_t seed;
     struct qn_draw *draws; /* (max_samples), of the cycle that is gathered */
     struct qn_rooms rooms;
+    qn_range_fn range; /* NULL: of all samples */
+    void *user;
     int64_t max_samples;
     int cycles;
     struct slot *slots;
@@ -123,14 +126,31 @@ static void draw(struct qn_loader *loader, const struct qn_batch *batch)
         }
 }
 
+/* The samples of a slot that are wanted: the rows before and after them are not read. */
+static qn_status find_range(const struct qn_loader *loader, struct slot *slot)
+{
+    const struct qn_log log = {keep_reason, slot, QN_LOG_ERROR};
+    struct qn_batch *batch = &slot->batch;
+    int64_t first = 0, count = batch->samples;
+    if (loader->range)
+        loader->range(loader->user, batch->samples, &first, &count);
+    if (!qn_batch_has(batch, first, count))
+        return qn_fail(&log, QN_ERR_ARGUMENT,
+                       "loader: range: %lld samples from %lld on, but the cycle has %lld",
+                       (long long)count, (long long)first, (long long)batch->samples);
+    batch->before = first;
+    batch->after = batch->samples - first - count;
+    return QN_OK;
+}
+
 static void gather(struct qn_loader *loader, struct slot *slot)
 {
-    const int64_t samples = slot->batch.samples;
-    slot->status = QN_OK;
+    slot->status = find_range(loader, slot);
+    const int64_t end = slot->batch.samples - slot->batch.after;
     draw(loader, &slot->batch);
-    for (int64_t i = 0; slot->status == QN_OK && i < samples && !atomic_load(&loader->cancel);
-         i += PART)
-        slot->status = read_part(loader, slot, i, samples - i < PART ? samples - i : PART);
+    for (int64_t i = slot->batch.before;
+         slot->status == QN_OK && i < end && !atomic_load(&loader->cancel); i += PART)
+        slot->status = read_part(loader, slot, i, end - i < PART ? end - i : PART);
 }
 
 static void *work(void *user)
@@ -218,6 +238,8 @@ static struct qn_loader *new_loader(const qn_dataset *dataset, const qn_loader_p
     loader->dataset = dataset;
     loader->data = qn_dataset_describe(dataset);
     loader->seed = params->seed;
+    loader->range = params->range;
+    loader->user = params->user;
     loader->max_samples = loader->samples = params->max_samples;
     loader->cycles = params->cycles ? params->cycles : LEAST_CYCLES;
     loader->position = loader->ahead = params->position;

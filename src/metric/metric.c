@@ -404,7 +404,7 @@ qn_status qn_metric_update(qn_metric *metric, const char *output, int64_t first,
         return QN_OK;
     if (metric->params.labels) {
         labels = qn_batch_column(batch, metric->params.labels);
-        if (!labels || !labels->data || first > batch->samples - count)
+        if (!labels || !labels->data || !qn_batch_has(batch, first, count))
             return qn_fail(&metric->log, QN_ERR_ARGUMENT,
                            "%s: %s: the batch has no such column, or not so many samples",
                            metric->kind->name, metric->params.labels);

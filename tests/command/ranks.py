@@ -18,6 +18,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '../mpi'))
 
+import images
+import lengths
+
 from members import (DEVICES, MIB, NEAR, ONE, PAIRS, STILL, TWO, compare, constant, figures, losses, train,
                      weights)
 from run import SETTINGS
@@ -253,6 +256,75 @@ def check_tuning(bench):
     bench.good('resume', 'tuned', '--quiet', '--steps', 12, ranks=2, **cache)
     bench.good(*args, '--steps', 12, '--out', 'tuned_whole', ranks=2, **cache)
     same_bits(bench, 'tuned and resumed', 'tuned', 'tuned_whole')
+
+
+# --- what each rank reads ---
+
+# Folders that differ from rank to rank; of four samples two are each rank's.
+FOLDERS = ('whole', 'broken0', 'broken1')
+SAMPLES = 4
+
+
+def write_pictures(bench):
+    """The same files in all folders."""
+    for split in ('train', 'test'):
+        for number in range(SAMPLES):
+            for folder in FOLDERS:
+                images.write_png(bench.folder / folder / split / f'class{number % 2}' / f'{number}.png', 16, 16, 3,
+                                 lambda y, x, n=number: [(16 * y + 40 * n) % 256, 16 * x, 60 * n])
+    bench.recipe('i.ini', images.RECIPE, **{'name = cnn\nwidth = 8\ngroup = 8': 'name = mlp'})
+
+
+def damage(bench, folder, split, number):
+    """The header stays as it is."""
+    path = bench.folder / folder / split / f'class{number % 2}' / f'{number}.png'
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 0xff  # of the pixels' checksum, which stands before the last 12 bytes, or of the pixels
+    path.write_bytes(data)
+
+
+def train_pictures(bench, out, *folders):
+    each = [('--set', f'data.path={bench.folder / folder}/train', '--set',
+             f'data.test_path={bench.folder / folder}/test') for folder in folders]
+    args = ('train', 'i.ini', '--quiet', '--batch', SAMPLES, '--steps', 1, '--micro-batch', 1, '--out', out, '--metrics',
+            f'{out}.json')
+    return bench.run(*args, ranks=each) if len(each) > 1 else bench.run(*args, *each[0], *ONE, *ONE)
+
+
+def check_reading(bench):
+    """A rank decodes the samples of its own members: the others may be broken where it is."""
+    write_pictures(bench)
+    code, _, error = train_pictures(bench, 'together', 'whole')
+    bench.expect(code == 0 and not error, f'{code}: {error}')
+    needed = []
+    for number in range(SAMPLES):
+        damage(bench, 'broken0', 'train', number)
+        code, _, error = train_pictures(bench, f'needs{number}', 'broken0', 'whole')
+        needed += [number] if code else []
+        bench.expect(not code or re.search(rf'rank 0: .*/{number}\.png', error), f'{number}: {code}: {error}')
+        damage(bench, 'broken0', 'train', number)
+    bench.expect(len(needed) == SAMPLES / 2, f'rank 0 reads {needed}')
+    for number in range(SAMPLES):
+        damage(bench, f'broken{int(number in needed)}', 'train', number)
+        damage(bench, f'broken{int(number % 2 == 0)}', 'test', number)
+    code, _, error = train_pictures(bench, 'apart', 'broken0', 'broken1')
+    bench.expect(code == 0 and not error, f'each has what it needs: {code}: {error}')
+    same_bits(bench, 'samples of two folders', 'apart', 'together')
+    bench.expect(figures(lines(bench, 'apart.json')) == figures(lines(bench, 'together.json')), 'other figures')
+    shutil.copytree(bench.folder / 'whole', bench.folder / 'tested')
+    damage(bench, 'tested', 'test', SAMPLES - 1)
+    for out, folder in (('untrained', 'broken0'), ('unevaluated', 'tested')):
+        code, _, error = train_pictures(bench, out, 'whole', folder)
+        bench.expect(code == 1 and re.search(rf'^quern: rank 1: .*/{folder}/.*\.png: ', error, re.M), f'{code}: {error}')
+
+
+def check_lengths(bench):
+    """Documents of different length come by their length, of the whole batch, whoever reads them."""
+    lengths.write_text(bench)
+    recipe = lengths.recipe(bench, 'gpt')
+    train_ranks(bench, 'lengths', 3, '--share', '1:0:2', recipe=recipe)
+    train(bench, 'lengths_within', ONE * 3, recipe=recipe, share='1:0:2')
+    same_bits(bench, 'lengths', 'lengths', 'lengths_within')
 
 
 # --- going on ---
@@ -553,9 +625,10 @@ def main():
         if 'full' in sys.argv:
             check_kill(bench, 10)
             bench.end()
-        for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_auto, check_tuning,
-                     check_resume, check_sent_checkpoint, check_moved_data, check_stop, check_signal, check_full_disk,
-                     check_bad, check_weights, check_devices, check_other_launchers):
+        for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_reading,
+                     check_lengths, check_auto, check_tuning, check_resume, check_sent_checkpoint, check_moved_data,
+                     check_stop, check_signal, check_full_disk, check_bad, check_weights, check_devices,
+                     check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()
                 part(bench)

@@ -181,6 +181,117 @@ static void sequential_epochs_follow_the_file(void **state)
     qn_loader_close(&loader);
 }
 
+/* --- ranges --- */
+
+/* Samples of each cycle that are wanted: share / 8 of it from the second quarter on. */
+struct wanted {
+    int share;
+    int64_t read[COUNT]; /* how often, by sample; the loader has been closed when it is looked at */
+};
+
+static qn_status read_counted(void *user, const qn_draw *draws, int64_t count, void *const *rows)
+{
+    struct wanted *wanted = user;
+    for (int64_t i = 0; i < count; i++) {
+        wanted->read[draws[i].sample]++;
+        ((int64_t *)rows[0])[i] = draws[i].epoch * COUNT + draws[i].sample;
+    }
+    return QN_OK;
+}
+
+static void take_share(void *user, int64_t samples, int64_t *first, int64_t *count)
+{
+    *first = samples / 4;
+    *count = samples * ((struct wanted *)user)->share / 8;
+}
+
+static const qn_column drawn = {.name = "drawn", .dtype = QN_I32, .shape = {1, {2}}};
+
+/* Two loaders of one dataset side by side, of all samples and of some: the rows that are there are
+ * the same, and the others are refused. */
+static int64_t compare_ranges(struct wanted *wanted, qn_loader *all, qn_loader *some,
+                              int64_t samples)
+{
+    qn_batch whole, part;
+    int64_t row, first, count;
+    assert_int_equal(qn_loader_next(all, samples, &whole), QN_OK);
+    assert_int_equal(qn_loader_next(some, samples, &part), QN_OK);
+    take_share(wanted, samples, &first, &count);
+    assert_int_equal(part.position, whole.position);
+    assert_int_equal(part.before, first);
+    assert_int_equal(part.samples - part.after, first + count);
+    for (int64_t i = 0; i < samples; i++) {
+        const bool there = i >= first && i < first + count;
+        assert_int_equal(qn_batch_has(&part, i, 1), there);
+        assert_int_equal(qn_batch_choose(&part, i, 1), there ? 0 : -1);
+        assert_int_equal(qn_batch_fetch(&part, "drawn", i, 1, &row),
+                         there ? QN_OK : QN_ERR_ARGUMENT);
+        const int64_t *want = whole.columns[0].data;
+        assert_true(!there || row == want[i]);
+    }
+    return count;
+}
+
+static void a_range_alone_is_read(void **state)
+{
+    struct fixture *fixture = *state;
+    static const int64_t sizes[] = {40, 40, 7, 1, 64, 64, 64, 33};
+    enum { CYCLES = sizeof sizes / sizeof *sizes };
+    for (int share = 0; share <= 6; share++) {
+        struct wanted reads[2] = {{8}, {share}};
+        int64_t wanted = 0, read = 0;
+        qn_dataset *datasets[2];
+        qn_loader *loaders[2];
+        for (int l = 0; l < 2; l++) {
+            const qn_function_params params = {
+                .count = COUNT, .n_columns = 1, .columns = &drawn, read_counted, &reads[l]};
+            const qn_loader_params how = {.log = fixture->scratch->log,
+                                          .seed = SEED,
+                                          .max_samples = 64,
+                                          .range = l ? take_share : NULL,
+                                          .user = &reads[l]};
+            assert_int_equal(qn_dataset_from_function(&datasets[l], &params), QN_OK);
+            assert_int_equal(qn_loader_open(&loaders[l], datasets[l], &how), QN_OK);
+        }
+        for (int c = 0; c < CYCLES; c++)
+            wanted += compare_ranges(&reads[1], loaders[0], loaders[1], sizes[c]);
+        for (int l = 0; l < 2; l++) {
+            qn_loader_close(&loaders[l]);
+            qn_dataset_close(&datasets[l]);
+        }
+        for (int i = 0; i < COUNT; i++)
+            read += reads[1].read[i];
+        /* what was prepared ahead in the size before, two cycles at most each time */
+        assert_in_range(read, wanted, wanted + (CYCLES + 1) * 2 * 64 * share / 8);
+        assert_true(share || !read);
+    }
+}
+
+static void take_more(void *user, int64_t samples, int64_t *first, int64_t *count)
+{
+    *first = *(int64_t *)user;
+    *count = samples - *first + 1;
+}
+
+static void a_range_outside_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    static int64_t firsts[] = {-1, 0, 5, 11, 12};
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+        qn_loader *loader;
+        qn_batch batch;
+        const qn_loader_params params = {.log = fixture->scratch->log,
+                                         .max_samples = 10,
+                                         .range = take_more,
+                                         .user = &firsts[i]};
+        assert_int_equal(qn_loader_open(&loader, fixture->dataset, &params), QN_OK);
+        assert_int_equal(qn_loader_next(loader, 10, &batch), QN_ERR_ARGUMENT);
+        assert_non_null(strstr(qn_last_error(), "loader: range: "));
+        assert_int_equal(qn_loader_position(loader), 0);
+        qn_loader_close(&loader);
+    }
+}
+
 /* As an evaluation fetches: the inputs of one micro-batch after another, the last one shorter. */
 static void micro_batches_are_fetched(void **state)
 {
@@ -234,6 +345,8 @@ int main(void)
         WITH_DATA(arguments_are_checked),
         WITH_DATA(closing_ends_a_gather),
         WITH_DATA(sequential_epochs_follow_the_file),
+        WITH_DATA(a_range_alone_is_read),
+        WITH_DATA(a_range_outside_is_refused),
         WITH_DATA(micro_batches_are_fetched),
         WITH_DATA(loaders_live_side_by_side),
     };

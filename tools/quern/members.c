@@ -173,12 +173,32 @@ static int read_shares(struct session *s)
     return members_share(s, NULL);
 }
 
+/* Its loss is over the whole cycle, of which every member reads columns of all samples. */
+static bool sees_whole(const struct session *s)
+{
+    return s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
+}
+
 int members_split(struct session *s, int64_t samples, int64_t counts[MAX_ALL_MEMBERS])
 {
     const struct members *members = s->members;
     if (qn_group_split(samples, members->unit, members->share, members->all, counts) == QN_OK)
         return CODE_DONE;
     return failure_set(s->failure, CODE_USAGE, "group.%s", qn_last_error());
+}
+
+void members_range(const struct session *s, int64_t samples, int64_t *first, int64_t *count)
+{
+    const struct members *members = s->members;
+    int64_t counts[MAX_ALL_MEMBERS];
+    *first = 0;
+    *count = samples;
+    if (!members || sees_whole(s) ||
+        qn_group_split(samples, members->unit, members->share, members->all, counts) != QN_OK)
+        return;
+    *count = 0;
+    for (int m = 0; m < members->first + members->count; m++)
+        *(m < members->first ? first : count) += counts[m];
 }
 
 /* Nobody goes without samples unless a share of 0 says so. */
@@ -312,13 +332,12 @@ int members_plan_params(struct session *s, qn_plan_params *params)
     if (!s->members)
         return CODE_DONE;
     const qn_plan_params whole = *params;
-    const bool together = s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
     memset(params->batch, 0, sizeof params->batch);
     for (int b = 0; b < QN_MAX_BATCH_SIZES && whole.batch[b]; b++) {
         int64_t counts[MAX_ALL_MEMBERS];
         TRY(members_split(s, whole.batch[b], counts));
         if (counts[members_number(s)])
-            add_size(params, counts[members_number(s)], together ? whole.batch[b] : 0);
+            add_size(params, counts[members_number(s)], sees_whole(s) ? whole.batch[b] : 0);
     }
     if (!params->batch[0]) /* it has no samples, and goes along with the updates of the others */
         params->batch[0] = s->members->unit;
@@ -439,13 +458,11 @@ int members_step(struct session *s, const qn_cycle *cycle, qn_metrics *previous)
 
 int members_evaluate(struct session *s, int64_t samples, qn_part_fn fn, void *user)
 {
-    if (!s->members) {
-        const qn_group_part all = {.trainer = s->trainer, .count = samples};
-        TRY_LIBRARY(s->failure, NULL, fn(user, &all));
-        return CODE_DONE;
-    }
-    const qn_status status = qn_group_evaluate(s->members->group, samples, fn, user);
-    return status ? failure_status(s->failure, status) : CODE_DONE;
+    const qn_group_part all = {.trainer = s->trainer, .count = samples};
+    TRY_LIBRARY(s->failure, NULL,
+                s->members ? qn_group_evaluate(s->members->group, samples, fn, user)
+                           : fn(user, &all));
+    return CODE_DONE;
 }
 
 int members_finish(struct session *s, qn_metrics *last)

@@ -61,6 +61,9 @@ void members_close_trainers(struct session *session);
 int members_share(struct session *session, const char *said);
 /* How many of a cycle's samples each member computes. */
 int members_split(struct session *session, int64_t samples, int64_t counts[MAX_ALL_MEMBERS]);
+/* Which of a cycle's samples those of this process compute; without members all. Changes nothing:
+ * other threads may call it. */
+void members_range(const struct session *session, int64_t samples, int64_t *first, int64_t *count);
 /* Where shares are measured, all ranks call it: settles them, writes them into the recipe and makes
  * the plans for them (members_auto.c). Needs plans; a signal ends it with its code. */
 int members_settle(struct session *session, enum tune_mode mode);

@@ -480,13 +480,20 @@ static int look_after(struct loop *l)
 
 /* --- the whole --- */
 
+static void range(void *user, int64_t samples, int64_t *first, int64_t *count)
+{
+    members_range(user, samples, first, count);
+}
+
 static int open_loader(struct loop *l)
 {
     const qn_plan_params plan = settings_plan(&l->session->settings);
     const qn_loader_params params = {.log = failure_log(l->session->failure),
                                      .seed = (uint64_t)l->session->settings.train.seed,
                                      .position = l->position,
-                                     .max_samples = plan.batch[0]};
+                                     .max_samples = plan.batch[0],
+                                     .range = range,
+                                     .user = l->session};
     TRY_LIBRARY(l->session->failure, NULL,
                 qn_loader_open(&l->loader, l->session->data.train, &params));
     return CODE_DONE;
