@@ -56,6 +56,16 @@ void qn_text_json(struct qn_text *text, const char *string)
     qn_text_add(text, "\"");
 }
 
+void qn_text_xml(struct qn_text *text, const char *string)
+{
+    for (const char *c = string; *c; c++) {
+        if (*c == '<' || *c == '>' || *c == '&')
+            qn_text_add(text, "&#%d;", *c);
+        else
+            qn_text_add(text, "%c", (unsigned char)*c < 0x20 ? '?' : *c);
+    }
+}
+
 /* printf writes the decimal point of the locale, in one byte or several; here it becomes '.'. */
 static char *use_point(char *number)
 {

@@ -21,6 +21,8 @@ void qn_text_add(struct qn_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A JSON string, quoted and escaped. */
 void qn_text_json(struct qn_text *text, const char *string);
+/* Text for XML; what XML has no characters for becomes '?'. */
+void qn_text_xml(struct qn_text *text, const char *string);
 /* A number for JSON or SVG, with `digits` significant digits and a point, whatever the locale. */
 void qn_text_number(struct qn_text *text, int digits, double value);
 /* Reads the number that a text is, whole: digits with a point or none, a sign and an exponent or

@@ -159,6 +159,46 @@ static void prints(void **state)
     qn_graph_destroy(&graph);
 }
 
+/* Names that a caller gives stand in JSON and SVG as they are. */
+static void names_are_escaped(void **state)
+{
+    (void)state;
+    static const char name[] = "a \"b\" \\ <c> & d\n", device[] = "\"GPU\" \\ <1>";
+    qn_graph *graph = test_model("mlp", NULL, 0);
+    const qn_run runs[] = {{.graph = graph, .what = QN_RUN_TRAIN},
+                           {.name = name, .graph = graph, .what = QN_RUN_EVALUATE}};
+    const qn_run_list list = {.runs = runs, .n_runs = 2};
+    const qn_plan_params params = {.budget = 64 * MIB, .batch = {64}};
+    qn_facts facts;
+    qn_plan *plan;
+    qn_facts_default(&facts, true);
+    snprintf(facts.name, sizeof facts.name, "%s", device);
+    assert_int_equal(qn_plan_create_runs(&plan, &list, &facts, &params, NULL), QN_OK);
+    char *text = qn_plan_json(plan), *variants = qn_plan_variants_json(plan);
+    char *svg = qn_plan_svg(plan), *memory = qn_plan_memory_json(plan);
+    cJSON *json = cJSON_Parse(text), *table = cJSON_Parse(variants), *bytes = cJSON_Parse(memory);
+    const cJSON *phase;
+    int shown = 0;
+    cJSON_ArrayForEach(phase, cJSON_GetObjectItemCaseSensitive(json, "phases")) shown +=
+        strcmp(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(phase, "name")), name) == 0;
+    assert_non_null(table);
+    assert_non_null(bytes);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "device")),
+                        device);
+    assert_int_equal(shown, 1);
+    assert_non_null(strstr(svg, "&#60;c&#62; &#38; d?"));
+    assert_null(strstr(svg, "<c>"));
+    cJSON_Delete(json);
+    cJSON_Delete(table);
+    cJSON_Delete(bytes);
+    free(text);
+    free(variants);
+    free(svg);
+    free(memory);
+    qn_plan_destroy(&plan);
+    qn_graph_destroy(&graph);
+}
+
 static int64_t number_at(const cJSON *list, int index)
 {
     const cJSON *item = cJSON_GetArrayItem(list, index);
@@ -358,6 +398,7 @@ int main(void)
         cmocka_unit_test(explains_no_tensor_that_is_not_there),
         cmocka_unit_test(maps_every_array),
         cmocka_unit_test(prints),
+        cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(says_what_is_frozen),
         cmocka_unit_test(json_adds_up),
     };

@@ -188,7 +188,9 @@ static void add_seconds(struct qn_text *text, const char *key, double seconds)
 
 static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phase)
 {
-    qn_text_add(text, "{\"name\": \"%s\", \"batch\": %" PRId64, phase->name, phase->problem->batch);
+    qn_text_add(text, "{\"name\": ");
+    qn_text_json(text, phase->name);
+    qn_text_add(text, ", \"batch\": %" PRId64, phase->problem->batch);
     add_seconds(text, "seconds", phase->seconds);
     qn_text_add(text, ", \"steps\": [");
     for (int i = 0; i < phase->n_steps; i++) {
@@ -277,7 +279,9 @@ char *qn_plan_variants_json(const qn_plan *plan)
             const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
             if (!task->group || ran_before(phase, i))
                 continue;
-            qn_text_add(&text, "%s[\"%s\", ", shown++ ? ",\n " : "", phase->name);
+            qn_text_add(&text, "%s[", shown++ ? ",\n " : "");
+            qn_text_json(&text, phase->name);
+            qn_text_add(&text, ", ");
             qn_text_json(&text, task->name);
             const struct qn_variant *variant = &task->group->variant[task->variant];
             qn_text_add(&text, ", \"%s\", \"%s\", \"%s\", \"%s\"]", task->op->name,

@@ -109,7 +109,9 @@ __attribute__((format(printf, 6, 7))) static void add_label(struct picture *p, d
     va_end(args);
     add_number(p, "<text x=\"", x);
     add_number(p, "\" y=\"", y);
-    qn_text_add(&p->text, "\" text-anchor=\"%s\" fill=\"%s\">%s</text>\n", anchor, colour, label);
+    qn_text_add(&p->text, "\" text-anchor=\"%s\" fill=\"%s\">", anchor, colour);
+    qn_text_xml(&p->text, label);
+    qn_text_add(&p->text, "</text>\n");
 }
 
 /* Pixels: an upper bound of the label's width in any font. */
