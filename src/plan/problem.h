@@ -216,6 +216,7 @@ struct qn_task {
     int64_t scratch; /* bytes */
     int64_t blas_temp;
     double flops, bytes, seconds;
+    int launches;
     bool measured; /* `seconds` was measured at exactly this batch; else it is estimated */
 };
 

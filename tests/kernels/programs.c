@@ -5,7 +5,8 @@
  * storage type, variant and setting, in every phase. RANK is "gpu" and "cpu" for the facts of a GPU
  * and of a CPU that nobody has looked at, and "more" for CPUs of other widths and local memories.
  * SETTING is the index of the variant's setting, 0 the default; ITEMS are those of a work-group.
- * tools/gpu/programs.py reads it. No device is used: the linker puts the functions below in the
+ * tools/gpu/programs.py reads it. Fails where a group makes more or fewer launches than its cost
+ * says, which is what a plan counts. No device is used: the linker puts the functions below in the
  * place of those that record launches (--wrap).
  */
 #include "base/log.h"
@@ -20,6 +21,7 @@ qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm);
 /* What is running: rank, name of the operator, variant and index of its setting. */
 static const char *rank, *running, *running_variant;
 static int running_setting;
+static int launched; /* since the newest choice of these */
 
 static int64_t items_of(const struct qn_launch *launch)
 {
@@ -32,6 +34,7 @@ static int64_t items_of(const struct qn_launch *launch)
 qn_status __wrap_qn_emit_launch(struct qn_emit *emit, const struct qn_launch *launch)
 {
     (void)emit;
+    launched++;
     printf("%s %s %s %d %lld %s %s %s\n", rank, running, running_variant, running_setting,
            (long long)items_of(launch), launch->program, launch->kernel, launch->options);
     return QN_OK;
@@ -41,6 +44,7 @@ qn_status __wrap_qn_emit_gemm(struct qn_emit *emit, const struct qn_gemm *gemm)
 {
     (void)emit;
     (void)gemm;
+    launched++;
     return QN_OK;
 }
 
@@ -76,7 +80,13 @@ static qn_status emit_setting(const struct qn_variant *variant, int setting,
     variant->cost(&chosen, &cost);
     chosen.scratch = (struct qn_operand){.dtype = QN_F32, .shape = {1, {cost.scratch / 4}}};
     chosen.control = (struct qn_operand){.dtype = QN_I32, .shape = {1, {64}}};
-    return variant->emit(NULL, &chosen);
+    launched = 0;
+    QN_TRY(variant->emit(NULL, &chosen));
+    if (launched == cost.launches)
+        return QN_OK;
+    fprintf(stderr, "%s, %s, case %s: %d launches, and the cost says %d\n", running, variant->name,
+            call->name, launched, cost.launches);
+    return QN_ERR_INTERNAL;
 }
 
 static qn_status emit(const struct qn_variant *variant, const struct qn_call *call)

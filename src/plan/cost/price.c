@@ -280,6 +280,7 @@ qn_status qn_task_price(const struct qn_lowering *how, const struct qn_problem *
     task->scratch = cost.scratch;
     task->flops = cost.flops;
     task->bytes = cost.bytes;
+    task->launches = cost.launches;
     set_seconds(how, problem, task, &cost);
     if (cost.blas[0])
         task->blas_temp = qn_blas_bytes(how->facts, cost.blas[0], cost.blas[1], cost.blas[2]);

@@ -4,6 +4,7 @@
  */
 #include "base/text.h"
 #include "plan/plan.h"
+#include "plan/showing/launches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -142,6 +143,7 @@ char *qn_plan_text(const qn_plan *plan)
         add_parked(&text, plan);
     qn_text_add(&text, "predicted: %.3g s an update, %+.1f %% against keeping everything\n",
                 info->seconds, 100 * (info->seconds / info->keep_all_seconds - 1));
+    qn_launches_text(&text, &plan->program);
     qn_text_add(&text, "bytes at the peak:\n");
     for (int tag = 0; tag < QN_TAG_COUNT; tag++)
         if (info->bytes_by_tag[tag])
@@ -192,6 +194,8 @@ static void add_steps_json(struct qn_text *text, const struct qn_phase_run *phas
     qn_text_json(text, phase->name);
     qn_text_add(text, ", \"batch\": %" PRId64, phase->problem->batch);
     add_seconds(text, "seconds", phase->seconds);
+    qn_text_add(text, ", ");
+    qn_launches_json(text, phase);
     qn_text_add(text, ", \"steps\": [");
     for (int i = 0; i < phase->n_steps; i++) {
         const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
