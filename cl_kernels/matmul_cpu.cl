@@ -17,12 +17,11 @@
  *
  * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V;
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
- *   HAS_BIAS     0: `bias` is not touched
- *   those of lib/epilogue.clh
+ *   those of lib/finish_tile.clh
  *   MR, NV       rows and vectors of the register tile; QN_V is MR or 2 * MR
  *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of packed k
  */
-#include "lib/epilogue.clh"
+#include "lib/finish_tile.clh"
 #include "lib/shuffle.clh"
 
 #define NR (NV * QN_V)
@@ -205,25 +204,6 @@ matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
         }
     }
 
-    for (int row = 0; row < rows; row++) {
-        const __local float *from = (const __local float *)(sum + row * (NC / QN_V));
-        const ulong at = (i + row) * n + j;
-        int e = 0;
-        for (; e + QN_V <= columns; e += QN_V) {
-            floatv v = QN_PASTE(vload, QN_V)(0, from + e);
-#if HAS_BIAS
-            if (begin == 0)
-                v += LDV(BIAS, bias, j + e);
-#endif
-            finish_vector(c, residual, at + e, how, v);
-        }
-        for (; e < columns; e++) {
-            float v = from[e];
-#if HAS_BIAS
-            if (begin == 0)
-                v += LD(BIAS, bias, j + e);
-#endif
-            finish(c, residual, at + e, how, v);
-        }
-    }
+    const tile_place place = {i * n + j, n, rows, columns, j, begin == 0};
+    finish_tile(c, residual, bias, place, how, (__local const float *)sum, NC);
 }

@@ -20,8 +20,14 @@ extern "C" {
  * Lifetime: until qn_device_close; must outlive the trainers opened on it. */
 typedef struct qn_device qn_device;
 
-/* Types of factors; tf32 is f32 with 10 bits of fraction. */
-enum qn_matrix_type { QN_MATRIX_F16 = 1, QN_MATRIX_BF16 = 2, QN_MATRIX_TF32 = 4 };
+/* Types of factors; tf32 is f32 with 10 bits of fraction. Tiles are those of a CPU's core, the
+ * others those of a GPU's teams of work-items. */
+enum qn_matrix_type {
+    QN_MATRIX_F16 = 1,
+    QN_MATRIX_BF16 = 2,
+    QN_MATRIX_TF32 = 4,
+    QN_MATRIX_BF16_TILES = 8
+};
 
 /* All that a plan knows about a device: numbers, so that a plan can be made elsewhere from a file
  * of them. To a plan each number of 0 and an empty name mean the default of qn_facts_default. */
@@ -62,7 +68,7 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE, 1, 281474976710656)                                                     \
     X(max_alloc_bytes, WHOLE, 1, 281474976710656)                                                  \
     X(alignment, WHOLE, 4, 1048576)                                                                \
-    X(matrix_units, BITS, 0, 7)                                                                    \
+    X(matrix_units, BITS, 0, 15)                                                                   \
     X(blas, FLAG, 0, 1)                                                                            \
     X(blas_rows, NEWER, 1, 65536)                                                                  \
     X(blas_columns, NEWER, 1, 65536)                                                               \

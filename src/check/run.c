@@ -430,6 +430,12 @@ static struct qn_facts flip(const struct qn_facts *facts)
     return flipped;
 }
 
+/* Tiles that no core has are plain memory to the kernels. */
+static void give_tiles(struct qn_facts *facts)
+{
+    facts->matrix_units |= facts->cpu ? QN_MATRIX_BF16_TILES : 0;
+}
+
 static struct run open_run(qn_device *device, const qn_check_params *params)
 {
     struct run run = {.device = device, .facts = *qn_device_facts(device)};
@@ -441,6 +447,8 @@ static struct run open_run(qn_device *device, const qn_check_params *params)
     run.flipped = flip(&run.facts);
     if (run.params.small) /* work-groups of many teams take a minute a case on a slow device */
         run.flipped.matrix_units = run.facts.matrix_units;
+    give_tiles(&run.facts);
+    give_tiles(&run.flipped);
     return run;
 }
 

@@ -69,6 +69,11 @@ int qn_device_try_units(struct qn_device *device);
  * are not known to be there, without. */
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type type, bool units);
 
+/* Whether this process may use a core's tile registers for factors of bf16. Asks for it, which
+ * holds for all threads to the end of the process and makes what a signal saves 8 KiB larger.
+ * Thread-safety: Safe. */
+bool qn_tiles_allowed(void);
+
 /* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
  * reports a failed command nowhere else. Waits for the oldest one when the ring is full. */
 void qn_device_mark(struct qn_device *device, cl_event event);
@@ -98,13 +103,16 @@ qn_status qn_kernel_create(struct qn_device *device, const char *stem, const cha
  * OWN_CACHE: keeps compiled programs on disk by itself; asked for a binary it may build all kernels
  * of the program once more.
  * LOCAL_TWICE: says that a kernel takes twice the local memory that it declares, and launches it
- * all the same. PTX_ASM: takes inline assembly in the PTX language; another might not even survive
- * the attempt. WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the
- * bytes that the host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
+ * all the same.
+ * PTX_ASM: takes inline assembly in the PTX language; another might not even survive the attempt.
+ * HOST_ASM: compiles for the host's own processor, and takes inline assembly in its language.
+ * WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the bytes that the
+ * host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
 #define QN_QUIRK_MAP(X)                                                                            \
     X(OWN_CACHE)                                                                                   \
     X(LOCAL_TWICE)                                                                                 \
     X(PTX_ASM)                                                                                     \
+    X(HOST_ASM)                                                                                    \
     X(WRITE_BY_MAP)                                                                                \
     X(OWN_PROGRAMS)
 

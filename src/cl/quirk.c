@@ -16,7 +16,8 @@ static const struct {
 } table[] = {
     {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE | QN_QUIRK_PTX_ASM},
     {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
-    {"Portable Computing Language", NULL, NULL, QN_QUIRK_OWN_CACHE | QN_QUIRK_OWN_PROGRAMS},
+    {"Portable Computing Language", NULL, NULL,
+     QN_QUIRK_OWN_CACHE | QN_QUIRK_OWN_PROGRAMS | QN_QUIRK_HOST_ASM},
     {"rusticl", NULL, "22.3.", QN_QUIRK_LOCAL_TWICE},
 };
 

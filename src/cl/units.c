@@ -10,16 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in lib/tile.clh. */
-enum { LANES = 32, ROWS = 16, COLUMNS = 8, WORDS = 8, HELD = 10 * LANES };
+enum { LANES = 32, HELD = 10 * LANES }; /* of a team, as in lib/tile.clh and tile.cl */
+enum { MOST_LINES = 32, MOST_WORDS = 16 };
 enum { A, B, C, HELD_WORDS, BUFFERS };
 
-/* How small whole numbers are stored as factors: the top bits of an f32, or a half. */
+/* What kernel multiplies one tile with factors of a type: rows, columns, and words of both, each
+ * with `pack` factors. Small whole numbers are stored as the top bits of an f32, or as a half. */
 static const struct type {
     const char *name;
     enum qn_matrix_type unit;
     int pack;
-} types[] = {{"f16", QN_MATRIX_F16, 2}, {"bf16", QN_MATRIX_BF16, 2}, {"tf32", QN_MATRIX_TF32, 1}};
+    const char *kernel;
+    int rows, columns, words, lanes;
+} types[] = {{"f16", QN_MATRIX_F16, 2, "tile", 16, 8, 8, LANES},
+             {"bf16", QN_MATRIX_BF16, 2, "tile", 16, 8, 8, LANES},
+             {"tf32", QN_MATRIX_TF32, 1, "tile", 16, 8, 8, LANES},
+             {"bf16", QN_MATRIX_BF16_TILES, 2, "tile_cpu", 32, 32, 16, 1}};
 
 /* 0 to 7, without a pattern that a permutation of rows, columns or terms would keep. */
 static int number(int seed, int row, int term)
@@ -40,19 +46,19 @@ static uint32_t factor(const struct type *type, int value)
 
 static void fill(const struct type *type, int seed, int rows, uint32_t *words)
 {
-    memset(words, 0, (size_t)(rows * WORDS) * sizeof *words);
+    memset(words, 0, (size_t)(rows * type->words) * sizeof *words);
     for (int row = 0; row < rows; row++)
-        for (int l = 0; l < WORDS * type->pack; l++)
-            words[row * WORDS + l / type->pack] |= factor(type, number(seed, row, l))
-                                                   << 16 * (l % type->pack);
+        for (int l = 0; l < type->words * type->pack; l++)
+            words[row * type->words + l / type->pack] |= factor(type, number(seed, row, l))
+                                                         << 16 * (l % type->pack);
 }
 
 static bool is_right(const struct type *type, const float *c)
 {
-    for (int i = 0; i < ROWS * COLUMNS; i++) {
+    for (int i = 0; i < type->rows * type->columns; i++) {
         int sum = 0;
-        for (int l = 0; l < WORDS * type->pack; l++)
-            sum += number(1, i / COLUMNS, l) * number(2, i % COLUMNS, l);
+        for (int l = 0; l < type->words * type->pack; l++)
+            sum += number(1, i / type->columns, l) * number(2, i % type->columns, l);
         if (!(c[i] == (float)sum))
             return false;
     }
@@ -66,13 +72,17 @@ static struct qn_operand words_of(int buffer, int64_t count)
 
 static qn_status launch(struct qn_slab *slab, const struct type *type, bool units)
 {
-    const struct qn_operand a = words_of(A, ROWS * WORDS), b = words_of(B, COLUMNS * WORDS),
-                            c = words_of(C, ROWS * COLUMNS), held = words_of(HELD_WORDS, HELD);
-    struct qn_launch launch = {.program = "tile",
-                               .kernel = "tile",
-                               .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c), QN_BUF(&held)},
-                               .global = {LANES},
-                               .local = {LANES}};
+    const struct qn_operand a = words_of(A, type->rows * type->words),
+                            b = words_of(B, type->columns * type->words),
+                            c = words_of(C, type->rows * type->columns),
+                            held = words_of(HELD_WORDS, HELD);
+    struct qn_launch launch = {.program = type->kernel,
+                               .kernel = type->kernel,
+                               .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
+                               .global = {type->lanes},
+                               .local = {type->lanes}};
+    if (type->lanes == LANES)
+        launch.args[HELD_WORDS] = (struct qn_arg)QN_BUF(&held);
     struct qn_recording *recording = NULL;
     snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s", type->name);
     if (units)
@@ -87,21 +97,22 @@ static qn_status launch(struct qn_slab *slab, const struct type *type, bool unit
 
 static qn_status multiply(struct qn_slab *slab, const struct type *type, bool units, float *c)
 {
-    uint32_t a[ROWS * WORDS], b[COLUMNS * WORDS];
-    fill(type, 1, ROWS, a);
-    fill(type, 2, COLUMNS, b);
-    QN_TRY(qn_slab_write(slab, A, 0, a, sizeof a, NULL));
-    QN_TRY(qn_slab_write(slab, B, 0, b, sizeof b, NULL));
+    uint32_t words[MOST_LINES * MOST_WORDS];
+    const size_t line = (size_t)type->words * sizeof *words;
+    fill(type, 1, type->rows, words);
+    QN_TRY(qn_slab_write(slab, A, 0, words, type->rows * line, NULL));
+    fill(type, 2, type->columns, words);
+    QN_TRY(qn_slab_write(slab, B, 0, words, type->columns * line, NULL));
     QN_TRY(launch(slab, type, units));
-    return qn_slab_read(slab, C, 0, c, ROWS * COLUMNS * sizeof *c, NULL);
+    return qn_slab_read(slab, C, 0, c, (size_t)(type->rows * type->columns) * sizeof *c, NULL);
 }
 
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type unit, bool units)
 {
-    static const int64_t bytes[BUFFERS] = {ROWS * WORDS * 4, COLUMNS * WORDS * 4,
-                                           ROWS * COLUMNS * 4, HELD * 4};
+    static const int64_t bytes[BUFFERS] = {MOST_LINES * MOST_WORDS * 4, MOST_LINES * MOST_WORDS * 4,
+                                           MOST_LINES * MOST_LINES * 4, HELD * 4};
     const struct type *type = types;
-    float c[ROWS * COLUMNS] = {0};
+    float c[MOST_LINES * MOST_LINES] = {0};
     struct qn_slab *slab = NULL;
     while (type->unit != unit)
         type++;
@@ -112,19 +123,30 @@ bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type unit, bool
     return right;
 }
 
+/* The types that may be tried: of a device that is not asked for them, none. */
+static int units_to_try(const struct qn_device *device)
+{
+    if (device->quirks & QN_QUIRK_PTX_ASM)
+        return QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
+    if (device->quirks & QN_QUIRK_HOST_ASM && device->facts.cpu && qn_tiles_allowed())
+        return QN_MATRIX_BF16_TILES;
+    return 0;
+}
+
 int qn_device_try_units(struct qn_device *device)
 {
     const struct qn_log log = device->log;
+    const int to_try = units_to_try(device);
     int units = 0;
-    if (!(device->quirks & QN_QUIRK_PTX_ASM))
-        return 0;
     device->log = (struct qn_log){0}; /* a trial that fails is no error */
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (qn_device_try_tile(device, types[i].unit, true))
+        if (to_try & (int)types[i].unit && qn_device_try_tile(device, types[i].unit, true))
             units |= (int)types[i].unit;
     device->log = log;
-    qn_log_write(&log, QN_LOG_DEBUG, "matrix units:%s%s%s%s", units & QN_MATRIX_F16 ? " f16" : "",
-                 units & QN_MATRIX_BF16 ? " bf16" : "", units & QN_MATRIX_TF32 ? " tf32" : "",
-                 units ? "" : " none");
+    if (to_try)
+        qn_log_write(&log, QN_LOG_DEBUG, "matrix units:%s%s%s%s%s",
+                     units & QN_MATRIX_F16 ? " f16" : "", units & QN_MATRIX_BF16 ? " bf16" : "",
+                     units & QN_MATRIX_TF32 ? " tf32" : "",
+                     units & QN_MATRIX_BF16_TILES ? " bf16 tiles" : "", units ? "" : " none");
     return units;
 }

@@ -23,6 +23,7 @@ struct block {
 static const struct block blocks[] = {
     {256, 512, 256}, {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
 enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
+enum { TILES_V = 16 }; /* vectors of matmul_tiles_cpu, on whatever device */
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 const char *const qn_matmul_settings[] = {"large", "small", NULL};
 
@@ -150,6 +151,30 @@ static bool cpu_fits(const struct qn_call *call, const struct qn_matmul *p, cons
                        : "the device has too little local memory";
     return facts->cpu &&
            facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
+}
+
+/* Factors of bf16 that an operand is the sum of. */
+static int factors_of(const struct qn_operand *operand)
+{
+    return operand->dtype == QN_F32 ? 2 : 1;
+}
+
+/* Two factors hold 16 bits of a number of f32: enough where the result has no more. */
+static bool tiles_fit(const struct qn_call *call, const struct qn_matmul *p, const char **why)
+{
+    const struct qn_facts *facts = call->facts;
+    const qn_dtype a = p->a->dtype, b = p->b->dtype;
+    const bool f16 = a == QN_F16 || b == QN_F16, bf16 = a == QN_BF16 || b == QN_BF16;
+    const bool exact = p->c->dtype == QN_F32 && (a == QN_F32 || b == QN_F32);
+    if (!(facts->matrix_units & QN_MATRIX_BF16_TILES))
+        *why = "the device's cores have no tile registers";
+    else if (f16 || !bf16 || exact)
+        *why = "made for factors of bf16";
+    else if (facts->local_bytes < local_bytes_of(&blocks[BLOCKS - 1], TILES_V))
+        *why = "the device has too little local memory";
+    else
+        return true;
+    return false;
 }
 
 static bool gpu_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
@@ -320,20 +345,35 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
     qn_launch_option(launch, "KC", block->k);
 }
 
+/* The packed bytes of a block of matmul_cpu: twice as many elements of k in two bytes each, or as
+ * many where one operand has two factors. */
+static void set_tile_options(struct qn_launch *launch, const struct qn_facts *facts,
+                             const struct qn_matmul *p)
+{
+    const struct block *block = block_of(facts);
+    qn_launch_option(launch, "QN_V", TILES_V);
+    qn_launch_option(launch, "MC", block->m);
+    qn_launch_option(launch, "NC", block->n);
+    qn_launch_option(launch, "KC", 2 * block->k / (factors_of(p->a) * factors_of(p->b)));
+}
+
 static qn_status launch_cpu(struct qn_emit *emit, const struct qn_call *call,
-                            const struct qn_matmul *p, const struct layout *layout)
+                            const struct qn_matmul *p, const struct layout *layout, bool tiles)
 {
     const struct ending ending = ending_of(call, p, layout);
     const struct qn_operand *residual = ending.epilogue.residual;
     struct qn_launch launch = {
-        .program = "matmul_cpu",
-        .kernel = "matmul_cpu",
+        .program = tiles ? "matmul_tiles_cpu" : "matmul_cpu",
+        .kernel = tiles ? "matmul_tiles_cpu" : "matmul_cpu",
         .args = {QN_BUF(p->a), QN_BUF(p->b), QN_BUF(p->bias ? p->bias : p->b),
                  QN_BUF(residual ? residual : p->b), QN_BUF(ending.target), QN_LONG(p->m),
                  QN_LONG(p->n), QN_LONG(p->k), QN_LONG(layout->tile_m), QN_LONG(layout->tile_n),
                  QN_LONG(layout->part), QN_FLOAT(ending.beta), QN_FLOAT(ending.epilogue.slope)}};
     set_product_options(&launch, p, &ending);
-    set_block_options(&launch, call->facts);
+    if (tiles)
+        set_tile_options(&launch, call->facts, p);
+    else
+        set_block_options(&launch, call->facts);
     set_size(launch.global, qn_div_up(p->n, layout->tile_n),
              batch_of(p) * qn_div_up(p->m, layout->tile_m), layout->parts);
     return qn_emit_launch(emit, &launch);
@@ -410,12 +450,24 @@ static qn_status finish(struct qn_emit *emit, const struct qn_call *call, const 
                         &(struct qn_parts){layout->parts, count_of(p), p->c, p->beta, p->epilogue});
 }
 
+static qn_status emit_for_cpu(struct qn_emit *emit, const struct qn_call *call,
+                              const struct qn_matmul *p, bool tiles)
+{
+    const struct layout layout = layout_of(call, p, true);
+    QN_TRY(launch_cpu(emit, call, p, &layout, tiles));
+    return finish(emit, call, p, &layout);
+}
+
 static qn_status cpu_emit(struct qn_emit *emit, const struct qn_call *call,
                           const struct qn_matmul *p)
 {
-    const struct layout layout = layout_of(call, p, true);
-    QN_TRY(launch_cpu(emit, call, p, &layout));
-    return finish(emit, call, p, &layout);
+    return emit_for_cpu(emit, call, p, false);
+}
+
+static qn_status tiles_emit(struct qn_emit *emit, const struct qn_call *call,
+                            const struct qn_matmul *p)
+{
+    return emit_for_cpu(emit, call, p, true);
 }
 
 static qn_status gpu_emit(struct qn_emit *emit, const struct qn_call *call,
@@ -427,6 +479,7 @@ static qn_status gpu_emit(struct qn_emit *emit, const struct qn_call *call,
 }
 
 const struct qn_matmul_way qn_matmul_cpu = {cpu_fits, cpu_cost, cpu_emit};
+const struct qn_matmul_way qn_matmul_tiles = {tiles_fit, cpu_cost, tiles_emit};
 const struct qn_matmul_way qn_matmul_gpu = {gpu_fits, gpu_cost, gpu_emit};
 const struct qn_matmul_way qn_matmul_blas = {blas_fits, blas_cost, blas_emit};
 

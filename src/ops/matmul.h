@@ -52,6 +52,7 @@ struct qn_matmul_way {
 extern const struct qn_matmul_way
     qn_matmul_thin,  /* CPUs, where one operand is no wider or higher than a vector */
     qn_matmul_cpu,   /* long vectors; the settings above */
+    qn_matmul_tiles, /* the tile registers of a CPU's core; the settings above */
     qn_matmul_gpu,   /* work-groups of 256 */
     qn_matmul_units, /* the device's matrix units; qn_matmul_units_settings */
     qn_matmul_blas;  /* CLBlast; f32 only */
@@ -75,6 +76,7 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
 #define QN_MATMUL_OWN_VARIANTS(product)                                                            \
     QN_MATMUL_VARIANT(product, thin)                                                               \
     QN_MATMUL_VARIANT(product, cpu)                                                                \
+    QN_MATMUL_VARIANT(product, tiles)                                                              \
     QN_MATMUL_VARIANT(product, gpu)                                                                \
     QN_MATMUL_VARIANT(product, units)
 #define QN_MATMUL_VARIANTS(product)                                                                \
@@ -90,6 +92,8 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
     {"thin", product##_thin_fits, product##_thin_cost, product##_thin_emit, .cpu = true},          \
     {"cpu", product##_cpu_fits, product##_cpu_cost, product##_cpu_emit, qn_matmul_settings,        \
      .cpu = true},                                                                                 \
+    {"tiles", product##_tiles_fits, product##_tiles_cost, product##_tiles_emit,                    \
+     qn_matmul_settings, .cpu = true},                                                             \
     {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                           \
     {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
      qn_matmul_units_settings}

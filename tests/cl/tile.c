@@ -216,29 +216,47 @@ static void products_are_right(void **state)
 
 /* --- the trial --- */
 
+static const enum qn_matrix_type tried[] = {QN_MATRIX_F16, QN_MATRIX_BF16, QN_MATRIX_TF32,
+                                            QN_MATRIX_BF16_TILES};
+enum { TRIED = sizeof tried / sizeof *tried };
+
+/* A kernel that leaves zeros where a product should be. */
+static void write_wrong(const char *folder, const char *stem, const char *more, int count)
+{
+    char file[64], text[512];
+    snprintf(file, sizeof file, "%s.cl", stem);
+    snprintf(text, sizeof text,
+             "__kernel void %s(__global const uint *a, ulong a_at, __global const uint *b,\n"
+             "                 ulong b_at, __global float *c, ulong c_at%s)\n"
+             "{\n"
+             "    for (uint i = get_local_id(0); i < %d; i += get_local_size(0))\n"
+             "        c[c_at + i] = 0.0f;\n"
+             "}\n",
+             stem, more, count);
+    write_text(folder, file, text);
+}
+
 static void trial_tells_right_from_wrong(void **state)
 {
     (void)state;
     qn_device *device = open_device(&kept);
-    for (int i = 0; i < SHAPES; i++)
-        assert_true(qn_device_try_tile(device, shapes[i].unit, false));
+    const int units = qn_device_facts(device)->matrix_units;
+    for (int i = 0; i < TRIED; i++) {
+        assert_true(qn_device_try_tile(device, tried[i], false));
+        assert_true(!(units & (int)tried[i]) || qn_device_try_tile(device, tried[i], true));
+    }
     qn_device_close(&device);
 
     char path[FOLDER_BYTES];
     make_folder(path);
     add_own_kernels(path);
-    write_text(path, "tile.cl",
-               "__kernel void tile(__global const uint *a, ulong a_at, __global const uint *b,\n"
-               "                   ulong b_at, __global float *c, ulong c_at,\n"
-               "                   __global uint *held, ulong held_at)\n"
-               "{\n"
-               "    for (uint i = get_local_id(0); i < 128; i += get_local_size(0))\n"
-               "        c[c_at + i] = 0.0f;\n"
-               "}\n");
+    write_wrong(path, "tile", ", __global uint *held, ulong held_at", ROWS * COLUMNS);
+    write_wrong(path, "tile_cpu", "", 32 * 32);
     const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
     assert_int_equal(qn_device_open(&device, &params), QN_OK);
-    for (int i = 0; i < SHAPES; i++)
-        assert_false(qn_device_try_tile(device, shapes[i].unit, false));
+    assert_int_equal(qn_device_facts(device)->matrix_units, 0);
+    for (int i = 0; i < TRIED; i++)
+        assert_false(qn_device_try_tile(device, tried[i], false));
     qn_device_close(&device);
     remove_folder(path);
 }

@@ -208,6 +208,7 @@ int main(void)
     qn_status status = emit_all(&facts);
     rank = "cpu";
     qn_facts_default(&facts, true);
+    facts.matrix_units = QN_MATRIX_BF16_TILES;
     if (status == QN_OK)
         status = emit_all(&facts);
     rank = "more";

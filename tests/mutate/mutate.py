@@ -47,6 +47,8 @@ ELSEWHERE = {
     "exp2.clh": "touches no memory; a wrong power is in all results of attention",
     "shuffle.clh": "moves values between registers and touches no memory",
     "tile.clh": "has no code",
+    "tile_cpu.clh": "tests/cl/tile.c compares its products",
+    "tile_cpu.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_factor.clh": "touches no memory; tests/cl/tile.c compares its words",
     "tile_fragment.clh": "tests/cl/tile.c compares what each lane holds",
     "tile_mma.clh": "is one instruction",
