@@ -311,9 +311,9 @@ def check_reading(bench):
     bench.expect(code == 0 and not error, f'each has what it needs: {code}: {error}')
     same_bits(bench, 'samples of two folders', 'apart', 'together')
     bench.expect(figures(lines(bench, 'apart.json')) == figures(lines(bench, 'together.json')), 'other figures')
-    shutil.copytree(bench.folder / 'whole', bench.folder / 'tested')
-    damage(bench, 'tested', 'test', SAMPLES - 1)
-    for out, folder in (('untrained', 'broken0'), ('unevaluated', 'tested')):
+    shutil.copytree(bench.folder / 'whole', bench.folder / 'untestable')
+    damage(bench, 'untestable', 'test', SAMPLES - 1)
+    for out, folder in (('untrained', 'broken0'), ('unevaluated', 'untestable')):
         code, _, error = train_pictures(bench, out, 'whole', folder)
         bench.expect(code == 1 and re.search(rf'^quern: rank 1: .*/{folder}/.*\.png: ', error, re.M), f'{code}: {error}')
 
