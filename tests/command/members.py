@@ -18,6 +18,7 @@ from math import sqrt
 import lengths
 
 from bad_input import check
+from report import report
 from runs import digest, lines
 from support import Bench
 
@@ -254,6 +255,27 @@ def check_summary(bench):
     bench.expect('members' not in whole, 'one device has members')
 
 
+def check_shown(bench):
+    """Report, profile, figures and pictures of the plans tell of each member."""
+    rows = train(bench, 'shown', TWO, '--steps', 5, '--profile', 'trace.json', share='3:1')
+    plans, summary = rows[0]['members'], rows[-1]['summary']['members']
+    table = next(t for t in report(bench, 'shown').tables if t[0][0] == 'member')
+    bench.expect([row[0] for row in table[1:]] == ['0', '1'], f'{table}')
+    bench.expect([row[2:4] for row in table[1:]] == [['192', '48'], ['64', '64']], f'{table}')
+    rates = [round(m['samples'] / m['computed_seconds']) for m in summary]
+    bench.expect([row[6] for row in table[1:]] == [str(rate) for rate in rates], f'{table} {rates}')
+    bench.expect(all(row[8] for row in table[1:]) and plans[0]['hash'] != plans[1]['hash'], f'{table}')
+    profile = next(row['profile'] for row in rows if 'profile' in row)
+    bench.expect(len(profile['members']) == 2 and profile['members'][0] == profile['seconds'] and
+                 all(one.keys() >= {'forward', 'backward', 'update'} for one in profile['members']), f'{profile}')
+    events = json.loads((bench.folder / 'trace.json').read_text())['traceEvents']
+    names = {e['pid']: e['args']['name'] for e in events if e['name'] == 'process_name'}
+    bench.expect(names == {1: 'member 0', 2: 'member 1'} and {e['pid'] for e in events} == {1, 2}, f'{names}')
+    bench.expect(min(e['ts'] for e in events if 'ts' in e) == 0, 'the trace begins late')
+    pictures = [(bench.folder / 'shown' / name).read_text() for name in ('plan.svg', 'plan-1.svg')]
+    bench.expect(pictures[0] != pictures[1] and all('</svg>' in one for one in pictures), 'pictures of the plans')
+
+
 def check_auto(bench):
     """Measured shares are settled once: the training that goes on has those of the checkpoint."""
     train(bench, 'auto', TWO, '--steps', 5, share='auto')
@@ -392,9 +414,9 @@ def main():
         if 'cnn' in sys.argv:
             check_cnn(bench)
             bench.end()
-        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_pairs,
-                     check_summary, check_auto, check_recipe, check_again, check_evaluation, check_average_figures,
-                     check_crossing, check_budget_file, check_signal):
+        for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_shown,
+                     check_pairs, check_summary, check_auto, check_recipe, check_again, check_evaluation,
+                     check_average_figures, check_crossing, check_budget_file, check_signal):
             part(bench)
         if len(sys.argv) > 2:
             check_counted(bench, sys.argv[2])

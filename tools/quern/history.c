@@ -172,12 +172,27 @@ static int take(const struct reader *r, cJSON **to, cJSON *line, const char *key
     return cJSON_IsObject(object) ? CODE_DONE : refuse(r, key, "not an object");
 }
 
+/* Those of the newest plan. */
+static int take_members(const struct reader *r, cJSON *line)
+{
+    struct history *h = r->history;
+    const cJSON *one;
+    cJSON_Delete(h->members);
+    h->members = cJSON_DetachItemFromObjectCaseSensitive(line, "members");
+    if (h->members && !cJSON_IsArray(h->members))
+        return refuse(r, "members", "not a list of objects");
+    cJSON_ArrayForEach(one, h->members) if (!cJSON_IsObject(one)) return refuse(
+        r, "members", "not a list of objects");
+    return CODE_DONE;
+}
+
 static int read_others(struct reader *r, cJSON *line)
 {
     struct history *h = r->history;
     if (cJSON_HasObjectItem(line, "plan")) {
         cJSON_Delete(h->summary);
         h->summary = NULL;
+        TRY(take_members(r, line));
     }
     TRY(take(r, &h->plan, line, "plan"));
     TRY(take(r, h->beginning ? &h->environment : &h->beginning, line, "environment"));
@@ -244,12 +259,14 @@ void history_free(struct history *h)
         series_free(&h->figures[i].series);
     h->n_figures = 0;
     cJSON_Delete(h->plan);
+    cJSON_Delete(h->members);
     cJSON_Delete(h->beginning);
     cJSON_Delete(h->environment);
     cJSON_Delete(h->profile);
     cJSON_Delete(h->summary);
     cJSON_Delete(h->changed);
-    h->plan = h->beginning = h->environment = h->profile = h->summary = h->changed = NULL;
+    h->plan = h->members = h->beginning = h->environment = h->profile = h->summary = h->changed =
+        NULL;
 }
 
 static const struct series *find_in(const struct history *h, enum figure_kind kind,

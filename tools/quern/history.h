@@ -31,6 +31,7 @@ struct history {
     struct figure_series figures[MAX_FIGURES];
     int n_figures;
     cJSON *plan, *environment, *profile;
+    cJSON *members;   /* plans of all devices, a list; NULL: there was one */
     cJSON *beginning; /* the first environment */
     cJSON *summary;   /* of a training that came to an end and was not resumed */
     cJSON *changed;   /* by the newest resumption */

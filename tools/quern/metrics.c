@@ -142,17 +142,26 @@ int metrics_environment(const struct metrics *metrics, const struct session *s)
     return write_object(metrics, wrap("environment", object), s->failure);
 }
 
-int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profile,
-                    struct failure *failure)
+static cJSON *seconds_of(const struct profile *profile)
+{
+    cJSON *seconds = cJSON_CreateObject();
+    for (int i = 0; i < PROFILE_KINDS; i++)
+        if (profile->seconds[i] > 0)
+            cJSON_AddNumberToObject(seconds, profile_kinds[i], profile->seconds[i]);
+    return seconds;
+}
+
+int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profiles,
+                    int count, struct failure *failure)
 {
     if (!metrics->count)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "updates", (double)update);
-    cJSON *seconds = cJSON_AddObjectToObject(object, "seconds");
-    for (int i = 0; i < PROFILE_KINDS; i++)
-        if (profile->seconds[i] > 0)
-            cJSON_AddNumberToObject(seconds, profile_kinds[i], profile->seconds[i]);
+    cJSON_AddItemToObject(object, "seconds", seconds_of(profiles));
+    cJSON *members = count > 1 ? cJSON_AddArrayToObject(object, "members") : NULL;
+    for (int i = 0; members && i < count; i++)
+        cJSON_AddItemToArray(members, seconds_of(&profiles[i]));
     return write_object(metrics, wrap("profile", object), failure);
 }
 

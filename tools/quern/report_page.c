@@ -2,6 +2,7 @@
 #include "report_page.h"
 #include "chart.h"
 #include "report_curves.h"
+#include "report_members.h"
 #include "value.h"
 
 #include <inttypes.h>
@@ -230,27 +231,42 @@ static void put_memory(struct page *page, const struct reported *t)
     page_table_end(page);
     if (t->picture)
         page_picture(page, "image/svg+xml", t->picture, t->picture_size, 0,
-                     "bytes over the steps of the plan of %s", t->name);
+                     "bytes over the steps of the plan of %s%s", t->name,
+                     report_has_members(t) ? ", member 0" : "");
 }
 
-/* Seconds that the steps of one update took, by their kind. */
-static void put_profile(struct page *page, const struct reported *t)
+/* Seconds that the steps of one update took, by their kind; `name` of whose. */
+static void put_seconds(struct page *page, const cJSON *kinds, const char *name)
 {
     static const struct page_column columns[] = {
         {"steps of one update", false}, {"seconds", true}, {"share", true}};
-    const cJSON *kinds = cJSON_GetObjectItemCaseSensitive(t->history.profile, "seconds");
     double sum = 0;
     for (const cJSON *kind = cJSON_IsObject(kinds) ? kinds->child : NULL; kind; kind = kind->next)
         sum += cJSON_IsNumber(kind) ? kind->valuedouble : 0;
     if (!(sum > 0))
         return;
-    page_table(page, NULL, columns, 3);
+    page_table(page, name, columns, 3);
     for (const cJSON *kind = kinds->child; kind; kind = kind->next) {
         page_cell(page, "%s", kind->string);
         page_cell(page, "%.3g", kind->valuedouble);
         page_cell(page, "%.1f %%", 100 * kind->valuedouble / sum);
     }
     page_table_end(page);
+}
+
+static void put_profile(struct page *page, const struct reported *t)
+{
+    const cJSON *kinds, *profile = t->history.profile;
+    const cJSON *members = cJSON_GetObjectItemCaseSensitive(profile, "members");
+    char name[32];
+    int number = 0;
+    if (!members)
+        put_seconds(page, cJSON_GetObjectItemCaseSensitive(profile, "seconds"), NULL);
+    cJSON_ArrayForEach(kinds, members)
+    {
+        snprintf(name, sizeof name, "member %d", number++);
+        put_seconds(page, kinds, name);
+    }
 }
 
 /* What the plan foresees. */
@@ -291,10 +307,25 @@ static void put_time(struct page *page, const struct reported *t)
     put_profile(page, t);
 }
 
+static void put_members(struct page *page, const struct report *r)
+{
+    bool any = false;
+    for (int t = 0; t < r->count; t++)
+        any |= report_has_members(&r->trainings[t]);
+    if (!any)
+        return;
+    page_section(page, "Members");
+    for (int t = 0; t < r->count; t++)
+        if (report_has_members(&r->trainings[t]))
+            report_members(page, &r->trainings[t]);
+    page_section_end(page);
+}
+
 void report_put(struct page *page, const struct report *r)
 {
     put_facts(page, r);
     report_curves(page, r);
+    put_members(page, r);
     put_side_by_side(page, r, "Memory", put_memory);
     put_side_by_side(page, r, "Time", put_time);
     chart_script(page);

@@ -78,20 +78,28 @@ int training_lock(struct training *training, struct failure *failure)
     return training->saved ? CODE_DONE : training_check_out(training->out, failure);
 }
 
-/* The picture of the plan that runs, beside the figures. */
-static int keep_picture(const struct training *training)
+/* That of the first member, or of the only one, is HISTORY_PICTURE. */
+static int keep_picture(const struct training *training, struct session *s)
 {
-    char path[4096];
-    struct session *s = training->session;
-    if (!training->out)
-        return CODE_DONE;
-    if (snprintf(path, sizeof path, "%s/" HISTORY_PICTURE, training->out) >= (int)sizeof path)
+    char path[4096], name[32] = HISTORY_PICTURE;
+    if (members_number(s))
+        snprintf(name, sizeof name, "plan-%d.svg", members_number(s));
+    if (snprintf(path, sizeof path, "%s/%s", training->out, name) >= (int)sizeof path)
         return failure_set(s->failure, CODE_FAILED, "%s: the path is too long", training->out);
     char *text = qn_plan_svg(session_running(s));
     const int code = text ? file_replace(path, text, s->failure)
                           : failure_set(s->failure, CODE_FAILED, "%s: out of memory", path);
     free(text);
     return code;
+}
+
+/* Pictures of the plans that run, beside the figures, of the members of this process. */
+static int keep_pictures(const struct training *training)
+{
+    struct session *one;
+    for (int m = 0; training->out && (one = members_session(training->session, m)); m++)
+        TRY(keep_picture(training, one));
+    return CODE_DONE;
 }
 
 int training_begin(struct training *training, const struct arguments *a, bool resumed,
@@ -108,7 +116,7 @@ int training_begin(struct training *training, const struct arguments *a, bool re
         TRY(metrics_changes(metrics, a, s->failure));
     TRY(metrics_plan(metrics, s));
     TRY(metrics_environment(metrics, s));
-    return keep_picture(training);
+    return keep_pictures(training);
 }
 
 void training_close(struct training *training)
@@ -172,14 +180,20 @@ static int record(struct loop *l, const qn_metrics *metrics)
 /* Runs the update to the end, step by step, and writes their trace. */
 static int trace(struct loop *l, const qn_cycle *cycle, qn_metrics *previous)
 {
-    struct session *s = l->session;
-    struct profile profile = {0};
-    qn_trainer_profile(s->trainer, profile_step, &profile);
+    struct session *one, *s = l->session;
+    struct profile profiles[MAX_MEMBERS] = {{0}};
+    int count = 0;
+    for (; (one = members_session(s, count)); count++) {
+        profiles[count].member = members_number(one);
+        qn_trainer_profile(one->trainer, profile_step, &profiles[count]);
+    }
     int code = members_step(s, cycle, previous);
-    qn_trainer_profile(s->trainer, NULL, NULL);
+    for (int m = 0; m < count; m++)
+        qn_trainer_profile(members_session(s, m)->trainer, NULL, NULL);
     TRY(code);
-    code = profile_write(&profile, l->training->profile, s->failure);
-    return code ? code : metrics_profile(&l->training->metrics, l->update, &profile, s->failure);
+    code = profile_write(profiles, count, l->training->profile, s->failure);
+    return code ? code
+                : metrics_profile(&l->training->metrics, l->update, profiles, count, s->failure);
 }
 
 static bool trace_is_due(const struct loop *l)
@@ -279,7 +293,7 @@ static int tell_plans(struct loop *l)
     l->progress.bytes = sum.peak;
     l->progress.budget = sum.budget;
     TRY(metrics_plan(&l->training->metrics, l->session));
-    return keep_picture(l->training);
+    return keep_pictures(l->training);
 }
 
 /* --- between updates --- */
