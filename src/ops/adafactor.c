@@ -45,15 +45,16 @@ struct step {
     int64_t taken;                                /* floats of scratch */
 };
 
+/* The long ones first, so that vectors of them are aligned where those of the matrix are. */
 static struct step step_of(const struct qn_call *call)
 {
     struct step s = {.matrix = qn_matrix_of(&call->in[0])};
     s.strip = qn_whole_strip(&s.matrix);
     const int64_t blocks = (s.matrix.rows + s.strip.block - 1) / s.strip.block;
-    s.known = qn_whole_scratch(call, &s.taken, 3);
-    s.squares = qn_whole_scratch(call, &s.taken, s.matrix.rows);
-    s.sums = qn_whole_scratch(call, &s.taken, s.matrix.n);
     s.part = qn_whole_scratch(call, &s.taken, blocks * s.matrix.n);
+    s.sums = qn_whole_scratch(call, &s.taken, s.matrix.n);
+    s.squares = qn_whole_scratch(call, &s.taken, s.matrix.rows);
+    s.known = qn_whole_scratch(call, &s.taken, 3);
     return s;
 }
 

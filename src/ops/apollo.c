@@ -48,6 +48,7 @@ static qn_status shape(struct qn_shape_call *call)
     return QN_OK;
 }
 
+/* The long ones first, so that vectors of them are aligned where those of the matrix are. */
 static struct step step_of(const struct qn_call *call)
 {
     struct step s = {.matrix = qn_matrix_of(&call->in[0])};
@@ -56,12 +57,12 @@ static struct step step_of(const struct qn_call *call)
     s.strip = qn_whole_strip(&s.matrix);
     s.items = qn_strip_items(call, &s.strip);
     const int64_t blocks = (s.matrix.rows + s.strip.block - 1) / s.strip.block;
-    s.factor = qn_whole_scratch(call, &s.taken, 1);
     s.x = qn_whole_scratch(call, &s.taken, s.tall ? s.matrix.n : s.matrix.rows);
     s.q = qn_whole_scratch(call, &s.taken, length);
     s.squares = qn_whole_scratch(call, &s.taken, s.tall ? s.matrix.rows : blocks * s.items);
     if (!s.tall)
         s.part = qn_whole_scratch(call, &s.taken, blocks * length);
+    s.factor = qn_whole_scratch(call, &s.taken, 1);
     return s;
 }
 
