@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 """rusticl.py CHECK_OPS: the harness on a second OpenCL implementation (rusticl on llvmpipe, from the
 package mesa-opencl-icd), as a report: what fails there is printed and is no failure of the tests,
-because that driver is known to miscompile vector code. It also counts the local memory of a kernel
-twice (Mesa 22.3: 36,864 bytes for 18,432 declared), so that kernels with more than 16 KiB are refused
-before they are launched."""
+because that driver is known to miscompile vector code. What it says of a kernel's local memory and
+work-groups does not hold either (kernel_limits.c)."""
 import os
 import re
 import subprocess

@@ -130,7 +130,7 @@ static void local_memory_that_is_counted_twice_is_halved(void **state)
     (void)state;
     struct bench_device d;
     bench_device_open(&d, NULL, NULL);
-    d.device->quirks |= QN_QUIRK_LOCAL_TWICE;
+    d.device->quirks |= QN_QUIRK_KERNEL_LIMITS;
     qn_plan *plan = layer_plan(&d, &small);
     greedy = d.device->facts.cpu ? "matmul_cpu" : "matmul_gpu";
     for (int more = 0; more < 2; more++) {
