@@ -227,6 +227,33 @@ BAD = [
 ]
 
 
+def check_averages(bench):
+    """Members that share the optimizer have parts of the averages, too."""
+    write(bench)
+    more = {}
+    for shard in ('none', 'optimizer'):
+        peaks = [predict(bench, *key, shard=shard)['teams'][-1]['devices'][0]['peak_bytes_planned']
+                 for key in ((), ('--set', 'train.ema=0.9'))]
+        more[shard] = peaks[1] - peaks[0]
+    bench.expect(0 < more['optimizer'] < more['none'], f'bytes of averages: {more}')
+
+
+def check_pairs(bench):
+    """Pairs whose negatives are those of a micro-batch: members get whole micro-batches, and exchange
+    gradients alone."""
+    write(bench, **{'nodes = 1, 2, 4': 'nodes = 2'})
+    key = ('--set', 'contrastive.mode=accumulate', '--micro-batch', 8)
+    row, = json.loads(bench.good('plan', 'retrieve-fashion', '--members', 'team.ini', '--json', '--batch', 70,
+                                 '--shard', 'none', *key))['teams']
+    plan = json.loads(bench.good('plan', 'retrieve-fashion', '--facts', 'facts.json', '--json', *FAST, '--batch', 72,
+                                 *key[:2]))
+    device, = row['devices']
+    bench.expect((row['members'], device['samples'], device['micro_batch']) == (4, 72, 8), f'{row}')
+    bench.expect(near(device['seconds'], plan['predicted_seconds']), f'{device} {plan["predicted_seconds"]}')
+    sent = 4 * plan['trained_parameters'] * 2 * 3 / 4
+    bench.expect(near(row['exchanges']['direct']['bytes_sent'], sent), f'{row["exchanges"]} {sent}')
+
+
 def check_bad(bench):
     for changes, code, pattern in BAD:
         write(bench, **changes)
@@ -241,8 +268,11 @@ def check_bad(bench):
     for option in ('--html x.html', '--frontier', '--explain x', '--facts facts.json', '--device fast', '--share 1:1'):
         check(bench, f'plan r.ini --members team.ini {option}', 2, rf'{option.split()[0]}: does not go with --members')
     check(bench, 'plan r.ini --members team.ini --set memory.early_updates=yes', 2, r'does not wait for other')
-    check(bench, 'plan retrieve-fashion --members team.ini', 2, r'contrastive\.mode: --members predicts no pairs')
-    check(bench, 'plan r.ini --members team.ini --set train.ema=0.9 --shard optimizer', 2, r'keep averages')
+    check(bench, 'plan retrieve-fashion --members team.ini', 2, r'contrastive\.mode: of pairs .* those of accumulate')
+    check(bench, 'plan retrieve-fashion --set contrastive.mode=accumulate --micro-batch 4 --members team.ini', 2,
+          r'device fast\.micro_batch: negatives are those of a micro-batch')
+    check(bench, 'plan r.ini --members team.ini --set train.batch=adaptive --set train.batch_min=8 --set '
+          'train.batch_max=64 --set train.steps=5', 2, r'train\.batch: adaptive')
     check(bench, 'plan r.ini --members team.ini --svg gone/x.svg', 1, r'gone/x\.svg')
 
 
@@ -262,7 +292,7 @@ def main():
     with Bench(sys.argv[1]) as bench:
         facts = {'devices': [{'facts': FACTS}, {'facts': SLOW}]}
         (bench.folder / 'facts.json').write_text(json.dumps(facts))
-        for part in (check_formulas, check_batches, check_kinds, check_shared, check_small_parameters, check_shown, check_costs, check_bad,
+        for part in (check_formulas, check_batches, check_kinds, check_shared, check_averages, check_pairs, check_small_parameters, check_shown, check_costs, check_bad,
                      check_single):
             part(bench)
         bench.end()

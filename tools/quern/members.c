@@ -30,9 +30,13 @@ static int check_contrastive(struct session *s)
         return refuse(s, "contrastive.mode",
                       "the whole batch in one piece trains on one device; gradcache has the same "
                       "gradient on several");
-    if (mode == CONTRASTIVE_ACCUMULATE)
-        s->members->unit = s->settings.memory.micro_batch;
     return CODE_DONE;
+}
+
+int64_t members_unit(const struct session *s)
+{
+    return s->settings.contrastive.mode == CONTRASTIVE_ACCUMULATE ? s->settings.memory.micro_batch
+                                                                  : qn_graph_batch_group(s->graph);
 }
 
 /* The micro-batch that is part of the method is that of all. */
@@ -238,8 +242,8 @@ int members_read(struct session *s, const struct arguments *a)
     if (!s->members)
         return failure_set(s->failure, CODE_FAILED, "out of memory");
     s->members->count = count;
-    s->members->unit = qn_graph_batch_group(s->graph);
     TRY(members_check(s));
+    s->members->unit = members_unit(s);
     for (int m = 0; m < count; m++)
         TRY(read_member(s, &s->members->member[m], m, a));
     if (count > 1)

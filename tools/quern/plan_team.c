@@ -22,12 +22,15 @@ static int check_options(struct session *s, const struct arguments *a)
     return CODE_DONE;
 }
 
-/* Their members send vectors, too. */
+/* Members of the other modes send vectors, too, or there are none. */
 static int check_recipe(struct session *s)
 {
-    return s->settings.contrastive.mode
-               ? failure_set(s->failure, CODE_USAGE,
-                             "%s: contrastive.mode: --members predicts no pairs", s->recipe.name)
+    const enum contrastive_mode mode = s->settings.contrastive.mode;
+    return mode && mode != CONTRASTIVE_ACCUMULATE
+               ? failure_set(
+                     s->failure, CODE_USAGE,
+                     "%s: contrastive.mode: of pairs --members predicts those of accumulate",
+                     s->recipe.name)
                : CODE_DONE;
 }
 

@@ -2,6 +2,7 @@
 #include "team.h"
 #include "facts.h"
 #include "file.h"
+#include "members.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static int plan_kind(struct team *team, struct session *s, int k, struct team_ro
     s->planned_for = kind->name;
     qn_plan_params params = settings_plan(&s->settings);
     memset(params.batch, 0, sizeof params.batch);
-    params.batch[0] = member->samples ? member->samples : qn_graph_batch_group(s->graph);
+    params.batch[0] = member->samples ? member->samples : team->unit;
     params.tuning = team->costs[k];
     if (row->scaling.sharded) {
         params.members = row->members;
@@ -84,7 +85,7 @@ static int split(const struct team *team, struct session *s, struct team_row *ro
     int64_t counts[QN_MAX_GROUP];
     fill_shares(&team->file, row->members, shares);
     failure_clear(s->failure);
-    if (qn_group_split(row->batch, qn_graph_batch_group(s->graph), shares, row->members, counts))
+    if (qn_group_split(row->batch, team->unit, shares, row->members, counts))
         return failure_set(s->failure, CODE_USAGE, "%s: %d members: %s", team->file.text.name,
                            row->members, qn_last_error());
     most_samples(&team->file, counts, row);
@@ -150,10 +151,25 @@ static int64_t largest_batch(const struct session *s)
     return largest;
 }
 
+/* Negatives of a micro-batch are those of the same one everywhere. */
+static int check_micro_batches(const struct team *team, const struct session *s)
+{
+    for (int k = 0; k < team->file.n_kinds; k++)
+        if (s->settings.contrastive.mode && team->file.kinds[k].memory.micro_batch != team->unit)
+            return failure_set(
+                s->failure, CODE_USAGE,
+                "%s: device %s.micro_batch: negatives are those of a micro-batch: it "
+                "is the same on all devices",
+                team->file.text.name, team->file.kinds[k].name);
+    return CODE_DONE;
+}
+
 int team_predict(struct team *team, struct session *s, const char *path)
 {
     const int64_t batch = largest_batch(s);
     TRY(team_file_read(&team->file, path, &s->settings.memory, s->failure));
+    team->unit = members_unit(s);
+    TRY(check_micro_batches(team, s));
     for (int k = 0; k < team->file.n_kinds; k++)
         TRY(read_kind(team, k, s->failure));
     for (int i = 0; i < team->file.sizes.count; i++)

@@ -33,6 +33,7 @@ struct team {
     struct team_file file;
     qn_facts facts[TEAM_KINDS];
     char *costs[TEAM_KINDS]; /* texts for qn_plan_params.tuning; NULL: none */
+    int64_t unit;            /* samples that a member has multiples of */
     struct team_row rows[TEAM_ROWS];
     int n_rows;
 };
