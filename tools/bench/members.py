@@ -11,9 +11,9 @@
              shares beside equal ones (gate 1.5, ideal 2), measured ones beside the best fixed (aim 0.95)
   ddp        two ranks, a core each, beside PyTorch's DistributedDataParallel over gloo (gate 1, aim 1.2);
              PYTHON has PyTorch (default: this one)
-  slow-link  two ranks whose link carries --rate (100) Mbit/s, delayed by --delay (20) ms where the kernel
-             has netem, 16 micro-steps each: an update over the bound, compute + bytes / bandwidth +
-             latencies - the backward pass of the last micro-step (gate 1.3, aim 1.15)
+  slow-link  two ranks whose link carries --rate (100) Mbit/s and takes --delay (20) ms, 16 micro-steps each:
+             an update over the bound, compute + bytes / bandwidth + latencies - the backward pass of the
+             last micro-step (gate 1.3, aim 1.15); what plain sockets make of the link is told beside it
   bytes      what each of four members has of the optimizer's state and masters, over one member's (gate
              0.30, aim 0.26)
   model      quern plan --members beside what pair, unequal and slow-link measured (within 15 %)
@@ -254,8 +254,8 @@ def slow_link(bench):
         yield None
         return
     with ranks.Link(1e6 * bench.options.rate, bench.options.delay, bench.folder) as link:
-        if link.missing:
-            raise SystemExit(link.missing)
+        link.look()
+        print(f'  the link: {link.told}')
         yield link
 
 

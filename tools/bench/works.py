@@ -68,5 +68,6 @@ def write_data(folder):
 
 def write_recipe(folder, work):
     path = folder / f'{work.name.replace(" ", "-")}.ini'
-    path.write_text(work.recipe.format(folder=folder, **work.size))
+    if not path.exists():  # a training that has begun may be reading it
+        path.write_text(work.recipe.format(folder=folder, **work.size))
     return path
