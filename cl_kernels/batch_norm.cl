@@ -42,10 +42,26 @@ static inline void finish(float near, float sum, float squares, float rows, ulon
     ST(F, moment, 0, rows * (about / fmax(count - 1.0f, 1.0f)));
 }
 
+/* Adds a channel to what is gathered, which is weighed by samples of `each` rows: the sums over the
+ * groups of rows times mean and of `moment`. */
+static inline void add_gathered(__global float *sum0, __global float *sum1, int channel,
+                                float means, float moments, int each, float beta0, float beta1)
+{
+    ACC(F, sum0, channel, beta0, means / (float)each);
+    ACC(F, sum1, channel, beta1, moments / (float)each);
+}
+
+/* Where all rows are one group, its statistics are gathered at once: `alone`. */
 #define STATISTICS_ARGS                                                                            \
-    __global const TYPE(X) *x, ulong x_at, __global float *mean, ulong mean_at,                    \
-        __global float *rstd, ulong rstd_at, __global float *moment, ulong moment_at, int rows,    \
-        int channels, int group, ulong inner, int tile, uint lanes, float eps
+    __global const TYPE(X) * x, ulong x_at, __global float *mean, ulong mean_at,                   \
+        __global float *rstd, ulong rstd_at, __global float *moment, ulong moment_at,              \
+        __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at, int rows,        \
+        int channels, int group, ulong inner, int tile, uint lanes, float eps, int alone,          \
+        int each, float beta0, float beta1
+#define GATHER_ALONE(c, at)                                                                        \
+    if (alone)                                                                                     \
+    add_gathered(sum0 + sum0_at, sum1 + sum1_at, c, (float)rows * LD(F, mean, at),                 \
+                 LD(F, moment, at), each, beta0, beta1)
 
 #if QN_WG == 1
 /* A work-item takes `tile` neighbouring channels of a group, row by row. Until `finish`, mean holds
@@ -94,9 +110,11 @@ ROW_KERNEL statistics(STATISTICS_ARGS)
         }
     }
 #endif
-    for (int c = first; c < last; c++)
+    for (int c = first; c < last; c++) {
         finish(LD(F, mean, c), LD(F, rstd, c), LD(F, moment, c), (float)(end - begin), inner, eps,
                mean + c, rstd + c, moment + c);
+        GATHER_ALONE(c, c);
+    }
 }
 #else
 /* A team per channel of a group: with planes its `lanes` work-items walk the planes, else they take
@@ -132,14 +150,15 @@ ROW_KERNEL statistics(STATISTICS_ARGS)
     }
 #endif
     const float sum = qn_team_sum(own.x, part, lanes), squares = qn_team_sum(own.y, part, lanes);
-    if (lane == 0 && begin < end)
+    if (lane == 0 && begin < end) {
         finish(near, sum, squares, (float)(end - begin), inner, eps, mean + at, rstd + at,
                moment + at);
+        GATHER_ALONE(c, at);
+    }
 }
 #endif
 
-/* A work-item per channel: the groups in order. What is gathered is weighed by samples of `each`
- * rows. */
+/* A work-item per channel: the groups in order. */
 CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const float *moment,
                       ulong moment_at, __global float *sum0, ulong sum0_at, __global float *sum1,
                       ulong sum1_at, int rows, int channels, int group, int each, float beta0,
@@ -158,8 +177,7 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
         means = fma((float)min(group, rows - first), LD(F, mean, at), means);
         moments += LD(F, moment, at);
     }
-    ACC(F, sum0, channel, beta0, means / (float)each);
-    ACC(F, sum1, channel, beta1, moments / (float)each);
+    add_gathered(sum0, sum1, channel, means, moments, each, beta0, beta1);
 }
 
 /* x as runs of neighbouring elements: its planes, or without QN_PLANES its rows. LENGTH is that of
@@ -179,10 +197,10 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
 #define RESULT(T, v) (QN_RELU ? RELU(T, v, 0) : (v))
 
 /* Teams of `lanes` work-items per run, `span` runs each in turn. */
-ROW_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float *mean,
+ROW_KERNEL normalise(__global const TYPE(X) * x, ulong x_at, __global const float *mean,
                      ulong mean_at, __global const float *spread, ulong spread_at,
-                     __global const TYPE(W) *weight, ulong weight_at,
-                     __global const TYPE(B) *bias, ulong bias_at, __global TYPE(Y) *y, ulong y_at,
+                     __global const TYPE(W) * weight, ulong weight_at,
+                     __global const TYPE(B) * bias, ulong bias_at, __global TYPE(Y) * y, ulong y_at,
                      ulong runs, ulong channels, ulong group, ulong inner, uint lanes, uint span,
                      float eps, int has_weight, int has_bias)
 {
@@ -216,12 +234,12 @@ ROW_KERNEL normalise(__global const TYPE(X) *x, ulong x_at, __global const float
 
 /* dx = scale * (dy - the mean of dy - xhat * the mean of dy * xhat); runs as above. sum0 and sum1
  * are the sums of dy and of dy * xhat. The bias is read behind a ReLU alone. */
-ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const TYPE(DY) *dy,
+ROW_KERNEL input_gradient(__global const TYPE(X) * x, ulong x_at, __global const TYPE(DY) * dy,
                           ulong dy_at, __global const float *mean, ulong mean_at,
                           __global const float *rstd, ulong rstd_at, __global const float *sum0,
                           ulong sum0_at, __global const float *sum1, ulong sum1_at,
-                          __global const TYPE(W) *weight, ulong weight_at,
-                          __global const TYPE(B) *bias, ulong bias_at, __global TYPE(DX) *dx,
+                          __global const TYPE(W) * weight, ulong weight_at,
+                          __global const TYPE(B) * bias, ulong bias_at, __global TYPE(DX) * dx,
                           ulong dx_at, ulong rows, ulong runs, ulong channels, ulong group,
                           ulong inner, uint lanes, uint span, int has_weight, int has_bias,
                           float beta)

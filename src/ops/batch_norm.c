@@ -104,7 +104,7 @@ static void cost_of(const struct qn_call *call, int group, double flops_per_elem
 static void statistics_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     struct sizes s = sizes_of(call);
-    cost_of(call, STATISTICS, 4, 2, cost);
+    cost_of(call, STATISTICS, 4, s.groups > 1 ? 2 : 1, cost);
     cost->scratch = s.groups * s.channels * (int64_t)sizeof(float);
 }
 
@@ -180,8 +180,11 @@ static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *cal
         .program = "batch_norm",
         .kernel = "statistics",
         .args = {QN_BUF(&call->in[0]), QN_BUF(&call->saved[0]), QN_BUF(&call->saved[1]),
-                 QN_BUF(&call->scratch), QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group),
-                 QN_LONG(s.inner), QN_INT(tile), QN_INT(walk.lanes), QN_FLOAT(attr->eps)},
+                 QN_BUF(&call->scratch), QN_BUF(&call->gather[0]), QN_BUF(&call->gather[1]),
+                 QN_INT(s.rows), QN_INT(s.channels), QN_INT(s.group), QN_LONG(s.inner),
+                 QN_INT(tile), QN_INT(walk.lanes), QN_FLOAT(attr->eps), QN_INT(s.groups == 1),
+                 QN_INT(qn_rows_per_sample(&call->in[0], call->batch)),
+                 QN_FLOAT(call->beta_gather[0]), QN_FLOAT(call->beta_gather[1])},
         .global = {qn_div_up(s.channels, tile) * walk.group, s.groups},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
@@ -189,7 +192,7 @@ static qn_status emit_statistics(struct qn_emit *emit, const struct qn_call *cal
     qn_launch_option(&launch, "QN_PLANES", s.inner > 1);
     set_types(call, &launch);
     QN_TRY(qn_emit_launch(emit, &launch));
-    return emit_gather(emit, call);
+    return s.groups > 1 ? emit_gather(emit, call) : QN_OK;
 }
 
 /* Runs of neighbours that belong together: planes, or where there are none the rows. */

@@ -37,7 +37,7 @@ static const struct bound bounds[] = {
       {.channels = 3, .height = 224, .width = 224, .classes = 1000},
       false,
       {{0}}},
-     221,
+     201,
      23},
     {{"gpt2",
       "GPT-2 124M",
