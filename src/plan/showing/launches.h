@@ -2,8 +2,8 @@
  *
  * How many kernels a plan launches, as its tasks' costs say.
  */
-#ifndef QN_PLAN_SHOWING_LAUNCHES_H
-#define QN_PLAN_SHOWING_LAUNCHES_H
+#ifndef QN_SHOWING_LAUNCHES_H
+#define QN_SHOWING_LAUNCHES_H
 
 #include "base/text.h"
 #include "plan/program/program.h"
