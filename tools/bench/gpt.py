@@ -70,7 +70,7 @@ def updates(batch, length, bf16=False, compiled=False):
     loss_of = torch.compile(net.loss) if compiled else net.loss
 
     def update():
-        with torch.autocast('cpu', torch.bfloat16, enabled=bf16):
+        with torch.autocast(rows.device.type, torch.bfloat16, enabled=bf16):
             loss = loss_of(rows)
         optimizer.zero_grad(set_to_none=False)
         loss.backward()

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The other side of compare.py: times one library, case by case.
 
-    peers.py torch|numpy|tinygrad THREADS SECONDS
+    peers.py torch|cuda|numpy|tinygrad THREADS SECONDS
 
 Prints {"version": ...}, then reads a case a line, {"op": ..., "group": ..., "size": [...]} as
-`quern bench --json` gives them, and answers each with a line: [FASTEST, MEDIAN] in seconds of one
-call, null for what the library is not asked.
+`quern bench --json` gives them, for PyTorch with "storage" (f32) beside, and answers each with a
+line: [FASTEST, MEDIAN] in seconds of one call, null for what the library is not asked.
 """
 import json
 import statistics
 import sys
 import time
+
+ROW = 2e-3  # seconds
 
 
 def time_calls(function, least):
@@ -25,6 +27,21 @@ def time_calls(function, least):
     return min(seconds), statistics.median(seconds)
 
 
+def time_rows(function, least, wait):
+    """The same for calls that only enqueue: as many in a row as take ROW, since each row ends with a
+    wait; as `quern bench` does."""
+    def row(count):
+        for _ in range(count):
+            function()
+        wait()
+
+    row(2)
+    start = time.perf_counter()
+    row(1)
+    count = max(1, round(ROW / (time.perf_counter() - start)))
+    return [seconds / count for seconds in time_calls(lambda: row(count), least)]
+
+
 class Numpy:
     """OpenBLAS, through the product of two arrays."""
 
@@ -34,27 +51,34 @@ class Numpy:
         config = numpy.show_config(mode='dicts')['Build Dependencies']['blas']
         self.version = f"NumPy {numpy.__version__} ({config['name']} {config['version']})"
 
-    def prepare(self, op, group, size):
-        np, (m, n, k) = self.np, size[:3]
-        if op != 'linear':
+    def prepare(self, case):
+        np, (m, n, k) = self.np, case['size'][:3]
+        if case['op'] != 'linear':
             return None
         random = np.random.default_rng(1)
         x, w, dy = (random.random(shape, dtype=np.float32) for shape in ((m, k), (n, k), (m, n)))
-        a, b = {'forward': (x, w.T), 'input gradient': (dy, w), 'weight gradient': (dy.T, x)}[group]
+        a, b = {'forward': (x, w.T), 'input gradient': (dy, w), 'weight gradient': (dy.T, x)}[case['group']]
         out = np.empty((a.shape[0], b.shape[1]), np.float32)
         return lambda: np.dot(a, b, out=out)
 
 
 class Torch:
+    device, wait = 'cpu', None
+    NETWORKS = 'update', 'resnet', 'gpt2'
+
     def __init__(self, threads):
         import torch
         self.torch = torch
         torch.set_num_threads(threads)
         torch.manual_seed(1)
         self.version = f'PyTorch {torch.__version__}'
+        self.kinds = {'f32': torch.float32, 'f16': torch.float16, 'bf16': torch.bfloat16}
 
-    def prepare(self, op, group, size):
-        return getattr(self, op, lambda *_: None)(group, size)
+    def prepare(self, case):
+        """Of kernels all operands have the storage type; networks compute as autocast chooses."""
+        op, self.storage = case['op'], case.get('storage', 'f32')
+        self.torch.set_default_dtype(self.kinds['f32' if op in self.NETWORKS else self.storage])
+        return getattr(self, op, lambda *_: None)(case.get('group', ''), case['size'])
 
     def linear(self, group, size):
         t, (m, n, k) = self.torch, size[:3]
@@ -89,25 +113,52 @@ class Torch:
 
     def gpt2(self, group, size):
         import gpt
-        return gpt.updates(*size[:2], bf16=group == 'bf16', compiled=group == 'compiled')
+        return gpt.updates(*size[:2], bf16='bf16' in (group, self.storage),
+                           compiled=group == 'compiled')
 
     def update(self, group, size):
-        t, name = self.torch, group
-        if not name.startswith(('demonstration', 'resnet18')):
-            return None
-        net = demonstration(t) if name.startswith('demonstration') else resnet18(t)
-        shape = (1, 28, 28) if name.startswith('demonstration') else (3, 32, 32)
+        if group.startswith('demonstration'):
+            return self.training(demonstration(self.torch), size[0], (1, 28, 28), 10)
+        if group.startswith('resnet18'):
+            return self.training(resnet(self.torch, 18, 3, 10), size[0], (3, 32, 32), 10)
+        return None
+
+    def resnet(self, group, size):
+        """size: images, height and width, kernel of the first convolution; group: layers"""
+        samples, side, stem = size
+        return self.training(resnet(self.torch, int(group), stem, 1000), samples, (3, side, side), 1000)
+
+    def training(self, net, samples, shape, classes):
+        t, kind = self.torch, self.kinds[self.storage]
         optimizer = t.optim.AdamW(net.parameters(), lr=1e-4)
-        images = t.randint(0, 256, (size[0], *shape), dtype=t.uint8)
-        labels = t.randint(0, 10, (size[0],))
+        images = t.randint(0, 256, (samples, *shape), dtype=t.uint8)
+        labels = t.randint(0, classes, (samples,))
 
         def step():
-            loss = t.nn.functional.cross_entropy(net((images / 255 - 0.286) / 0.353), labels)
+            with t.autocast(self.device, kind, enabled=kind != t.float32):
+                loss = t.nn.functional.cross_entropy(net((images / 255 - 0.286) / 0.353), labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             return loss.item()
         return step
+
+
+class Cuda(Torch):
+    """On its GPU, with products of f32 as such."""
+
+    device = 'cuda'
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        t = self.torch
+        if not t.cuda.is_available():
+            raise RuntimeError(f'{self.version} finds no CUDA')
+        t.set_default_device(self.device)
+        t.backends.cuda.matmul.allow_tf32 = t.backends.cudnn.allow_tf32 = False
+        t.backends.cudnn.benchmark = True
+        self.wait = t.cuda.synchronize
+        self.version += f', CUDA {t.version.cuda}, cuDNN {t.backends.cudnn.version()}'
 
 
 def demonstration(t, width=32):
@@ -121,28 +172,40 @@ def demonstration(t, width=32):
         t.nn.AdaptiveAvgPool2d(1), t.nn.Flatten(), t.nn.Linear(4 * width, 10))
 
 
-def resnet18(t):
-    """With a first convolution of 3 x 3 and no pooling after it."""
+BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
+
+
+def resnet(t, depth, stem, classes):
+    """With a first convolution of 7 x 7 and pooling, or of 3 x 3 for small images. Blocks are two
+    convolutions of 3 x 3, in the deep one 1 x 1, 3 x 3 and 1 x 1 of four times the width."""
+    grown = 4 if depth >= 50 else 1
+
+    def unit(inputs, outputs, kernel, stride=1):
+        return [t.nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False),
+                t.nn.BatchNorm2d(outputs)]
+
     class Block(t.nn.Module):
-        def __init__(self, inputs, outputs, stride):
+        def __init__(self, inputs, width, stride):
             super().__init__()
-            conv, norm = t.nn.Conv2d, t.nn.BatchNorm2d
+            outputs, relu = grown * width, t.nn.ReLU()
             self.body = t.nn.Sequential(
-                conv(inputs, outputs, 3, stride, 1, bias=False), norm(outputs), t.nn.ReLU(),
-                conv(outputs, outputs, 3, 1, 1, bias=False), norm(outputs))
-            self.fit = t.nn.Sequential() if inputs == outputs and stride == 1 else t.nn.Sequential(
-                conv(inputs, outputs, 1, stride, bias=False), norm(outputs))
+                *(unit(inputs, width, 3, stride) if grown == 1 else
+                  [*unit(inputs, width, 1), relu, *unit(width, width, 3, stride)]), relu,
+                *unit(width, outputs, 3 if grown == 1 else 1))
+            self.fit = t.nn.Sequential(*([] if inputs == outputs and stride == 1 else
+                                         unit(inputs, outputs, 1, stride)))
 
         def forward(self, x):
             return t.nn.functional.relu(self.body(x) + self.fit(x))
 
-    layers, inputs = [], 64
-    for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers += [Block(inputs, width, stride), Block(width, width, 1)]
-        inputs = width
-    return t.nn.Sequential(
-        t.nn.Conv2d(3, 64, 3, 1, 1, bias=False), t.nn.BatchNorm2d(64), t.nn.ReLU(), *layers,
-        t.nn.AdaptiveAvgPool2d(1), t.nn.Flatten(), t.nn.Linear(512, 10))
+    layers, inputs = [*unit(3, 64, stem, 2 if stem == 7 else 1), t.nn.ReLU()], 64
+    layers += [t.nn.MaxPool2d(3, 2, 1)] if stem == 7 else []
+    for width, stride, count in zip((64, 128, 256, 512), (1, 2, 2, 2), BLOCKS[depth]):
+        for number in range(count):
+            layers.append(Block(inputs, width, 1 if number else stride))
+            inputs = grown * width
+    return t.nn.Sequential(*layers, t.nn.AdaptiveAvgPool2d(1), t.nn.Flatten(),
+                           t.nn.Linear(inputs, classes))
 
 
 class Tinygrad:
@@ -155,8 +218,9 @@ class Tinygrad:
         version = importlib.metadata.version('tinygrad')
         self.version = f'tinygrad {version} on {tinygrad.Device.DEFAULT}'
 
-    def prepare(self, op, group, size):
-        if op != 'update' or not group.startswith('demonstration'):
+    def prepare(self, case):
+        size = case['size']
+        if case['op'] != 'update' or not case['group'].startswith('demonstration'):
             return None
         from tinygrad import nn
         Tensor = self.tg.Tensor
@@ -187,7 +251,7 @@ class Tinygrad:
         return train
 
 
-PEERS = {'torch': Torch, 'numpy': Numpy, 'tinygrad': Tinygrad}
+PEERS = {'torch': Torch, 'cuda': Cuda, 'numpy': Numpy, 'tinygrad': Tinygrad}
 
 
 def main():
@@ -196,8 +260,9 @@ def main():
     print(json.dumps({'version': peer.version}), flush=True)
     for line in sys.stdin:
         case = json.loads(line)
-        function = peer.prepare(case['op'], case['group'], case['size'])
-        print(json.dumps(time_calls(function, least) if function else None), flush=True)
+        function, wait = peer.prepare(case), getattr(peer, 'wait', None)
+        print(json.dumps(None if not function else time_rows(function, least, wait) if wait
+                         else time_calls(function, least)), flush=True)
 
 
 if __name__ == '__main__':

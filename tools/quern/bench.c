@@ -137,7 +137,8 @@ static int build_work(struct bench *b)
 {
     struct session *s = &b->session;
     const qn_graph_params params = {.log = failure_log(s->failure),
-                                    .storage = s->settings.memory.storage};
+                                    .storage = s->settings.memory.storage,
+                                    .parameter_storage = s->settings.memory.parameter_storage};
     TRY_LIBRARY(s->failure, NULL, qn_graph_create(&s->graph, &params));
     b->work->build(s->graph, b->work);
     qn_plan_params plan = work_plan(b->work);
@@ -172,7 +173,8 @@ static bool is_asked(const struct work *work, const char *only)
  * in a recipe. */
 static int read_settings(struct bench *b)
 {
-    static const char *const known[] = {"memory.storage", "memory.tune", "memory.variants"};
+    static const char *const known[] = {"memory.storage", "memory.parameter_storage", "memory.tune",
+                                        "memory.variants"};
     const struct arguments *a = b->arguments;
     for (int i = 0; i < a->n_overrides; i++) {
         bool good = false;
