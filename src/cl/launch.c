@@ -130,10 +130,6 @@ static qn_status check_group(const struct binding *binding, const struct qn_site
                              sizeof fixed, fixed, NULL);
     clGetKernelWorkGroupInfo(binding->kernel, device->found.id, CL_KERNEL_LOCAL_MEM_SIZE,
                              sizeof used, &used, NULL);
-    if (device->quirks & QN_QUIRK_KERNEL_LIMITS) {
-        most = (size_t)device->facts.max_work_group;
-        used /= 2;
-    }
     /* Some drivers give less than what the kernel requires and yet run it. */
     if (fixed[0] && most < fixed[0] * fixed[1] * fixed[2])
         most = fixed[0] * fixed[1] * fixed[2];

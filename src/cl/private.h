@@ -102,15 +102,12 @@ qn_status qn_kernel_create(struct qn_device *device, const char *stem, const cha
 /* X(name): what a driver does that code elsewhere must know.
  * OWN_CACHE: keeps compiled programs on disk by itself; asked for a binary it may build all kernels
  * of the program once more.
- * KERNEL_LIMITS: says of a kernel that it takes twice the local memory that it declares, and that
- * its work-groups have 32 items at most, and runs it all the same.
  * PTX_ASM: takes inline assembly in the PTX language; another might not even survive the attempt.
  * HOST_ASM: compiles for the host's own processor, and takes inline assembly in its language.
  * WRITE_BY_MAP: a memory checker that takes a buffer for uninitialised, but for the bytes that the
  * host last wrote by clEnqueueWriteBuffer; mapping does not mislead it. */
 #define QN_QUIRK_MAP(X)                                                                            \
     X(OWN_CACHE)                                                                                   \
-    X(KERNEL_LIMITS)                                                                               \
     X(PTX_ASM)                                                                                     \
     X(HOST_ASM)                                                                                    \
     X(WRITE_BY_MAP)                                                                                \

@@ -18,7 +18,6 @@ static const struct {
     {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
     {"Portable Computing Language", NULL, NULL,
      QN_QUIRK_OWN_CACHE | QN_QUIRK_OWN_PROGRAMS | QN_QUIRK_HOST_ASM},
-    {"rusticl", NULL, "22.3.", QN_QUIRK_KERNEL_LIMITS},
 };
 
 static bool has(const char *text, const char *part)

@@ -3,7 +3,7 @@
 """rusticl.py CHECK_OPS: the harness on a second OpenCL implementation (rusticl on llvmpipe, from the
 package mesa-opencl-icd), as a report: what fails there is printed and is no failure of the tests,
 because that driver is known to miscompile vector code. What it says of a kernel's local memory and
-work-groups does not hold either (kernel_limits.c)."""
+work-groups does not hold either (kernel_limits.c), and kernels that need more are refused."""
 import os
 import re
 import subprocess

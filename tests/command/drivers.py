@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """drivers.py PROGRAM DRIVER: the shipped recipes for Fashion-MNIST train on another OpenCL driver for
-CPUs, with variants timed and without, and in-batch losses are right. A kernel that it cannot launch is left out, and is not said to
+CPUs, with variants timed and without. A kernel that it cannot launch is left out, and is not said to
 compute wrong numbers. Status 77: the driver is not here.
 
-`rusticl` (package mesa-opencl-icd, on llvmpipe) says that kernels run in less than they do; `intel` is
-Intel's CPU runtime (PyPI: intel-opencl-rt with intel-cmplr-lib-rt). QN_RUSTICL_ICD and QN_INTEL_ICD name .icd
+`rusticl` (package mesa-opencl-icd, on llvmpipe) counts local memory twice; `intel` is Intel's CPU
+runtime (PyPI: intel-opencl-rt with intel-cmplr-lib-rt). QN_RUSTICL_ICD and QN_INTEL_ICD name .icd
 files of those that are installed elsewhere."""
 import os
 import re
@@ -42,8 +42,6 @@ def main():
             print(f'skipped: {driver}: {error.strip()}')
             return 77
         print(out)
-        out = bench.good('check', '--small', '--op', 'info_nce/pairs', **env)
-        bench.expect(re.search(r'\n[1-9]\d* passed, 0 failed', out), out)
         write_data(bench.folder / 'fashion')
         for recipe in ('fashion-mlp', 'fashion-mnist'):
             for tune in ('off', 'quick'):
