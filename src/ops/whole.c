@@ -2,8 +2,8 @@
 #include "ops/whole.h"
 
 #include "base/shape.h"
-#include "ops/common.h"
 #include "op/optimizer.h"
+#include "ops/common.h"
 
 struct qn_matrix qn_matrix_of(const struct qn_operand *parameter)
 {
