@@ -7,40 +7,26 @@
  */
 #include "lib/tile.clh"
 
-enum { PITCH = TILE_WORDS + 1 };
-
-static inline void copy(__local uint *to, __global const uint *from, uint rows)
-{
-    for (uint w = get_local_id(0); w < rows * TILE_WORDS; w += TILE_LANES)
-        to[w / TILE_WORDS * PITCH + w % TILE_WORDS] = from[w];
-}
-
-/* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words. In
- * `held` each lane leaves what it holds, or would hold: words of a, words of b, elements of c. */
-__attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void
+/* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words. */
+TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void
 tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __global float *c,
-     ulong c_at, __global uint *held, ulong held_at)
+     ulong c_at)
 {
-    __local uint strip_a[TILE_M * PITCH], strip_b[TILE_N * PITCH];
+    __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4], strip_b[TILE_N * TILE_PITCH_B / 4];
+    __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
     const uint lane = get_local_id(0);
-    copy(strip_a, a + a_at, TILE_M);
-    copy(strip_b, b + b_at, TILE_N);
+    for (uint w = lane; w < TILE_M * TILE_DEPTH; w += TILE_LANES)
+        rows[tile_a_at(w / TILE_DEPTH, w % TILE_DEPTH)] = a[a_at + w];
+    for (uint w = lane; w < TILE_N * TILE_DEPTH; w += TILE_LANES)
+        columns[tile_b_at(w / TILE_DEPTH, w % TILE_DEPTH)] = b[b_at + w];
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    tile_c sum = {{0.0f, 0.0f, 0.0f, 0.0f}};
-    tile_multiply(&sum, tile_load_a(strip_a, PITCH, lane), tile_load_b(strip_b, PITCH, lane), lane);
-
+    tile_c sum;
+    for (uint i = 0; i < TILE_EACH; i++)
+        sum.v[i] = 0.0f;
+    tile_multiply(&sum, tile_load_a(rows, lane), tile_load_b(columns, lane), lane);
     for (uint i = 0; i < TILE_EACH; i++)
         c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
-    const fragment_a mine_a = fragment_load_a(strip_a, PITCH, lane);
-    const fragment_b mine_b = fragment_load_b(strip_b, PITCH, lane);
-    held += held_at + lane * (4 + 2 + TILE_EACH);
-    for (uint i = 0; i < 4; i++)
-        held[i] = mine_a.v[i];
-    for (uint i = 0; i < 2; i++)
-        held[4 + i] = mine_b.v[i];
-    for (uint i = 0; i < TILE_EACH; i++)
-        held[4 + 2 + i] = as_uint(sum.v[i]);
 }
 
 #if QN_PASTE(unit_splits_, UNIT_TYPE)

@@ -48,6 +48,7 @@ ALLOWED = {
     ("cl", "op/emit.h"): "cl/ implements the launches that it declares",
     ("cl", "op/op.h"): "the operands of a launch",
     ("cl", "op/blas.h"): "the rule that it measures the facts for",
+    ("cl", "op/tile.h"): "the tiles that it tries matrix units with",
 }
 PUBLIC_ONLY = ["tools", "examples"]
 # Who may include the headers of a library: folders of src/ or of the tree.

@@ -7,10 +7,11 @@
 A table of each hot kernel in its GPU shape, for each storage type and setting that a GPU with 32 KiB
 of local memory takes: registers, bytes of stack or scratch, spills, local memory, occupancy, the
 share of multiply-adds in the inner loop and in the whole step, how wide it loads, and conflicts of
-the banks of local memory. --gate fails where a default setting spills or has a stack or scratch,
-but for what tools/gpu/exceptions.txt lists, or where one of a family of tools/gpu/widths.py never
-loads 128 bits at once. Compilers that are missing are said and left out; the status is 77 where none
-is there. They come from packages of Debian 12 and PyPI:
+the banks of local memory, and how many instructions are those of matrix units. --gate fails where a
+default setting spills or has a stack or scratch, but for what tools/gpu/exceptions.txt lists, where
+one of a family of tools/gpu/widths.py never loads 128 bits at once, or where a kernel for matrix
+units does without them. Compilers that are missing are said and left out; the status is 77 where
+none is there. They come from packages of Debian 12 and PyPI:
 
     apt-get install clang-19 libclc-15 rocm-device-libs intel-opencl-icd
     python3 -m venv ~/.cache/quern-gpu
@@ -37,7 +38,7 @@ ONE_EACH = ["sm_90", "gfx1030", "dg2"]
 ROOT = Path(__file__).resolve().parents[1]
 VENV = Path("~/.cache/quern-gpu").expanduser()
 COLUMNS = ["kernel", "types", "setting", "regs", "stack B", "spill B", "local B", "occupancy",
-           "inner %", "step %", "global loads", "local loads", "bank conflicts"]
+           "inner %", "step %", "units", "global loads", "local loads", "bank conflicts"]
 
 
 def arguments():
@@ -83,9 +84,11 @@ def targets_there(wanted):
 
 
 def takes(program, target, names):
-    """Whether a row of the program for the target is wanted: matrix units are NVIDIA's."""
-    if program.family == "matrix units" and target not in nvidia.TARGETS:
-        return False
+    """Whether a row of the program for the target is wanted: matrix units have one layout each."""
+    if program.family == "matrix units":
+        layouts = [maker.UNITS[target] for maker in MAKERS.values() if target in maker.UNITS]
+        if not any(f"-DTILE_LAYOUT={layout}" in program.options for layout in layouts):
+            return False
     return not names or any(name in program.stem or name in program.family for name in names)
 
 
@@ -119,7 +122,7 @@ def cells(row):
     conflicts = "–" if row["banks"] is None else ", ".join(
         f"{access} {ways}-way" for access, ways in row["banks"].items()) or "none"
     return [name, row["types"], setting.strip(), shown("registers"), shown("stack"),
-            shown("spills"), shown("local"), occupancy, shown("inner"), shown("step"),
+            shown("spills"), shown("local"), occupancy, shown("inner"), shown("step"), shown("units"),
             widths_text(row.get("global_loads")), widths_text(row.get("local_loads")), conflicts]
 
 

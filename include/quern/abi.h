@@ -75,7 +75,7 @@ typedef struct qn_struct_info {
     X(qn_check_params, 0x5f470ae3)                                                                 \
     X(qn_check_record, 0x701ace08)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
-    X(qn_checkpoint_info, 0xdad51b4f)                                                              \
+    X(qn_checkpoint_info, 0x70fce41d)                                                              \
     X(qn_column, 0x2bcdf10d)                                                                       \
     X(qn_contrastive_params, 0x504c30b2)                                                           \
     X(qn_conv2d_params, 0xcf583230)                                                                \
@@ -92,7 +92,7 @@ typedef struct qn_struct_info {
     X(qn_drift_age, 0x27425c83)                                                                    \
     X(qn_drift_params, 0x3f439aac)                                                                 \
     X(qn_encode_params, 0x92c63759)                                                                \
-    X(qn_facts, 0xf3bddb9e)                                                                        \
+    X(qn_facts, 0x4d819b90)                                                                        \
     X(qn_function_params, 0x0c3a0941)                                                              \
     X(qn_generator_params, 0x09faaffa)                                                             \
     X(qn_gradient_norms, 0xb707a642)                                                               \

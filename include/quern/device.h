@@ -28,7 +28,18 @@ enum qn_matrix_type {
     QN_MATRIX_F16 = 1,
     QN_MATRIX_BF16 = 2,
     QN_MATRIX_TF32 = 4,
-    QN_MATRIX_BF16_TILES = 8
+    QN_MATRIX_F32 = 8,
+    QN_MATRIX_BF16_TILES = 16
+};
+
+/* How matrix units spread a tile over work-items, by the name of their instruction. */
+enum qn_matrix_layout {
+    QN_MATRIX_MMA =
+        1,            /* mma.sync, by 32 work-items; what is emulated where nothing else is asked */
+    QN_MATRIX_MFMA,   /* v_mfma, by 64 */
+    QN_MATRIX_WMMA,   /* v_wmma, by 32 */
+    QN_MATRIX_DPAS8,  /* dpas, by 8 */
+    QN_MATRIX_DPAS16, /* dpas, by 16 */
 };
 
 /* All that a plan knows about a device: numbers, so that a plan can be made elsewhere from a file
@@ -44,10 +55,11 @@ typedef struct qn_facts {
     int64_t max_alloc_bytes; /* of one buffer, capped to a power of two and to 1 GiB, since drivers
                                 report values that change from run to run */
     int64_t alignment;       /* of a tensor inside a pool, bytes */
-    int matrix_units; /* the types of factors that it multiplies in matrix units, with sums in
-                         f32: bits of enum qn_matrix_type */
-    bool blas;        /* CLBlast may be used: the library was built with it, and it keeps the rule
-                         that follows */
+    int matrix_units;  /* the types of factors that it multiplies in matrix units, with sums in
+                          f32: bits of enum qn_matrix_type */
+    int matrix_layout; /* of these, of enum qn_matrix_layout */
+    bool blas;         /* CLBlast may be used: the library was built with it, and it keeps the rule
+                          that follows */
     /* What the bytes of CLBlast's temporary buffer follow from: rows, columns and terms of the sum
      * that a tile of its kernel has, and the side of the smallest cube of multiplications for which
      * it copies the matrices into the buffer. */
@@ -70,7 +82,8 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE, 1, 281474976710656)                                                     \
     X(max_alloc_bytes, WHOLE, 1, 281474976710656)                                                  \
     X(alignment, WHOLE, 4, 1048576)                                                                \
-    X(matrix_units, BITS, 0, 15)                                                                   \
+    X(matrix_units, BITS, 0, 31)                                                                   \
+    X(matrix_layout, NEWER, 1, 5)                                                                  \
     X(blas, FLAG, 0, 1)                                                                            \
     X(blas_rows, NEWER, 1, 65536)                                                                  \
     X(blas_columns, NEWER, 1, 65536)                                                               \

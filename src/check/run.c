@@ -10,6 +10,7 @@
 #include "check/number.h"
 #include "cl/device.h"
 #include "op/list.h"
+#include "op/tile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -426,7 +427,7 @@ static struct qn_facts flip(const struct qn_facts *facts)
     struct qn_facts flipped = *facts;
     flipped.cpu = !facts->cpu;
     flipped.vector_width = flipped.cpu ? 8 : 4;
-    flipped.matrix_units = QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
+    flipped.matrix_units = qn_tile_layout(facts->matrix_layout)->types;
     return flipped;
 }
 

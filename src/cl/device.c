@@ -105,7 +105,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
             return qn_fail(log, QN_ERR_MEMORY, "qn_device_open: out of memory");
     }
     qn_blas_measure(device);
-    device->facts.matrix_units = qn_device_try_units(device);
+    qn_device_try_units(device);
     return QN_OK;
 }
 

@@ -21,6 +21,7 @@ void qn_facts_default(qn_facts *facts, bool cpu)
         .global_bytes = INT64_C(4) << 30,
         .max_alloc_bytes = largest_buffer,
         .alignment = TENSOR_ALIGNMENT,
+        .matrix_layout = QN_MATRIX_MMA,
         .blas = true,
         .blas_rows = 32,
         .blas_columns = 32,

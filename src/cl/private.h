@@ -62,12 +62,13 @@ qn_status qn_choose_device(struct qn_found *found, const char *match,
 /* Facts and limits of an opened device. */
 void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes);
 
-/* The types of factors that the device's matrix units multiply, as trials show: bits of enum
- * qn_matrix_type. Needs the quirks and all that running kernels needs. */
-int qn_device_try_units(struct qn_device *device);
+/* The facts about the device's matrix units, as trials show them. Needs the quirks and all that
+ * running kernels needs. */
+void qn_device_try_units(struct qn_device *device);
 /* One trial: whether a tile of such factors is multiplied right, in matrix units or, where these
- * are not known to be there, without. */
-bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type type, bool units);
+ * are not known to be there, emulated. */
+bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
+                        enum qn_matrix_type type, bool units);
 
 /* Whether this process may use a core's tile registers for factors of bf16. Asks for it, which
  * holds for all threads to the end of the process and makes what a signal saves 8 KiB larger.

@@ -183,7 +183,8 @@ static qn_status add(struct qn_device *device, const char *stem, const char *opt
     char all[2048]; /* more than a launch has (op/emit.h) */
     char units[64] = "", instance[64] = "";
     if (device->facts.matrix_units)
-        snprintf(units, sizeof units, " -DQN_MATRIX_UNITS=%d", device->facts.matrix_units);
+        snprintf(units, sizeof units, " -DQN_MATRIX_UNITS=%d -DQN_MATRIX_LAYOUT=%d",
+                 device->facts.matrix_units, device->facts.matrix_layout);
     if (device->instance)
         snprintf(instance, sizeof instance, " -DQN_INSTANCE=%d", device->instance);
     snprintf(all, sizeof all, "%s%s%s %s", base_options, units, instance, options);

@@ -6,26 +6,40 @@
 #include "cl/recording.h"
 #include "cl/slab.h"
 #include "op/op.h"
+#include "op/tile.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 32, HELD = 10 * LANES }; /* of a team, as in lib/tile.clh and tile.cl */
-enum { MOST_LINES = 32, MOST_WORDS = 16 };
-enum { A, B, C, HELD_WORDS, BUFFERS };
+enum { SIDE = 32 }; /* of the tiles of a CPU's core, as in lib/tile_cpu.clh */
+enum { EDGE = SIDE, WORDS = QN_TILE_DEPTH }; /* most rows and columns of a tile; words of each */
+enum { A, B, C, BUFFERS };
 
-/* What kernel multiplies one tile with factors of a type: rows, columns, and words of both, each
- * with `pack` factors. Small whole numbers are stored as the top bits of an f32, or as a half. */
+/* How small whole numbers are stored as factors: the top bits of an f32, or a half. */
 static const struct type {
     const char *name;
     enum qn_matrix_type unit;
     int pack;
-    const char *kernel;
-    int rows, columns, words, lanes;
-} types[] = {{"f16", QN_MATRIX_F16, 2, "tile", 16, 8, 8, LANES},
-             {"bf16", QN_MATRIX_BF16, 2, "tile", 16, 8, 8, LANES},
-             {"tf32", QN_MATRIX_TF32, 1, "tile", 16, 8, 8, LANES},
-             {"bf16", QN_MATRIX_BF16_TILES, 2, "tile_cpu", 32, 32, 16, 1}};
+} types[] = {{"f16", QN_MATRIX_F16, 2},
+             {"bf16", QN_MATRIX_BF16, 2},
+             {"tf32", QN_MATRIX_TF32, 1},
+             {"f32", QN_MATRIX_F32, 1},
+             {"bf16", QN_MATRIX_BF16_TILES, 2}};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* What kernel multiplies one tile, and its rows, columns and work-items. */
+struct shape {
+    const char *program;
+    int m, n, lanes;
+};
+
+static struct shape shape_of(enum qn_matrix_layout layout, const struct type *type)
+{
+    const struct qn_tile_layout *tile = qn_tile_layout(layout);
+    return type->unit == QN_MATRIX_BF16_TILES
+               ? (struct shape){"tile_cpu", SIDE, SIDE, 1}
+               : (struct shape){"tile", tile->m, tile->n, tile->lanes};
+}
 
 /* 0 to 7, without a pattern that a permutation of rows, columns or terms would keep. */
 static int number(int seed, int row, int term)
@@ -39,26 +53,26 @@ static uint32_t factor(const struct type *type, int value)
     const float exact = (float)value;
     uint32_t bits;
     memcpy(&bits, &exact, sizeof bits);
-    if (type->unit == QN_MATRIX_TF32)
+    if (type->pack == 1)
         return bits;
     return type->unit == QN_MATRIX_F16 ? halves[value] : bits >> 16;
 }
 
 static void fill(const struct type *type, int seed, int rows, uint32_t *words)
 {
-    memset(words, 0, (size_t)(rows * type->words) * sizeof *words);
+    memset(words, 0, (size_t)(rows * WORDS) * sizeof *words);
     for (int row = 0; row < rows; row++)
-        for (int l = 0; l < type->words * type->pack; l++)
-            words[row * type->words + l / type->pack] |= factor(type, number(seed, row, l))
-                                                         << 16 * (l % type->pack);
+        for (int l = 0; l < WORDS * type->pack; l++)
+            words[row * WORDS + l / type->pack] |= factor(type, number(seed, row, l))
+                                                   << 16 * (l % type->pack);
 }
 
-static bool is_right(const struct type *type, const float *c)
+static bool is_right(const struct shape *shape, const struct type *type, const float *c)
 {
-    for (int i = 0; i < type->rows * type->columns; i++) {
+    for (int i = 0; i < shape->m * shape->n; i++) {
         int sum = 0;
-        for (int l = 0; l < type->words * type->pack; l++)
-            sum += number(1, i / type->columns, l) * number(2, i % type->columns, l);
+        for (int l = 0; l < WORDS * type->pack; l++)
+            sum += number(1, i / shape->n, l) * number(2, i % shape->n, l);
         if (!(c[i] == (float)sum))
             return false;
     }
@@ -70,23 +84,30 @@ static struct qn_operand words_of(int buffer, int64_t count)
     return (struct qn_operand){QN_I32, {1, {count}}, buffer, 0};
 }
 
-static qn_status launch(struct qn_slab *slab, const struct type *type, bool units)
+static void set_options(struct qn_launch *launch, enum qn_matrix_layout layout,
+                        const struct type *type, bool units)
 {
-    const struct qn_operand a = words_of(A, type->rows * type->words),
-                            b = words_of(B, type->columns * type->words),
-                            c = words_of(C, type->rows * type->columns),
-                            held = words_of(HELD_WORDS, HELD);
-    struct qn_launch launch = {.program = type->kernel,
-                               .kernel = type->kernel,
+    snprintf(launch->options, sizeof launch->options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s", type->name,
+             qn_tile_layout(layout)->name);
+    if (units) {
+        qn_launch_option(launch, "QN_MATRIX_UNITS", type->unit);
+        qn_launch_option(launch, "QN_MATRIX_LAYOUT", layout);
+    }
+}
+
+static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, const struct type *type,
+                        bool units)
+{
+    const struct shape shape = shape_of(layout, type);
+    const struct qn_operand a = words_of(A, shape.m * WORDS), b = words_of(B, shape.n * WORDS),
+                            c = words_of(C, shape.m * shape.n);
+    struct qn_launch launch = {.program = shape.program,
+                               .kernel = shape.program,
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
-                               .global = {type->lanes},
-                               .local = {type->lanes}};
-    if (type->lanes == LANES)
-        launch.args[HELD_WORDS] = (struct qn_arg)QN_BUF(&held);
+                               .global = {shape.lanes},
+                               .local = {shape.lanes}};
     struct qn_recording *recording = NULL;
-    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s", type->name);
-    if (units)
-        qn_launch_option(&launch, "QN_MATRIX_UNITS", type->unit);
+    set_options(&launch, layout, type, units);
     QN_TRY(qn_recording_open(&recording, slab));
     qn_status status = qn_emit_launch(qn_recording_emit(recording, "matrix units"), &launch);
     if (status == QN_OK)
@@ -95,58 +116,81 @@ static qn_status launch(struct qn_slab *slab, const struct type *type, bool unit
     return status;
 }
 
-static qn_status multiply(struct qn_slab *slab, const struct type *type, bool units, float *c)
+static qn_status multiply(struct qn_slab *slab, enum qn_matrix_layout layout,
+                          const struct type *type, bool units, float *c)
 {
-    uint32_t words[MOST_LINES * MOST_WORDS];
-    const size_t line = (size_t)type->words * sizeof *words;
-    fill(type, 1, type->rows, words);
-    QN_TRY(qn_slab_write(slab, A, 0, words, type->rows * line, NULL));
-    fill(type, 2, type->columns, words);
-    QN_TRY(qn_slab_write(slab, B, 0, words, type->columns * line, NULL));
-    QN_TRY(launch(slab, type, units));
-    return qn_slab_read(slab, C, 0, c, (size_t)(type->rows * type->columns) * sizeof *c, NULL);
+    const struct shape shape = shape_of(layout, type);
+    uint32_t words[EDGE * WORDS];
+    fill(type, 1, shape.m, words);
+    QN_TRY(qn_slab_write(slab, A, 0, words, shape.m * WORDS * (int64_t)sizeof *words, NULL));
+    fill(type, 2, shape.n, words);
+    QN_TRY(qn_slab_write(slab, B, 0, words, shape.n * WORDS * (int64_t)sizeof *words, NULL));
+    QN_TRY(launch(slab, layout, type, units));
+    return qn_slab_read(slab, C, 0, c, shape.m * shape.n * (int64_t)sizeof *c, NULL);
 }
 
-bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_type unit, bool units)
+bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
+                        enum qn_matrix_type unit, bool units)
 {
-    static const int64_t bytes[BUFFERS] = {MOST_LINES * MOST_WORDS * 4, MOST_LINES * MOST_WORDS * 4,
-                                           MOST_LINES * MOST_LINES * 4, HELD * 4};
+    static const int64_t bytes[BUFFERS] = {EDGE * WORDS * 4, EDGE * WORDS * 4, EDGE * EDGE * 4};
     const struct type *type = types;
-    float c[MOST_LINES * MOST_LINES] = {0};
+    float c[EDGE * EDGE] = {0};
     struct qn_slab *slab = NULL;
     while (type->unit != unit)
         type++;
     if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
         return false;
-    const bool right = multiply(slab, type, units, c) == QN_OK && is_right(type, c);
+    const struct shape shape = shape_of(layout, type);
+    const bool right =
+        multiply(slab, layout, type, units, c) == QN_OK && is_right(&shape, type, c);
     qn_slab_close(&slab);
     return right;
 }
 
-/* The types that may be tried: of a device that is not asked for them, none. */
-static int units_to_try(const struct qn_device *device)
+/* Every layout has f16: what does not multiply these, or does not even compile, is not there. */
+static int try_layout(struct qn_device *device, enum qn_matrix_layout layout)
 {
-    if (device->quirks & QN_QUIRK_PTX_ASM)
-        return QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
-    if (device->quirks & QN_QUIRK_HOST_ASM && device->facts.cpu && qn_tiles_allowed())
-        return QN_MATRIX_BF16_TILES;
-    return 0;
+    int units = 0;
+    if (layout == QN_MATRIX_MMA && !(device->quirks & QN_QUIRK_PTX_ASM))
+        return 0;
+    for (int i = 0; i < TYPES && (i == 0 || units & QN_MATRIX_F16); i++)
+        if ((qn_tile_layout(layout)->types & (int)types[i].unit) &&
+            qn_device_try_tile(device, layout, types[i].unit, true))
+            units |= (int)types[i].unit;
+    return units;
 }
 
-int qn_device_try_units(struct qn_device *device)
+static void try_layouts(struct qn_device *device, struct qn_facts *facts)
+{
+    for (int i = 1; i <= QN_TILE_LAYOUTS && !facts->matrix_units; i++) {
+        facts->matrix_units = try_layout(device, (enum qn_matrix_layout)i);
+        if (facts->matrix_units)
+            facts->matrix_layout = i;
+    }
+}
+
+static void try_cpu(struct qn_device *device, struct qn_facts *facts)
+{
+    if (device->quirks & QN_QUIRK_HOST_ASM && qn_tiles_allowed() &&
+        qn_device_try_tile(device, facts->matrix_layout, QN_MATRIX_BF16_TILES, true))
+        facts->matrix_units = QN_MATRIX_BF16_TILES;
+}
+
+static void log_units(const struct qn_log *log, const struct qn_facts *facts)
+{
+    const char *layout = facts->cpu ? "a core's tiles" : qn_tile_layout(facts->matrix_layout)->name;
+    char text[64] = "";
+    for (int i = 0; i < TYPES; i++)
+        if (facts->matrix_units & (int)types[i].unit)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %s", types[i].name);
+    qn_log_write(log, QN_LOG_DEBUG, "matrix units: %s%s", *text ? layout : "none", text);
+}
+
+void qn_device_try_units(struct qn_device *device)
 {
     const struct qn_log log = device->log;
-    const int to_try = units_to_try(device);
-    int units = 0;
     device->log = (struct qn_log){0}; /* a trial that fails is no error */
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (to_try & (int)types[i].unit && qn_device_try_tile(device, types[i].unit, true))
-            units |= (int)types[i].unit;
+    (device->facts.cpu ? try_cpu : try_layouts)(device, &device->facts);
     device->log = log;
-    if (to_try)
-        qn_log_write(&log, QN_LOG_DEBUG, "matrix units:%s%s%s%s%s",
-                     units & QN_MATRIX_F16 ? " f16" : "", units & QN_MATRIX_BF16 ? " bf16" : "",
-                     units & QN_MATRIX_TF32 ? " tf32" : "",
-                     units & QN_MATRIX_BF16_TILES ? " bf16 tiles" : "", units ? "" : " none");
-    return units;
+    log_units(&log, &device->facts);
 }

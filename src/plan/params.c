@@ -26,6 +26,7 @@ void qn_plan_fill_facts(struct qn_facts *facts)
     FILL(global_bytes);
     FILL(max_alloc_bytes);
     FILL(alignment);
+    FILL(matrix_layout);
     FILL(blas_rows);
     FILL(blas_columns);
     FILL(blas_terms);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tiles of matrix units, in units where the device has them and without where it has none: what
- * each lane holds against the tables of the PTX manual, products, and how floats become factors.
+ * Tiles of matrix units, in units where the device has them and emulated where it has none:
+ * products of every layout and type, whether what a lane loads or keeps in a wrong place is
+ * noticed, and how floats become factors.
  */
 #include "support.h"
 
 #include "cl/private.h"
 #include "cl/recording.h"
 #include "cl/slab.h"
+#include "cl/source.h"
 #include "op/op.h"
+#include "op/tile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 32, ROWS = 16, COLUMNS = 8, WORDS = 8, HELD = 10, COUNT = 1 << 12 };
+enum { EDGE = 16, WORDS = QN_TILE_DEPTH, COUNT = 1 << 12, GROUP = 32 };
 static struct kept kept;
 
 static struct qn_operand words_of(int buffer, int64_t count)
@@ -33,127 +36,46 @@ static void run(struct qn_slab *slab, const struct qn_launch *launch)
     qn_recording_close(&recording);
 }
 
-/* --- fragments: "Matrix Fragments for mma.m16n8k16" and "for mma.m16n8k8" of the PTX manual --- */
+/* --- products --- */
 
-struct place {
-    int row, column;
-};
-
-/* a0 to a7 and b0 to b3 of 16 bits; %laneid is `lane`. */
-static struct place a16(int lane, int i)
-{
-    const int group = lane >> 2, thread = lane % 4;
-    const bool upper = (0 <= i && i < 2) || (4 <= i && i < 6);
-    return (struct place){upper ? group : group + 8, thread * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
-}
-
-static struct place b16(int lane, int i)
-{
-    return (struct place){lane % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0), lane >> 2};
-}
-
-/* a0 to a3 and b0, b1 of tf32. */
-static struct place a32(int lane, int i)
-{
-    const int group = lane >> 2, thread = lane % 4;
-    return (struct place){i == 0 || i == 2 ? group : group + 8,
-                          i == 0 || i == 1 ? thread : thread + 4};
-}
-
-static struct place b32(int lane, int i)
-{
-    return (struct place){i == 0 ? lane % 4 : lane % 4 + 4, lane >> 2};
-}
-
-/* c0 to c3, the same in both. */
-static struct place c32(int lane, int i)
-{
-    return (struct place){i < 2 ? lane >> 2 : (lane >> 2) + 8, lane % 4 * 2 + (i & 1)};
-}
-
-static const struct shape {
-    const char *type;
+static const struct type {
+    const char *name;
     enum qn_matrix_type unit;
     int pack, digits; /* of a fraction */
-    struct place (*a)(int lane, int i), (*b)(int lane, int i);
-} shapes[] = {
-    {"f16", QN_MATRIX_F16, 2, 10, a16, b16},
-    {"bf16", QN_MATRIX_BF16, 2, 7, a16, b16},
-    {"tf32", QN_MATRIX_TF32, 1, 10, a32, b32},
+} types[] = {
+    {"f16", QN_MATRIX_F16, 2, 10},
+    {"bf16", QN_MATRIX_BF16, 2, 7},
+    {"tf32", QN_MATRIX_TF32, 1, 10},
+    {"f32", QN_MATRIX_F32, 1, 10}, /* more digits than a test of sums needs */
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { TYPES = sizeof types / sizeof *types, SPLIT_TYPES = 3, ALL = 15 };
 
 struct tile {
-    uint32_t a[ROWS * WORDS], b[COLUMNS * WORDS], held[LANES][HELD];
-    float c[ROWS * COLUMNS];
+    uint32_t a[EDGE * WORDS], b[EDGE * WORDS];
+    float c[EDGE * EDGE];
 };
 
-static void multiply(const struct shape *shape, struct tile *tile)
+static void multiply(qn_device *device, const struct qn_tile_layout *layout,
+                     const struct type *type, struct tile *tile)
 {
-    const int64_t bytes[] = {sizeof tile->a, sizeof tile->b, sizeof tile->c, sizeof tile->held};
-    const struct qn_operand a = words_of(0, ROWS * WORDS), b = words_of(1, COLUMNS * WORDS),
-                            c = words_of(2, ROWS * COLUMNS), held = words_of(3, LANES * HELD);
+    const int64_t bytes[] = {sizeof tile->a, sizeof tile->b, sizeof tile->c};
+    const struct qn_operand a = words_of(0, layout->m * WORDS), b = words_of(1, layout->n * WORDS),
+                            c = words_of(2, layout->m * layout->n);
     struct qn_launch launch = {.program = "tile",
                                .kernel = "tile",
-                               .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c), QN_BUF(&held)},
-                               .global = {LANES},
-                               .local = {LANES}};
+                               .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
+                               .global = {layout->lanes},
+                               .local = {layout->lanes}};
     struct qn_slab *slab = NULL;
-    qn_device *device = open_device(&kept);
-    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s", shape->type);
-    assert_int_equal(qn_slab_open(&slab, device, bytes, 4), QN_OK);
+    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s", type->name,
+             layout->name);
+    assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
     assert_int_equal(qn_slab_write(slab, 0, 0, tile->a, sizeof tile->a, NULL), QN_OK);
     assert_int_equal(qn_slab_write(slab, 1, 0, tile->b, sizeof tile->b, NULL), QN_OK);
     run(slab, &launch);
     assert_int_equal(qn_slab_read(slab, 2, 0, tile->c, sizeof tile->c, NULL), QN_OK);
-    assert_int_equal(qn_slab_read(slab, 3, 0, tile->held, sizeof tile->held, NULL), QN_OK);
     qn_slab_close(&slab);
-    qn_device_close(&device);
 }
-
-/* A number whose 16 or 32 bits tell its place. */
-static uint32_t mark(int operand, int row, int term)
-{
-    return (uint32_t)(operand << 8 | row << 4 | term);
-}
-
-static uint32_t marked_word(const struct shape *shape, int operand, int row, int word)
-{
-    uint32_t bits = 0;
-    for (int e = 0; e < shape->pack; e++)
-        bits |= mark(operand, row, word * shape->pack + e) << 16 * e;
-    return bits;
-}
-
-static void check_lane(const struct shape *shape, const struct tile *tile, int lane)
-{
-    for (int i = 0; i < 6 * shape->pack; i++) {
-        const int r = i / shape->pack, e = i % shape->pack;
-        const uint32_t mask = shape->pack == 2 ? 0xffff : 0xffffffff;
-        const uint32_t bits = tile->held[lane][r] >> 16 * e & mask;
-        const struct place a = shape->a(lane, i), b = shape->b(lane, i - 4 * shape->pack);
-        const uint32_t want = r < 4 ? mark(1, a.row, a.column) : mark(2, b.column, b.row);
-        if (bits != want)
-            fail_msg("%s, lane %d, register %d: %x, not %x", shape->type, lane, r, bits, want);
-    }
-}
-
-static void lanes_hold_what_the_manual_says(void **state)
-{
-    (void)state;
-    for (const struct shape *shape = shapes; shape < shapes + SHAPES; shape++) {
-        struct tile tile;
-        for (int w = 0; w < ROWS * WORDS; w++)
-            tile.a[w] = marked_word(shape, 1, w / WORDS, w % WORDS);
-        for (int w = 0; w < COLUMNS * WORDS; w++)
-            tile.b[w] = marked_word(shape, 2, w / WORDS, w % WORDS);
-        multiply(shape, &tile);
-        for (int lane = 0; lane < LANES; lane++)
-            check_lane(shape, &tile, lane);
-    }
-}
-
-/* --- products --- */
 
 static uint32_t bits_of(float v)
 {
@@ -170,95 +92,216 @@ static float float_of(uint32_t bits)
 }
 
 /* A random number in (-2, 2) that is a factor; `bits` is how it is stored. */
-static double factor(const struct shape *shape, uint32_t *bits)
+static double factor(const struct type *type, uint32_t *bits)
 {
-    const int units = 1 << shape->digits, value = rand() % units + units;
-    const double v = ldexp(rand() % 2 ? value : -value, -shape->digits - rand() % 4);
+    const int units = 1 << type->digits, value = rand() % units + units;
+    const double v = ldexp(rand() % 2 ? value : -value, -type->digits - rand() % 4);
     *bits = bits_of((float)v);
-    if (shape->unit == QN_MATRIX_BF16)
+    if (type->unit == QN_MATRIX_BF16)
         *bits >>= 16;
-    if (shape->unit == QN_MATRIX_F16)
+    if (type->unit == QN_MATRIX_F16)
         *bits = (*bits >> 16 & 0x8000u) | ((*bits >> 13 & 0x3ffffu) - (112u << 10));
     return v;
 }
 
-static void fill(const struct shape *shape, int rows, uint32_t *words, double *values)
+static void fill(const struct type *type, int rows, uint32_t *words, double *values)
 {
     memset(words, 0, (size_t)(rows * WORDS) * sizeof *words);
-    for (int i = 0; i < rows * WORDS * shape->pack; i++) {
+    for (int i = 0; i < rows * WORDS * type->pack; i++) {
         uint32_t bits;
-        values[i] = factor(shape, &bits);
-        words[i / shape->pack] |= bits << 16 * (i % shape->pack);
+        values[i] = factor(type, &bits);
+        words[i / type->pack] |= bits << 16 * (i % type->pack);
+    }
+}
+
+static void check_product(qn_device *device, const struct qn_tile_layout *layout,
+                          const struct type *type)
+{
+    struct tile tile;
+    double a[EDGE * WORDS * 2], b[EDGE * WORDS * 2];
+    const int k = WORDS * type->pack;
+    fill(type, layout->m, tile.a, a);
+    fill(type, layout->n, tile.b, b);
+    multiply(device, layout, type, &tile);
+    for (int i = 0; i < layout->m * layout->n; i++) {
+        double sum = 0;
+        for (int l = 0; l < k; l++)
+            sum += a[i / layout->n * k + l] * b[i % layout->n * k + l];
+        if (!(fabs((double)tile.c[i] - sum) < 1e-5))
+            fail_msg("%s, %s: element %d is %g, not %g", layout->name, type->name, i,
+                     (double)tile.c[i], sum);
     }
 }
 
 static void products_are_right(void **state)
 {
     (void)state;
-    for (const struct shape *shape = shapes; shape < shapes + SHAPES; shape++) {
-        struct tile tile;
-        double a[ROWS * WORDS * 2], b[COLUMNS * WORDS * 2];
-        const int k = WORDS * shape->pack;
-        fill(shape, ROWS, tile.a, a);
-        fill(shape, COLUMNS, tile.b, b);
-        multiply(shape, &tile);
-        for (int lane = 0; lane < LANES; lane++)
-            for (int i = 0; i < 4; i++) {
-                const struct place at = c32(lane, i);
-                double sum = 0;
-                for (int l = 0; l < k; l++)
-                    sum += a[at.row * k + l] * b[at.column * k + l];
-                assert_true(fabs((double)float_of(tile.held[lane][6 + i]) - sum) < 1e-5);
-                assert_true(fabs((double)tile.c[at.row * COLUMNS + at.column] - sum) < 1e-5);
-            }
-    }
+    qn_device *device = open_device(&kept);
+    for (int i = 1; i <= QN_TILE_LAYOUTS; i++)
+        for (const struct type *type = types; type < types + TYPES; type++)
+            if (qn_tile_layout(i)->types & (int)type->unit)
+                check_product(device, qn_tile_layout(i), type);
+    qn_device_close(&device);
 }
 
 /* --- the trial --- */
 
-static const enum qn_matrix_type tried[] = {QN_MATRIX_F16, QN_MATRIX_BF16, QN_MATRIX_TF32,
-                                            QN_MATRIX_BF16_TILES};
-enum { TRIED = sizeof tried / sizeof *tried };
-
-/* A kernel that leaves zeros where a product should be. */
-static void write_wrong(const char *folder, const char *stem, const char *more, int count)
+/* How many of the types, as bits, the device multiplies right in a layout. */
+static int count_right(qn_device *device, int layout, int units)
 {
-    char file[64], text[512];
-    snprintf(file, sizeof file, "%s.cl", stem);
-    snprintf(text, sizeof text,
-             "__kernel void %s(__global const uint *a, ulong a_at, __global const uint *b,\n"
-             "                 ulong b_at, __global float *c, ulong c_at%s)\n"
-             "{\n"
-             "    for (uint i = get_local_id(0); i < %d; i += get_local_size(0))\n"
-             "        c[c_at + i] = 0.0f;\n"
-             "}\n",
-             stem, more, count);
-    write_text(folder, file, text);
+    int count = 0;
+    for (const struct type *type = types; type < types + TYPES; type++)
+        if (qn_tile_layout(layout)->types & units & (int)type->unit)
+            count += qn_device_try_tile(device, (enum qn_matrix_layout)layout, type->unit, false);
+    return count;
+}
+
+/* The same with another text in the place of the kernel's. */
+static int count_right_with(const char *text, int layout, int units)
+{
+    char path[FOLDER_BYTES];
+    qn_device *device = NULL;
+    make_folder(path);
+    add_own_kernels(path);
+    write_text(path, "tile.cl", text);
+    const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
+    assert_int_equal(qn_device_open(&device, &params), QN_OK);
+    const int count = count_right(device, layout, units);
+    if (strstr(kept.text, "does not build"))
+        fail_msg("%s", kept.text);
+    qn_device_close(&device);
+    remove_folder(path);
+    return count;
 }
 
 static void trial_tells_right_from_wrong(void **state)
 {
     (void)state;
+    static const char *const zeros =
+        "__kernel void tile(__global const uint *a, ulong a_at, __global const uint *b,\n"
+        "                   ulong b_at, __global float *c, ulong c_at)\n"
+        "{\n"
+        "    for (uint i = get_local_id(0); i < 64; i += get_local_size(0))\n"
+        "        c[c_at + i] = 0.0f;\n"
+        "}\n";
+    static const int counts[] = {3, 3, 2, 2, 3};
     qn_device *device = open_device(&kept);
-    const int units = qn_device_facts(device)->matrix_units;
-    for (int i = 0; i < TRIED; i++) {
-        assert_true(qn_device_try_tile(device, tried[i], false));
-        assert_true(!(units & (int)tried[i]) || qn_device_try_tile(device, tried[i], true));
+    for (int i = 1; i <= QN_TILE_LAYOUTS; i++) {
+        assert_int_equal(count_right(device, i, ALL), counts[i - 1]);
+        assert_int_equal(count_right_with(zeros, i, ALL), 0);
     }
     qn_device_close(&device);
+}
 
+/* In the registers too, where there are any; a kernel that leaves zeros is found out. */
+static void tiles_of_a_core_are_tried(void **state)
+{
+    (void)state;
     char path[FOLDER_BYTES];
+    qn_device *device = open_device(&kept);
+    const int has = qn_device_facts(device)->matrix_units & QN_MATRIX_BF16_TILES;
+    for (int units = 0; units <= (has ? 1 : 0); units++)
+        assert_true(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_TILES, units));
+    qn_device_close(&device);
+
     make_folder(path);
     add_own_kernels(path);
-    write_wrong(path, "tile", ", __global uint *held, ulong held_at", ROWS * COLUMNS);
-    write_wrong(path, "tile_cpu", "", 32 * 32);
+    write_text(path, "tile_cpu.cl",
+               "__kernel void tile_cpu(__global const uint *a, ulong a_at, __global const uint *b,\n"
+               "                       ulong b_at, __global float *c, ulong c_at)\n"
+               "{\n"
+               "    for (int i = 0; i < 32 * 32; i++)\n"
+               "        c[c_at + i] = 0.0f;\n"
+               "}\n");
     const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
     assert_int_equal(qn_device_open(&device, &params), QN_OK);
     assert_int_equal(qn_device_facts(device)->matrix_units, 0);
-    for (int i = 0; i < TRIED; i++)
-        assert_false(qn_device_try_tile(device, tried[i], false));
+    assert_false(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_TILES, false));
     qn_device_close(&device);
     remove_folder(path);
+}
+
+/* --- planted swaps --- */
+
+/* Which layout and types meet it; a text behind another one, and what takes its place. */
+static const struct swap {
+    int layout, units;
+    const char *file, *text, *swapped;
+} swaps[] = {
+    /* two registers of a, of b; two lanes of a, of b; two elements of c; two lanes of c */
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_mma.clh", "words_load4(a.v[0], rows)",
+     "words_load4(a.v[1], rows)"},
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_mma.clh", "{column[0], column[1]}",
+     "{column[1], column[0]}"},
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_mma.clh", "lane / 4 * 2, lane",
+     "(lane / 4 ^ 1) * 2, lane"},
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "uint column[4]", "lane % 4 * 4", "(lane % 4 ^ 1) * 4"},
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_row", "lane / 4 * 2 + i / 2", "lane / 4 * 2 + i % 2"},
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_column", "lane % 4 * 2", "(lane % 4 ^ 2) * 2"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile_mfma.clh", "= row[w]", "= row[w ^ 1]"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile_mfma.clh", "= column[w]", "= column[w ^ 2]"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile_mfma.clh", "at(lane % 16,", "at((lane % 16 ^ 1),"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "uint row[4]", "lane / 16 * 4", "(lane / 16 ^ 1) * 4"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile_mfma.clh", "lane / 16 * 4 + i;",
+     "lane / 16 * 4 + (i ^ 1);"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile_mfma.clh", "return lane % 16;", "return lane % 16 ^ 1;"},
+    {QN_MATRIX_WMMA, QN_MATRIX_F16, "tile_wmma.clh", "% 16, w)", "% 16, w ^ 4)"},
+    {QN_MATRIX_WMMA, QN_MATRIX_F16, "tile_wmma.clh", "at(lane % 16,", "at(lane / 2,"},
+    {QN_MATRIX_WMMA, QN_MATRIX_F16, "tile_wmma.clh", "return 2 * i + lane / 16",
+     "return i + lane / 16 * 8"},
+    {QN_MATRIX_WMMA, QN_MATRIX_F16, "tile_wmma.clh", "return lane % 16;", "return lane % 16 ^ 1;"},
+    {QN_MATRIX_DPAS8, QN_MATRIX_F16, "fragment_load_a", "a.v[step][i] = row[step]",
+     "a.v[step][i ^ 1] = row[step]"},
+    {QN_MATRIX_DPAS8, QN_MATRIX_F16, "fragment_load_a", "lane % DPAS_LANES * 2",
+     "(lane % DPAS_LANES ^ 1) * 2"},
+    {QN_MATRIX_DPAS8, QN_MATRIX_F16, "fragment_load_b", "column[2 * i + step]",
+     "column[2 * i + 1 - step]"},
+    {QN_MATRIX_DPAS8, QN_MATRIX_F16, "tile_dpas.clh", "return i;", "return i ^ 1;"},
+    {QN_MATRIX_DPAS8, QN_MATRIX_F16, "tile_dpas.clh", "return lane;", "return lane ^ 1;"},
+    {QN_MATRIX_DPAS16, QN_MATRIX_F16, "tile_dpas.clh", "at(lane, w)", "at(lane ^ 1, w)"},
+    {QN_MATRIX_DPAS16, QN_MATRIX_F16, "tile_dpas.clh", "return i;", "return i ^ 1;"},
+    {QN_MATRIX_DPAS16, QN_MATRIX_F16, "tile_dpas.clh", "return lane;", "return lane ^ 1;"},
+    {QN_MATRIX_DPAS16, QN_MATRIX_F16, "tile_dpas.clh", "second << 16", "second & 0xffff0000u"},
+    {QN_MATRIX_DPAS16, QN_MATRIX_TF32, "uint row[2]", "+ lane / DPAS_LANES",
+     "+ 1 - lane / DPAS_LANES"},
+    {QN_MATRIX_MFMA, QN_MATRIX_F32, "tile_mfma.clh", "= row[w]", "= row[w ^ 1]"},
+    {QN_MATRIX_MMA, QN_MATRIX_TF32, "tile_mma.clh", "words_load4(a.v[0], rows)",
+     "words_load4(a.v[1], rows)"},
+    /* the operands */
+    {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile.cl", "load_a(rows, lane), tile_load_b(columns,",
+     "load_a(columns, lane), tile_load_b(rows,"},
+    {QN_MATRIX_WMMA, QN_MATRIX_F16, "tile.cl", "load_a(rows, lane), tile_load_b(columns,",
+     "load_a(columns, lane), tile_load_b(rows,"},
+};
+
+/* Text with the swap in it; the caller frees it. */
+static char *swapped(const char *text, const struct swap *swap)
+{
+    const char *file = strstr(text, swap->file), *at = file ? strstr(file, swap->text) : NULL;
+    if (!at)
+        fail_msg("%s: no \"%s\"", swap->file, swap->text);
+    const size_t bytes = strlen(text) + strlen(swap->swapped) + 1;
+    char *whole = malloc(bytes);
+    assert_non_null(whole);
+    snprintf(whole, bytes, "%.*s%s%s", (int)(at - text), text, swap->swapped,
+             at + strlen(swap->text));
+    return whole;
+}
+
+static void swaps_are_noticed(void **state)
+{
+    (void)state;
+    struct qn_source source;
+    assert_int_equal(qn_source_open(&source, NULL, "tile", NULL), QN_OK);
+    char *text = strndup(source.bytes, source.length);
+    for (const struct swap *swap = swaps; swap < swaps + sizeof swaps / sizeof *swaps; swap++) {
+        char *wrong = swapped(text, swap);
+        if (count_right_with(wrong, swap->layout, swap->units))
+            fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
+        free(wrong);
+    }
+    free(text);
+    qn_source_free(&source);
 }
 
 /* --- floats as sums of two factors --- */
@@ -266,7 +309,7 @@ static void trial_tells_right_from_wrong(void **state)
 static float values[COUNT];
 static uint32_t words[COUNT], rests[COUNT];
 
-static void split(const struct shape *shape)
+static void split(const struct type *type)
 {
     const int64_t bytes[] = {sizeof values, sizeof words, sizeof rests};
     const struct qn_operand v = words_of(0, COUNT), word = words_of(1, COUNT),
@@ -274,11 +317,11 @@ static void split(const struct shape *shape)
     struct qn_launch launch = {.program = "tile",
                                .kernel = "split",
                                .args = {QN_BUF(&v), QN_BUF(&word), QN_BUF(&rest)},
-                               .global = {COUNT / shape->pack},
-                               .local = {LANES}};
+                               .global = {COUNT / type->pack},
+                               .local = {GROUP}};
     struct qn_slab *slab = NULL;
     qn_device *device = open_device(&kept);
-    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s", shape->type);
+    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=mma", type->name);
     assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
     assert_int_equal(qn_slab_write(slab, 0, 0, values, sizeof values, NULL), QN_OK);
     run(slab, &launch);
@@ -289,23 +332,22 @@ static void split(const struct shape *shape)
 }
 
 /* Factor i of the words, as a float. */
-static float part(const struct shape *shape, const uint32_t *from, int i)
+static float part(const struct type *type, const uint32_t *from, int i)
 {
-    if (shape->pack == 1)
+    if (type->pack == 1)
         return float_of(from[i]);
     return float_of(from[i / 2] >> 16 * (i % 2) << 16);
 }
 
-static void check_split(const struct shape *shape, int i)
+static void check_split(const struct type *type, int i)
 {
-    const float word = part(shape, words, i), rest = part(shape, rests, i);
-    const double v = (double)values[i], bound = ldexp(fabs(v), -2 * shape->digits - 2);
-    const uint32_t below = (1u << (23 - shape->digits)) - 1;
+    const float word = part(type, words, i), rest = part(type, rests, i);
+    const double v = (double)values[i], bound = ldexp(fabs(v), -2 * type->digits - 2);
+    const uint32_t below = (1u << (23 - type->digits)) - 1;
     assert_int_equal(bits_of(word) & below, 0);
     assert_int_equal(bits_of(rest) & below, 0);
     if (isfinite(v) && !(fabs((double)word + (double)rest - v) <= bound))
-        fail_msg("%s: %.9g is split into %.9g and %.9g", shape->type, v, (double)word,
-                 (double)rest);
+        fail_msg("%s: %.9g is split into %.9g and %.9g", type->name, v, (double)word, (double)rest);
     if (!isfinite(v))
         assert_false(isfinite(word) && isfinite(rest));
     if (isnan(v))
@@ -321,19 +363,20 @@ static void floats_are_split(void **state)
         values[i] =
             i < 8 ? float_of(specials[i])
                   : ldexpf((float)(rand() % (1 << 24)), i % 200 - 100) * (i % 2 ? 1.0f : -1.0f);
-    for (int s = 1; s < SHAPES; s++) {
-        split(&shapes[s]);
+    for (int s = 1; s < SPLIT_TYPES; s++) {
+        split(&types[s]);
         for (int i = 0; i < COUNT; i++)
-            check_split(&shapes[s], i);
+            check_split(&types[s], i);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_hold_what_the_manual_says),
         cmocka_unit_test(products_are_right),
         cmocka_unit_test(trial_tells_right_from_wrong),
+        cmocka_unit_test(tiles_of_a_core_are_tried),
+        cmocka_unit_test(swaps_are_noticed),
         cmocka_unit_test(floats_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,14 +3,15 @@
  * Prints every kernel that the operators launch, one "RANK OPERATOR VARIANT SETTING ITEMS STEM
  * KERNEL OPTIONS" a line, where STEM is that of the program: each case of the harness, with each
  * storage type, variant and setting, in every phase. RANK is "gpu" and "cpu" for the facts of a GPU
- * and of a CPU that nobody has looked at, and "more" for CPUs of other widths and local memories.
- * SETTING is the index of the variant's setting, 0 the default; ITEMS are those of a work-group.
- * tools/gpu/programs.py reads it. Fails where a group makes more or fewer launches than its cost
- * says, which is what a plan counts. No device is used: the linker puts the functions below in the
- * place of those that record launches (--wrap).
+ * with matrix units of each layout and of a CPU, that nobody has looked at, and "more" for CPUs of
+ * other widths and local memories. SETTING is the index of the variant's setting, 0 the default;
+ * ITEMS are those of a work-group. tools/gpu/programs.py reads it. Fails where a group makes more or
+ * fewer launches than its cost says, which is what a plan counts. No device is used: the linker
+ * puts the functions below in the place of those that record launches (--wrap).
  */
 #include "base/log.h"
 #include "check/subject.h"
+#include "op/tile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -204,8 +205,12 @@ int main(void)
     struct qn_facts facts;
     rank = "gpu";
     qn_facts_default(&facts, false);
-    facts.matrix_units = QN_MATRIX_F16 | QN_MATRIX_BF16 | QN_MATRIX_TF32;
-    qn_status status = emit_all(&facts);
+    qn_status status = QN_OK;
+    for (int layout = 1; layout <= QN_TILE_LAYOUTS && status == QN_OK; layout++) {
+        facts.matrix_layout = layout;
+        facts.matrix_units = qn_tile_layout(layout)->types;
+        status = emit_all(&facts);
+    }
     rank = "cpu";
     qn_facts_default(&facts, true);
     facts.matrix_units = QN_MATRIX_BF16_TILES;

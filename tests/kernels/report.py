@@ -8,6 +8,7 @@ gate once more for a kernel in which a loop over registers is not unrolled, whic
 (77) after the samples where no compiler is here.
 """
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import gpu_report  # noqa: E402
-from gpu import amd, banks, listing, nvidia, widths  # noqa: E402
+from gpu import amd, banks, intel, listing, nvidia, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -65,6 +66,12 @@ def check_listings():
     found = listing.analyse(amd.parse(GCN)["sample"][0], amd)
     assert found["inner"] == 40 and found["step"] == round(100 * 32 / 84), found
     assert found["global_loads"] == {128: 1}, found
+    # dpas, whose later words are none; mad in 8 bytes; dpasw.
+    code = struct.pack("<10I", 0x59, 0, 0x59, 0, 0x5b | 1 << 29, 0x59, 0x5a, 0, 0, 0)
+    assert intel.count_units(code) == 2, intel.count_units(code)
+    one = {"target": "dg2", "family": "matrix units", "program": "p", "kernel": "k", "types": "f16",
+           "what": "", "setting": 1, "stack": 0, "spills": 0, "units": 0}
+    assert Exceptions([]).faults(one) and not Exceptions([]).faults({**one, "units": 1})
 
 
 def check_banks(kernels):

@@ -10,6 +10,10 @@ from gpu.call import said
 
 # Most waves of a SIMD.
 TARGETS = {"gfx90a": {"waves": 8}, "gfx1030": {"waves": 16}, "gfx1100": {"waves": 16}}
+# Layout of matrix units; its number, and bits for its types, are those of include/quern/device.h.
+UNITS = {"gfx90a": "mfma", "gfx1100": "wmma"}
+UNIT_OPTIONS = {"gfx90a": ["-DQN_MATRIX_LAYOUT=2", "-DQN_MATRIX_UNITS=11"],
+                "gfx1100": ["-DQN_MATRIX_LAYOUT=3", "-DQN_MATRIX_UNITS=3"]}
 BITCODE = Path("/usr/lib/x86_64-linux-gnu/amdgcn/bitcode")
 INSTALL = ["apt-get install clang-19 rocm-device-libs"]
 # The newest chip that the libraries of Debian know stands for later ones.
@@ -19,6 +23,7 @@ FLAGS = ["-O3", "-target", "amdgcn-amd-amdhsa", "-mcode-object-version=4", "-Xcl
 
 EMPTY = re.compile(r"s_nop|s_waitcnt|s_delay_alu|s_clause|s_inst_prefetch")
 MULTIPLY = re.compile(r"v_(pk_|dual_)?(fma|fmac|fmaak|fmamk|mac|mad)_(f32|mix_f32)|v_(mfma|wmma)_")
+UNIT = re.compile(r"v_(mfma|wmma)_")
 BARRIER = re.compile(r"s_barrier")
 GLOBAL_LOAD = re.compile(r"(?:global|flat|buffer)_load_(\w+)")
 LOCAL_LOAD = re.compile(r"ds_(?:read|load)(2?)(?:st64)?_(\w+)")
@@ -126,6 +131,7 @@ def compile_program(kernels, program, target, folder):
     text = folder / "x.s"
     said(["clang-19", "-x", "cl", "-cl-std=CL1.2", *FLAGS, f"-mcpu={target}",
           f"--rocm-device-lib-path={libraries(folder)}", "-I", str(kernels), *program.options,
+          *UNIT_OPTIONS.get(target, []),
           str(kernels / f"{program.stem}.cl"), "-S", "-o", str(text)])
     whole = text.read_text()
     parsed, found = parse(whole), {}

@@ -13,7 +13,8 @@ BANKS = LANES = 32
 # Constants of the kernels that the indices below are made of.
 CONSTANTS = {
     "matmul_gpu": ["SIDE", "EACH", "TILE", "DEPTH", "PITCH", "A_T", "B_T"],
-    "matmul_units": ["PITCH", "DEPTH", "GROUP", "EDGE_M", "EDGE_N", "A_T", "B_T"],
+    "matmul_units": ["TILE_LAYOUT_NUMBER", "TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B",
+                     "UNIT_PACK", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)", "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
 }
 # The text of the source that the functions below repeat.
@@ -23,8 +24,8 @@ INDICES = {
                    "strip[(inner * PITCH + edge) / EACH] = v;",
                    "strip)[(inner + e) * PITCH + edge] = element[e];",
                    "strip_a + d * PITCH + y * EACH;", "strip_b[d * (PITCH / EACH) + x];"],
-    "matmul_units": ["? (w) / DEPTH : (w) % (edge))", "? (w) % DEPTH : (w) / (edge))",
-                     "to[place * PITCH + inner] = unit_word(v);"],
+    "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
+                     "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))", "(i)*TALL + (int)get_local_id(1)",
                       "d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;",
                       "vector = part / pairs * (WIDE / 2) + w / WIDE % (WIDE / 2);",
@@ -82,17 +83,30 @@ def matmul_gpu(c):
     yield "read b", [i % side * each for i in range(LANES)], each
 
 
-def matmul_units(c):
-    """See PLACE, INNER and fragment_load_a, fragment_load_b."""
-    def store(along_k, edge):
+def units_mma(c):
+    """See lib/tile_mma.clh; strip_place, strip_store_along and strip_store_across."""
+    depth, pack, lanes = c["TILE_DEPTH"], c["UNIT_PACK"], range(LANES)
+
+    def at_a(row, word):
+        return row // 2 * 2 * c["TILE_PITCH_A"] + 2 * word + row % 2
+
+    def at_b(row, word):
+        return row * c["TILE_PITCH_B"] + word
+
+    def store(at, along_k, size, rows):
+        vector = 16 // size
+        words, across = vector // pack, depth * pack // vector
         if along_k:
-            return [i // c["DEPTH"] * c["PITCH"] + i % c["DEPTH"] for i in range(LANES)], 1
-        return [i % edge * c["PITCH"] + i // edge for i in range(LANES)], 1
-    yield "store a", *store(not c["A_T"], c["EDGE_M"])
-    yield "store b", *store(bool(c["B_T"]), c["EDGE_N"])
-    fragment = [i // 4 * c["PITCH"] + i % 4 for i in range(LANES)]
-    yield "read a", fragment, 1
-    yield "read b", fragment, 1
+            return [at(i // across * rows, i % across * words) for i in lanes], min(rows * words, 4)
+        return [at(i // depth * vector, i % depth) for i in lanes], 1
+    yield "store a", *store(at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"], 2)
+    yield "store b", *store(at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"], 1)
+    yield "read a", [at_a(i // 4 * 2, i % 4 * 4) for i in lanes], 4
+    yield "read b", [at_b(i // 4, i % 4 * 4) for i in lanes], 4
+
+
+def matmul_units(c):
+    return units_mma(c) if c["TILE_LAYOUT_NUMBER"] == 1 else None
 
 
 def attention_gpu(c):
@@ -118,6 +132,8 @@ def conflicts(kernels, program):
     """{access: ways}, for those of more than one way; None: not worked out."""
     if program.stem not in ACCESSES or changed(kernels, program.stem):
         return None
-    found = {name: ways(words, width) for name, words, width in
-             ACCESSES[program.stem](constants(kernels, program))}
+    accesses = ACCESSES[program.stem](constants(kernels, program))
+    if accesses is None:
+        return None
+    found = {name: ways(words, width) for name, words, width in accesses}
     return {name: way for name, way in found.items() if way > 1}

@@ -40,6 +40,8 @@ class Exceptions:
         where = (f"{row['target']}: {row['program']}/{row['kernel']} {row['types']} {row['what']}")
         if "error" in row:
             return [f"{where}: {row['error']}"]
+        if row["family"] == "matrix units" and row.get("units") == 0:
+            return [f"{where}: no instruction of matrix units"]
         held = row["stack"] + row["spills"]
         if row["setting"] or not held:
             return []

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Intel: ocloc, which is its driver's compiler. Its disassembler is in no package of Debian."""
+"""Intel: ocloc, which is its driver's compiler. Its disassembler is in no package of Debian, but the
+matrix instructions are counted in the code: an instruction has 16 bytes, or 8 where bit 29 says so,
+and its low 7 bits are the operation (Intel Graphics Assembler, models of Xe)."""
 import re
 import shutil
 import struct
@@ -7,6 +9,11 @@ import struct
 from gpu.call import said
 
 TARGETS = {"dg2": {}, "tgllp": {}}
+UNITS = {"dg2": "dpas8"}
+UNIT_OPTIONS = "-DQN_MATRIX_LAYOUT=4 -DQN_MATRIX_UNITS=3"
+UNIT_EXTENSIONS = (" -cl-ext=-all,+cl_khr_fp16,+cl_intel_subgroups,+cl_intel_required_subgroup_size,"
+                   "+cl_intel_subgroup_matrix_multiply_accumulate")
+DPAS, COMPACTED = (0x59, 0x5a), 1 << 29
 INSTALL = ["apt-get install intel-opencl-icd"]
 
 
@@ -28,6 +35,16 @@ def section(data, wanted):
     return b""
 
 
+def count_units(code):
+    """How many of the instructions multiply matrices."""
+    at = count = 0
+    while at + 8 <= len(code):
+        word, = struct.unpack_from("<I", code, at)
+        count += word & 0x7f in DPAS
+        at += 8 if word & COMPACTED else 16
+    return count
+
+
 def figures(info):
     """{kernel: figures} of the text that goes with a program."""
     found = {}
@@ -47,8 +64,13 @@ def compile_program(kernels, program, target, folder):
     """{kernel: figures} of a program, or raises Failed."""
     for old in folder.glob("*.bin"):
         old.unlink()
+    units = program.family == "matrix units"
     said(["ocloc", "compile", "-file", str(kernels / f"{program.stem}.cl"), "-device", target,
-          "-options", f"-cl-std=CL1.2 -I {kernels} {' '.join(program.options)}",
-          "-internal_options", "-cl-intel-allow-zebin", "-out_dir", str(folder)], cwd=folder)
-    binary = next(folder.glob("*.bin"))
-    return figures(section(binary.read_bytes(), b".ze_info").decode())
+          "-options", f"-cl-std=CL1.2 -I {kernels} {' '.join(program.options)}"
+          + (f" {UNIT_OPTIONS}" if units else ""), "-internal_options",
+          "-cl-intel-allow-zebin" + (UNIT_EXTENSIONS if units else ""), "-out_dir", str(folder)], cwd=folder)
+    binary = next(folder.glob("*.bin")).read_bytes()
+    found = figures(section(binary, b".ze_info").decode())
+    for kernel, one in found.items():
+        one["units"] = count_units(section(binary, f".text.{kernel}".encode()))
+    return found

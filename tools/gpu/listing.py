@@ -99,6 +99,7 @@ def analyse(lines, maker):
                key=lambda loop: loop.last - loop.first, default=None)
     body = lines[step.first:step.last + 1] if step else lines
     return {
+        "units": sum(bool(maker.UNIT.match(line.op)) for line in lines),
         "inner": share(own[best]) if best else None,
         "step": share(weighted(lines, step, loops, maker, maker.trips)) if step else None,
         "global_loads": widths(body, maker.GLOBAL_LOAD, maker.bits),

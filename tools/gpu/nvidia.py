@@ -12,6 +12,8 @@ from gpu.call import said
 TARGETS = {"sm_80": {"warps": 64, "groups": 32, "local": 167936},
            "sm_86": {"warps": 48, "groups": 16, "local": 102400},
            "sm_90": {"warps": 64, "groups": 32, "local": 233472}}
+# Layout of matrix units.
+UNITS = {target: "mma" for target in TARGETS}
 LIBCLC = Path("/usr/lib/clc/nvptx64--nvidiacl.bc")
 INSTALL = ["apt-get install clang-19 libclc-15",
            "VENV/bin/pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm"]
@@ -19,10 +21,12 @@ FLAGS = ["-O3", "-target", "nvptx64-nvidia-nvcl", "-nogpulib", "-Xclang",
          "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16", "-Xclang", "-target-feature",
          "-Xclang", "+ptx80", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(LIBCLC),
          "-Wno-linker-warnings", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=7",
+         "-DQN_MATRIX_LAYOUT=1",
          "-include", str(Path(__file__).with_name("half.clh"))]
 
 EMPTY = re.compile(r"NOP|BSSY|BSYNC|WARPSYNC")
 MULTIPLY = re.compile(r"FFMA|HFMA2(?!\.MMA)|HMMA|FFMA2")
+UNIT = re.compile(r"HMMA")
 BARRIER = re.compile(r"BAR\.")
 GLOBAL_LOAD = re.compile(r"LDG\.E(\S*)")
 LOCAL_LOAD = re.compile(r"LDS(\S*)")

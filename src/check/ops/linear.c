@@ -70,6 +70,7 @@ static const struct qn_check_case cases[] = {
     {"one term", PRODUCT(21, 22, 1)},
     {"full tiles", PRODUCT(64, 64, 32)},
     {"one over a tile", PRODUCT(65, 129, 33)},
+    {"whole vectors", PRODUCT(40, 40, 72)},
     {"primes", PRODUCT(131, 67, 271)},
     {"a last layer", PRODUCT(128, 10, 256)},
     {"rank 1", {{.rank = 1, .dim = {23}}, WEIGHT(11, 23), BIAS(11), NONE}},
