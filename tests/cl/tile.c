@@ -207,8 +207,9 @@ static void tiles_of_a_core_are_tried(void **state)
     make_folder(path);
     add_own_kernels(path);
     write_text(path, "tile_cpu.cl",
-               "__kernel void tile_cpu(__global const uint *a, ulong a_at, __global const uint *b,\n"
-               "                       ulong b_at, __global float *c, ulong c_at)\n"
+               "__kernel void tile_cpu(__global const uint *a, ulong a_at,\n"
+               "                       __global const uint *b, ulong b_at,\n"
+               "                       __global float *c, ulong c_at)\n"
                "{\n"
                "    for (int i = 0; i < 32 * 32; i++)\n"
                "        c[c_at + i] = 0.0f;\n"

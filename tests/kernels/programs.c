@@ -5,8 +5,8 @@
  * storage type, variant and setting, in every phase. RANK is "gpu" and "cpu" for the facts of a GPU
  * with matrix units of each layout and of a CPU, that nobody has looked at, and "more" for CPUs of
  * other widths and local memories. SETTING is the index of the variant's setting, 0 the default;
- * ITEMS are those of a work-group. tools/gpu/programs.py reads it. Fails where a group makes more or
- * fewer launches than its cost says, which is what a plan counts. No device is used: the linker
+ * ITEMS are those of a work-group. tools/gpu/programs.py reads it. Fails where a group makes more
+ * or fewer launches than its cost says, which is what a plan counts. No device is used: the linker
  * puts the functions below in the place of those that record launches (--wrap).
  */
 #include "base/log.h"
