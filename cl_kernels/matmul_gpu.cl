@@ -6,81 +6,73 @@
  *
  * or a batch of such products, whose operands lie one after the other.
  *
- * A work-group of SIDE x SIDE work-items computes TILE x TILE elements of c, over its part of k, in
- * steps of DEPTH: it copies a strip of a and a strip of b to local memory, one vector a work-item,
- * as f32 and with zeros past the edges, then each work-item multiplies EACH rows by one vector of
- * EACH columns, whose sums stay in registers. Part p of k writes copy p of c.
+ * A work-group makes a tile of c (lib/tiled.clh) over its part of k. Part p of k writes copy p of
+ * c. Each work-item copies a piece of either strip while the strips before are multiplied: with
+ * loads of up to 128 bits inside the matrices, else element by element, with zeros past their
+ * edges.
  *
- * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_V is EACH;
+ * Options: A_TYPE, B_TYPE, BIAS_TYPE, C_TYPE; QN_ROWS = QN_COLUMNS
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   HAS_BIAS     0: `bias` is not touched
  *   those of lib/epilogue.clh
  */
+#define PIECE_WIDTH QN_ROWS
 #include "lib/epilogue.clh"
+#include "lib/piece.clh"
+#include "lib/tiled.clh"
 
-#define SIDE 16
-#define EACH QN_V
-#define TILE (SIDE * EACH)
-#define DEPTH SIDE /* a strip is one vector for each work-item */
-/* Floats from one l to the next in local memory; the odd vector spreads a column over the banks. */
-#define PITCH (TILE + EACH)
+#define TILE TILE_ROWS
+#define PITCH PITCH_A
 
-/* EACH neighbours of an operand from element `at` on, of which `rest` exist, then zeros. `aligned`:
- * every `at` is a multiple of EACH, so that one aligned load does it. */
+/* Element (edge, l) of an operand, a row or column of c and a position along k, is
+ * p[edge * line + l] if it is stored along k, else p[l * line + edge]. */
+#define ALONG_A (!A_T)
+#define ALONG_B (B_T)
+#define AT(along, edge, l, line) ((along) ? (edge) * (line) + (l) : (l) * (line) + (edge))
+
+/* The first element, in its tile, of the piece that work-item `id` copies. Neighbours copy
+ * neighbours in memory. */
+#define PIECES (DEPTH / PIECE_WIDTH) /* of a line along k */
+#define PIECE_EDGE(along, id) ((along) ? (id) / PIECES : (id) % SIDE * PIECE_WIDTH)
+#define PIECE_L(along, id) ((along) ? (id) % PIECES * PIECE_WIDTH : (id) / SIDE)
+
+/* How many elements of a piece there are, none if negative, where so many lie ahead of its first
+ * along the edge and along k. */
+static inline int piece_rest(bool along, int edges, int terms)
+{
+    if (along)
+        return edges > 0 ? terms : 0;
+    return terms > 0 ? edges : 0;
+}
+
+/* The piece at p, with zeros behind the first `rest` elements; `whole`: all are there, aligned. */
 #define DEFINE_LOAD(X)                                                                             \
-    static inline floatv load_##X(__global const TYPE(X) * p, ulong at, ulong rest, bool aligned)  \
+    static inline PIECE(X) load_##X(__global const TYPE(X) * p, bool whole, int rest)              \
     {                                                                                              \
-        float v[EACH];                                                                             \
-        if (rest >= EACH)                                                                          \
-            return aligned ? LDA(X, p, at) : LDV(X, p, at);                                        \
-        for (ulong e = 0; e < EACH; e++)                                                           \
-            v[e] = e < rest ? LD(X, p, at + e) : 0.0f;                                             \
-        return QN_PASTE(vload, QN_V)(0, v);                                                        \
+        BITS(X) element[PIECE_WIDTH];                                                              \
+        if (whole)                                                                                 \
+            return LDP(X, p, 0);                                                                   \
+        for (int e = 0; e < PIECE_WIDTH; e++)                                                      \
+            element[e] = e < rest ? LDB(X, p, e) : 0;                                              \
+        return QN_PASTE(vload, PIECE_WIDTH)(0, element);                                           \
     }
 DEFINE_LOAD(A)
 DEFINE_LOAD(B)
 
-/* Position along the tile's edge (EDGE) and along k (INNER) of the vector of a strip that work-item
- * `id` copies. Neighbouring work-items copy neighbours in memory. */
-#define EDGE(along_k, id) ((along_k) ? (id) / (DEPTH / EACH) : (id) % SIDE * EACH)
-#define INNER(along_k, id) ((along_k) ? (id) % (DEPTH / EACH) * EACH : (id) / SIDE)
-
-static inline void put(__local floatv *strip, uint edge, uint inner, bool along_k, floatv v)
+static inline void put(__local float *strip, bool along, floatp v)
 {
-    if (!along_k) {
-        strip[(inner * PITCH + edge) / EACH] = v;
+    const uint id = tiled_item(), edge = PIECE_EDGE(along, id), l = PIECE_L(along, id);
+    float element[PIECE_WIDTH];
+    QN_PASTE(vstore, PIECE_WIDTH)(v, 0, element);
+    if (along) {
+#pragma unroll
+        for (uint e = 0; e < PIECE_WIDTH; e++)
+            strip[(l + e) * PITCH + edge] = element[e];
         return;
     }
-    float element[EACH];
-    QN_PASTE(vstore, QN_V)(v, 0, element);
-    for (uint e = 0; e < EACH; e++)
-        ((__local float *)strip)[(inner + e) * PITCH + edge] = element[e];
-}
-
-static inline void copy_a(__local floatv *to, __global const TYPE(A) * a, ulong m, ulong k, ulong i,
-                          ulong l, ulong end, bool aligned)
-{
-    const uint id = get_local_id(1) * SIDE + get_local_id(0);
-    const uint edge = EDGE(!A_T, id), inner = INNER(!A_T, id);
-    const ulong row = i + edge, at = l + inner;
-    floatv v = (floatv)(0.0f);
-    if (row < m && at < end)
-        v = A_T ? load_A(a, at * m + row, m - row, aligned)
-                : load_A(a, row * k + at, end - at, aligned);
-    put(to, edge, inner, !A_T, v);
-}
-
-static inline void copy_b(__local floatv *to, __global const TYPE(B) * b, ulong n, ulong k, ulong j,
-                          ulong l, ulong end, bool aligned)
-{
-    const uint id = get_local_id(1) * SIDE + get_local_id(0);
-    const uint edge = EDGE(B_T, id), inner = INNER(B_T, id);
-    const ulong column = j + edge, at = l + inner;
-    floatv v = (floatv)(0.0f);
-    if (column < n && at < end)
-        v = B_T ? load_B(b, column * k + at, end - at, aligned)
-                : load_B(b, at * n + column, n - column, aligned);
-    put(to, edge, inner, B_T, v);
+#pragma unroll
+    for (uint e = 0; e < PIECE_WIDTH; e += QN_V)
+        *(__local floatv *)(strip + l * PITCH + edge + e) = QN_PASTE(vload, QN_V)(0, element + e);
 }
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
@@ -89,16 +81,15 @@ matmul_gpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
            __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
            ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
-    __local floatv strip_a[DEPTH * PITCH / EACH], strip_b[DEPTH * PITCH / EACH];
-    const int x = get_local_id(0), y = get_local_id(1);
+    __local floatv vectors_a[STRIP_A], vectors_b[STRIP_B];
+    __local float *strip_a = (__local float *)vectors_a, *strip_b = (__local float *)vectors_b;
     /* m may be the rows of a whole micro-batch: only dimension 0 allows so many work-groups. */
     const ulong tiles_m = (m + TILE - 1) / TILE, batches = get_num_groups(0) / tiles_m;
     const ulong batch = get_group_id(0) / tiles_m;
     const epilogue how = {beta, slope};
+    const ulong line_a = A_T ? m : k, line_b = B_T ? k : n;
     a_at += batch * m * k;
     b_at += batch * k * n;
-    const bool aligned_a = (a_at | (A_T ? m : k)) % EACH == 0;
-    const bool aligned_b = (b_at | (B_T ? k : n)) % EACH == 0;
     a += a_at;
     b += b_at;
     bias += bias_at;
@@ -107,47 +98,62 @@ matmul_gpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
 
     const ulong i = get_group_id(0) % tiles_m * TILE, j = get_group_id(1) * TILE;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
+    const bool inside = i + TILE <= m && j + TILE <= n &&
+                        (a_at | b_at | line_a | line_b | begin) % PIECE_WIDTH == 0;
 
-    floatv sum[EACH];
-#pragma unroll
-    for (int r = 0; r < EACH; r++)
-        sum[r] = (floatv)(0.0f);
-    for (ulong l = begin; l < end; l += DEPTH) {
+    const uint id = tiled_item();
+    const ulong edge_a = i + PIECE_EDGE(ALONG_A, id), edge_b = j + PIECE_EDGE(ALONG_B, id);
+    const uint l_a = PIECE_L(ALONG_A, id), l_b = PIECE_L(ALONG_B, id);
+    a += AT(ALONG_A, edge_a, begin + l_a, line_a);
+    b += AT(ALONG_B, edge_b, begin + l_b, line_b);
+    const int rows = (int)min((long)m - (long)edge_a, (long)TILE);
+    const int columns = (int)min((long)n - (long)edge_b, (long)TILE);
+    long rest = (long)(end - begin); /* terms from those of `next` on; and those in its strips */
+    int terms = (int)min(rest, (long)DEPTH);
+    PIECE(A) next_a = load_A(a, inside && terms == DEPTH, piece_rest(ALONG_A, rows, terms - l_a));
+    PIECE(B)
+    next_b = load_B(b, inside && terms == DEPTH, piece_rest(ALONG_B, columns, terms - l_b));
+    floatv sum[QN_ROWS][RUNS];
+    tiled_clear(sum);
+    while (rest > 0) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_a(strip_a, a, m, k, i, l, end, aligned_a);
-        copy_b(strip_b, b, n, k, j, l, end, aligned_b);
+        put(strip_a, ALONG_A, WIDEN(A, next_a));
+        put(strip_b, ALONG_B, WIDEN(B, next_b));
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int d = 0; d < DEPTH; d++) {
-            const __local float *factor = (const __local float *)strip_a + d * PITCH + y * EACH;
-            const floatv columns = strip_b[d * (PITCH / EACH) + x];
-#pragma unroll
-            for (int r = 0; r < EACH; r++)
-                sum[r] = fma((floatv)(factor[r]), columns, sum[r]);
-        }
+        a += AT(ALONG_A, 0, DEPTH, line_a);
+        b += AT(ALONG_B, 0, DEPTH, line_b);
+        rest -= DEPTH;
+        terms = (int)min(rest, (long)DEPTH);
+        next_a = load_A(a, inside && terms == DEPTH, piece_rest(ALONG_A, rows, terms - l_a));
+        next_b = load_B(b, inside && terms == DEPTH, piece_rest(ALONG_B, columns, terms - l_b));
+        tiled_multiply(sum, vectors_a, vectors_b);
     }
 
-    const ulong column = j + x * EACH;
 #pragma unroll
-    for (int r = 0; r < EACH; r++) {
-        const ulong row = i + y * EACH + r;
-        if (row < m && column + EACH <= n) {
-            floatv v = sum[r];
-#if HAS_BIAS
-            if (begin == 0)
-                v += LDV(BIAS, bias, column);
-#endif
-            finish_vector(c, residual, row * n + column, how, v);
-        } else if (row < m) {
-            float v[EACH];
-            QN_PASTE(vstore, QN_V)(sum[r], 0, v);
+    for (uint r = 0; r < QN_ROWS; r++) {
+        const ulong row = i + tiled_row(r);
 #pragma unroll
-            for (ulong e = 0; e < EACH; e++) {
-                if (column + e < n) {
+        for (uint h = 0; h < RUNS; h++) {
+            const ulong column = j + tiled_column(h);
+            if (row < m && column + QN_V <= n) {
+                floatv v = sum[r][h];
 #if HAS_BIAS
-                    if (begin == 0)
-                        v[e] += LD(BIAS, bias, column + e);
+                if (begin == 0)
+                    v += LDV(BIAS, bias, column);
 #endif
-                    finish(c, residual, row * n + column + e, how, v[e]);
+                finish_vector(c, residual, row * n + column, how, v);
+            } else if (row < m) {
+                float v[QN_V];
+                QN_PASTE(vstore, QN_V)(sum[r][h], 0, v);
+#pragma unroll
+                for (uint e = 0; e < QN_V; e++) {
+                    if (column + e < n) {
+#if HAS_BIAS
+                        if (begin == 0)
+                            v[e] += LD(BIAS, bias, column + e);
+#endif
+                        finish(c, residual, row * n + column + e, how, v[e]);
+                    }
                 }
             }
         }

@@ -27,9 +27,8 @@ enum { TILES_V = 16 }; /* vectors of matmul_tiles_cpu, on whatever device */
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 const char *const qn_matmul_settings[] = {"large", "small", NULL};
 
-/* GPU shape: as in matmul_gpu.cl. */
-enum { SIDE = 16, EACH = 4, GPU_TILE = SIDE * EACH, GPU_DEPTH = 16 };
-enum { GPU_LOCAL_BYTES = 2 * GPU_DEPTH * (GPU_TILE + EACH) * 4 };
+/* GPU shape, as in lib/tiled.clh: sums of a work-item along either edge of its tile. */
+enum { SIDE = 16, GPU_DEPTH = 16, EACH = 4, LARGE_EACH = 8 };
 
 /* Work-groups for each compute unit that are aimed at, and the share of the time, one in so many,
  * that units may be idle at the end; what a part has at least; most bytes of scratch for parts. */
@@ -132,11 +131,27 @@ static struct layout layout_of_tiles(const struct qn_facts *facts, const struct 
     return layout;
 }
 
+static int64_t gpu_local_bytes(int64_t each)
+{
+    return 2 * GPU_DEPTH * (SIDE * each + EACH) * (int64_t)sizeof(float);
+}
+
+/* Large where smaller tiles would not do as well for the result. From the shape alone: what tests
+ * small products on a device tests both. */
+static int64_t each_of(const struct qn_call *call, const struct qn_matmul *p)
+{
+    const bool large = call->setting == 0 && p->m > SIDE * EACH && p->n > SIDE * EACH &&
+                       call->facts->local_bytes >= gpu_local_bytes(LARGE_EACH);
+    return large ? LARGE_EACH : EACH;
+}
+
 static struct layout layout_of(const struct qn_call *call, const struct qn_matmul *p, bool cpu)
 {
     struct layout layout = {0};
-    if (!cpu)
-        return layout_of_tiles(call->facts, p, (struct qn_tile){GPU_TILE, GPU_TILE});
+    if (!cpu) {
+        const int64_t tile = SIDE * each_of(call, p);
+        return layout_of_tiles(call->facts, p, (struct qn_tile){tile, tile});
+    }
     cut_tiles(&layout, call, p);
     split(&layout, call->facts, true, batch_of(p) * tiles_of(&layout, p->m, p->n), count_of(p),
           p->k, PART_K);
@@ -183,7 +198,7 @@ static bool gpu_fits(const struct qn_call *call, const struct qn_matmul *p, cons
     (void)p;
     *why = facts->max_work_group < SIDE * SIDE ? "the device's work-groups are too small"
                                                : "the device has too little local memory";
-    return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= GPU_LOCAL_BYTES;
+    return facts->max_work_group >= SIDE * SIDE && facts->local_bytes >= gpu_local_bytes(EACH);
 }
 
 static bool blas_fits(const struct qn_call *call, const struct qn_matmul *p, const char **why)
@@ -408,7 +423,8 @@ static qn_status launch_gpu(struct qn_emit *emit, const struct qn_call *call,
 {
     struct qn_launch launch = {
         .program = "matmul_gpu", .kernel = "matmul_gpu", .local = {SIDE, SIDE, 1}};
-    qn_launch_option(&launch, "QN_V", EACH);
+    qn_launch_option(&launch, "QN_ROWS", each_of(call, p));
+    qn_launch_option(&launch, "QN_COLUMNS", each_of(call, p));
     return emit_tiled(emit, call, p, layout, &launch);
 }
 

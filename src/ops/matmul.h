@@ -53,7 +53,7 @@ extern const struct qn_matmul_way
     qn_matmul_thin,  /* CPUs, where one operand is no wider or higher than a vector */
     qn_matmul_cpu,   /* long vectors; the settings above */
     qn_matmul_tiles, /* the tile registers of a CPU's core; the settings above */
-    qn_matmul_gpu,   /* work-groups of 256 */
+    qn_matmul_gpu,   /* work-groups of 256; the settings above */
     qn_matmul_units, /* the device's matrix units; qn_matmul_units_settings */
     qn_matmul_blas;  /* CLBlast; f32 only */
 extern const char *const qn_matmul_units_settings[];
@@ -94,7 +94,7 @@ qn_status qn_matmul_tiled_emit(struct qn_emit *emit, const struct qn_call *call,
      .cpu = true},                                                                                 \
     {"tiles", product##_tiles_fits, product##_tiles_cost, product##_tiles_emit,                    \
      qn_matmul_settings, .cpu = true},                                                             \
-    {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit},                           \
+    {"gpu", product##_gpu_fits, product##_gpu_cost, product##_gpu_emit, qn_matmul_settings},       \
     {"units", product##_units_fits, product##_units_cost, product##_units_emit,                    \
      qn_matmul_units_settings}
 /* clang-format on */

@@ -121,7 +121,7 @@ def gate(program, *more, **options):
 # FILE: (what is planted in it, in the place of what, the kernel in which the gate must see it). Sums
 # that are indexed by a loop that is not unrolled have a stack; vectors whose alignment is not said
 # are loaded element by element on one of the chips.
-PLANTED = {"matmul_gpu.cl": ("#pragma unroll 1", "#pragma unroll", "matmul_gpu"),
+PLANTED = {"lib/tiled.clh": ("#pragma unroll 1", "#pragma unroll", "matmul_gpu"),
            "lib/type.clh": ("#ifdef QN_FORGOTTEN", "#ifdef QN_ALIGNED", "unary")}
 
 
@@ -148,7 +148,7 @@ def main():
     check_widths()
     status = gate(program).returncode
     if status == 0:
-        check_gate_fails(kernels, program, "matmul_gpu.cl")
+        check_gate_fails(kernels, program, "lib/tiled.clh")
         gpu_report.find_tools(gpu_report.VENV)
         if not any(nvidia.missing()):
             check_gate_fails(kernels, program, "lib/type.clh")

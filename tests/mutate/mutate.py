@@ -38,6 +38,8 @@ import sites
 ELSEWHERE = {
     "activation.clh": "functions of one value; touches no memory",
     "type.clh": "its macros are what the bugs are made of",
+    "piece.clh": "its macros are what the bugs are made of",
+    "tiled.clh": "touches local memory alone; a wrong sum is in all results of the products",
     "control.clh": "has no code",
     "correction.clh": "touches no memory; a wrong bit is in the parameters of flash_adamw",
     "math.clh": "tests/cl/math.c bounds the errors of its functions",

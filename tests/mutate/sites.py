@@ -11,7 +11,7 @@ import re
 import subprocess
 import tempfile
 
-CALL = re.compile(r"\b(ACCV?|STV?|LD[AV]?|LDI)\(")
+CALL = re.compile(r"\b(ACCV?|STV?|LD[ABPV]?|LDI)\(")
 RANGE = re.compile(r"(?<![<>=])(<|>=) ([a-z][\w.]*(?:->\w+)?)(?![\w(\[*])")
 CONTROL = re.compile(r"\bnow->(\w+)(\[\w+\])? (\+?=) ([^;]+);")
 MARK = re.compile(r"\bQN_SITE_(\d+)_\b")

@@ -213,10 +213,10 @@ static void a_plan_takes_what_was_tuned(void **state)
     } cases[] = {
         {"clblast", "", "", NULL, "clblast"},
         {"clblast", "", "in 0: 1, wanted 2", NULL, NULL},
-        {"gpu", "", "", NULL, "gpu"},
+        {"gpu", "large", "", NULL, "gpu"},
         {"other", "", "", NULL, NULL},
         {"gpu", "no such setting", "", NULL, NULL},
-        {"gpu", "", "", "linear=clblast", "clblast"},
+        {"gpu", "large", "", "linear=clblast", "clblast"},
     };
     struct bench_device d;
     bench_device_open(&d, NULL, NULL);

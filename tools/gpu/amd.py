@@ -24,6 +24,7 @@ FLAGS = ["-O3", "-target", "amdgcn-amd-amdhsa", "-mcode-object-version=4", "-Xcl
 EMPTY = re.compile(r"s_nop|s_waitcnt|s_delay_alu|s_clause|s_inst_prefetch")
 MULTIPLY = re.compile(r"v_(pk_|dual_)?(fma|fmac|fmaak|fmamk|mac|mad)_(f32|mix_f32)|v_(mfma|wmma)_")
 UNIT = re.compile(r"v_(mfma|wmma)_")
+PACKED = re.compile(r"v_pk_")
 BARRIER = re.compile(r"s_barrier")
 GLOBAL_LOAD = re.compile(r"(?:global|flat|buffer)_load_(\w+)")
 LOCAL_LOAD = re.compile(r"ds_(?:read|load)(2?)(?:st64)?_(\w+)")

@@ -12,18 +12,20 @@ import subprocess
 BANKS = LANES = 32
 # Constants of the kernels that the indices below are made of.
 CONSTANTS = {
-    "matmul_gpu": ["SIDE", "EACH", "TILE", "DEPTH", "PITCH", "A_T", "B_T"],
+    "matmul_gpu": ["SIDE", "QN_ROWS", "QN_V", "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
     "matmul_units": ["TILE_LAYOUT_NUMBER", "TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B",
                      "UNIT_PACK", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)", "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
 }
 # The text of the source that the functions below repeat.
 INDICES = {
-    "matmul_gpu": ["? (id) / (DEPTH / EACH) : (id) % SIDE * EACH)",
-                   "? (id) % (DEPTH / EACH) * EACH : (id) / SIDE)",
-                   "strip[(inner * PITCH + edge) / EACH] = v;",
-                   "strip)[(inner + e) * PITCH + edge] = element[e];",
-                   "strip_a + d * PITCH + y * EACH;", "strip_b[d * (PITCH / EACH) + x];"],
+    "matmul_gpu": ["? (id) / PIECES : (id) % SIDE * PIECE_WIDTH)",
+                   "? (id) % PIECES * PIECE_WIDTH : (id) / SIDE)",
+                   "strip[(l + e) * PITCH + edge] = element[e];",
+                   "(strip + l * PITCH + edge + e) =",
+                   "a + d * PITCH_A + tiled_row(0);",
+                   "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
+                   "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
                      "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))", "(i)*TALL + (int)get_local_id(1)",
@@ -39,7 +41,7 @@ INDICES = {
 
 def changed(kernels, stem):
     """The lines of INDICES that the source of a kernel no longer has."""
-    text = (kernels / f"{stem}.cl").read_text()
+    text = "".join(path.read_text() for path in (kernels / f"{stem}.cl", kernels / "lib/tiled.clh"))
     return [line for line in INDICES[stem] if line not in text]
 
 
@@ -69,18 +71,17 @@ def ways(words, width):
 
 
 def matmul_gpu(c):
-    """Work-item id is lane y * SIDE + x; see put, EDGE, INNER and the loop over d."""
-    side, each, pitch = c["SIDE"], c["EACH"], c["PITCH"]
+    """Work-item id is lane y * SIDE + x; see put, PIECE_EDGE, PIECE_L and lib/tiled.clh."""
+    side, piece, pieces, pitch = c["SIDE"], c["PIECE_WIDTH"], c["PIECES"], c["PITCH"]
 
     def store(along_k):
         if not along_k:
-            return [i // side * pitch + i % side * each for i in range(LANES)], each
-        across = c["DEPTH"] // each
-        return [i % across * each * pitch + i // across for i in range(LANES)], 1
+            return [i // side * pitch + i % side * piece for i in range(LANES)], c["QN_V"]
+        return [i % pieces * piece * pitch + i // pieces for i in range(LANES)], 1
     yield "store a", *store(not c["A_T"])
     yield "store b", *store(bool(c["B_T"]))
-    yield "read a", [i // side * each for i in range(LANES)], each
-    yield "read b", [i % side * each for i in range(LANES)], each
+    yield "read a", [i // side * c["QN_ROWS"] for i in range(LANES)], c["QN_V"]
+    yield "read b", [i % side * c["QN_V"] for i in range(LANES)], c["QN_V"]
 
 
 def units_mma(c):

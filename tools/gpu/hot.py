@@ -11,7 +11,7 @@ BOTH_WAYS = {"QN_GRADIENT": ["0", "1"]}
 # STEM: (family, {option: the values that are looked at}). Of several values each is looked at by
 # itself; options that are not named have the value of the first launch that does.
 HOT = {
-    "matmul_gpu": ("matrix product", PLAIN),
+    "matmul_gpu": ("matrix product", {**PLAIN, "QN_ROWS": ["4", "8"]}),
     "matmul_units": ("matrix units", {**PLAIN, "TILE_LAYOUT": LAYOUTS}),
     "conv2d_image_gpu": ("convolution", {**BOTH_WAYS, "QN_ROWS": ["4"]}),
     "conv2d_weight_gpu": ("convolution", {"QN_ROWS": ["4"], "QN_COLUMNS": ["4"]}),
@@ -39,7 +39,8 @@ HOT = {
 }
 FAMILIES = list(dict.fromkeys(family for family, _ in HOT.values()))
 # One of each family, for a look within a minute.
-CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0"), ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
+CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0 QN_ROWS=8"),
+        ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=dpas8"),
         ("conv2d_image_gpu", "f32", "QN_GRADIENT=0"), ("attention_gpu", "f16", "HEAD=64"),
         ("row_norm", "f16", "QN_RMS=0"), ("softmax_cross_entropy", "f32", ""),

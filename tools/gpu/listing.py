@@ -46,9 +46,12 @@ def own_lines(lines, loop, loops):
 
 
 def counts(lines, maker):
-    """Instructions, and those of them that multiply and add or feed a matrix unit."""
-    real = [line for line in lines if line.op and not maker.EMPTY.match(line.op)]
-    return len(real), sum(bool(maker.MULTIPLY.match(line.op)) for line in real)
+    """Instructions, and those of them that multiply and add or feed a matrix unit. One that does two
+    at once counts as two."""
+    real = [line.op for line in lines if line.op and not maker.EMPTY.match(line.op)]
+    useful = [op for op in real if maker.MULTIPLY.match(op)]
+    packed = sum(bool(maker.PACKED.match(op)) for op in useful)
+    return len(real) + packed, len(useful) + packed
 
 
 def has_barrier(lines, loop, maker):

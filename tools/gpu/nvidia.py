@@ -27,6 +27,7 @@ FLAGS = ["-O3", "-target", "nvptx64-nvidia-nvcl", "-nogpulib", "-Xclang",
 EMPTY = re.compile(r"NOP|BSSY|BSYNC|WARPSYNC")
 MULTIPLY = re.compile(r"FFMA|HFMA2(?!\.MMA)|HMMA|FFMA2")
 UNIT = re.compile(r"HMMA")
+PACKED = re.compile(r"FFMA2")
 BARRIER = re.compile(r"BAR\.")
 GLOBAL_LOAD = re.compile(r"LDG\.E(\S*)")
 LOCAL_LOAD = re.compile(r"LDS(\S*)")

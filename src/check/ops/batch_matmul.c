@@ -78,6 +78,7 @@ static const struct qn_check_case cases[] = {
     {"one row", {MATRICES(4, 1, 21), MATRICES(4, 21, 18)}, .attr = &nn},
     {"one column", {MATRICES(4, 18, 21), MATRICES(4, 21, 1)}, .attr = &nn},
     {"one term", {MATRICES(4, 17, 1), MATRICES(4, 1, 18)}, .attr = &nn},
+    {"full tiles", {MATRICES(2, 64, 16), MATRICES(2, 16, 64)}, .attr = &nn},
     {"one over a tile", {MATRICES(2, 65, 33), MATRICES(2, 33, 129)}, .attr = &nn},
     {"one over a tile, both transposed", {MATRICES(2, 33, 65), MATRICES(2, 129, 33)}, .attr = &tt},
     {"several large tiles", {MATRICES(2, 300, 3), MATRICES(2, 3, 270)}, .attr = &nn},

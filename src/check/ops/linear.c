@@ -76,6 +76,7 @@ static const struct qn_check_case cases[] = {
     {"rank 1", {{.rank = 1, .dim = {23}}, WEIGHT(11, 23), BIAS(11), NONE}},
     {"rank 3", {{.rank = 3, .dim = {3, 7, 20}}, WEIGHT(18, 20), BIAS(18), NONE}},
     {"rank 3, no bias", {{.rank = 3, .dim = {2, 5, 31}}, WEIGHT(40, 31), NONE, NONE}},
+    {"whole tiles of 128 and edges", PRODUCT(136, 144, 152)},
     {"several large tiles", PRODUCT(300, 520, 5)},
     {"several blocks", PRODUCT(35, 290, 520)},
     {"a long sum of terms", PRODUCT(5, 18, 2070)},

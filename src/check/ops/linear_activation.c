@@ -89,6 +89,7 @@ static const double signs[] = {SIGNS8, SIGNS8, SIGNS8, SIGNS8, SIGNS8, SIGNS8, S
 static const struct qn_check_case cases[] = {
     {"relu", {ROWS(5, 7), WEIGHT(11, 7), BENT(11)}, .attr = &relu, .small = true},
     {"relu, full vectors", {ROWS(16, 16), WEIGHT(32, 16), BENT(32)}, .attr = &relu},
+    {"relu, full tiles", {ROWS(64, 16), WEIGHT(64, 16), BENT(64)}, .attr = &relu},
     {"relu, one over a tile", {ROWS(65, 20), WEIGHT(65, 20), BENT(65)}, .attr = &relu},
     {"relu, rank 3",
      {{.rank = 3, .dim = {3, 6, 10}, .a = 0.3}, WEIGHT(18, 10), BENT(18)},
