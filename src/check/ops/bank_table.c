@@ -152,6 +152,7 @@ static double flops(const struct qn_call *call, const char *group)
 static const struct qn_check_case cases[] = {
     {"one tile", BANK(10, 1, 4, 3), ATTR(0), .rows_per_sample = 5, .control = AT(3), .small = true},
     {"all samples", BANK(7, 1, 5, 5), ATTR(.symmetric = 1), .control = AT(4), .small = true},
+    {"a full tile", BANK(64, 1, 16, 3), ATTR(0), .rows_per_sample = 64, .control = AT(63)},
     {"the second of three tiles", BANK(130, 1, 5, 7), ATTR(.duplicates = 1), .rows_per_sample = 10,
      .control = AT(70)},
     {"two tiles, both ways", BANK(130, 1, 5, 13), ATTR(.symmetric = 1, .duplicates = 1),

@@ -333,6 +333,7 @@ static const struct qn_check_case cases[] = {
       NONE},
      ATTR(.symmetric = 1),
      .control = STORED(1130)},
+    {"full tiles", {PLAIN(64, 1, 16)}, ATTR(0)},
     {"primes", {PLAIN(131, 1, 67)}, ATTR(.symmetric = 1)},
     {"two tiles of columns", {PLAIN(521, 2, 3)}, ATTR(.symmetric = 1)},
     {"two tiles of rows", {PLAIN(2053, 1, 2)}, ATTR(.symmetric = 1)},
