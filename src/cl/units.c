@@ -141,8 +141,7 @@ bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
     if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
         return false;
     const struct shape shape = shape_of(layout, type);
-    const bool right =
-        multiply(slab, layout, type, units, c) == QN_OK && is_right(&shape, type, c);
+    const bool right = multiply(slab, layout, type, units, c) == QN_OK && is_right(&shape, type, c);
     qn_slab_close(&slab);
     return right;
 }

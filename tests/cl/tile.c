@@ -222,6 +222,32 @@ static void tiles_of_a_core_are_tried(void **state)
     remove_folder(path);
 }
 
+/* Of a bit that the kernels know by another number units would be emulated, right and slow. */
+static void kernels_know_the_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stem, *name;
+        enum qn_matrix_type type;
+    } bits[] = {{"tile", "unit_bit_f16", QN_MATRIX_F16},
+                {"tile", "unit_bit_bf16", QN_MATRIX_BF16},
+                {"tile", "unit_bit_tf32", QN_MATRIX_TF32},
+                {"tile", "unit_bit_f32", QN_MATRIX_F32},
+                {"tile_cpu", "TILES_UNIT", QN_MATRIX_BF16_TILES}};
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        struct qn_source source;
+        char line[64];
+        snprintf(line, sizeof line, "#define %s %d", bits[i].name, bits[i].type);
+        assert_int_equal(qn_source_open(&source, NULL, bits[i].stem, NULL), QN_OK);
+        char *text = strndup(source.bytes, source.length);
+        const char *at = strstr(text, line);
+        if (!at || (at[strlen(line)] != '\n' && at[strlen(line)] != ' '))
+            fail_msg("%s.cl: no \"%s\"", bits[i].stem, line);
+        free(text);
+        qn_source_free(&source);
+    }
+}
+
 /* --- planted swaps --- */
 
 /* Which layout and types meet it; a text behind another one, and what takes its place. */
@@ -374,11 +400,9 @@ static void floats_are_split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right),
-        cmocka_unit_test(trial_tells_right_from_wrong),
-        cmocka_unit_test(tiles_of_a_core_are_tried),
-        cmocka_unit_test(swaps_are_noticed),
-        cmocka_unit_test(floats_are_split),
+        cmocka_unit_test(products_are_right),        cmocka_unit_test(trial_tells_right_from_wrong),
+        cmocka_unit_test(tiles_of_a_core_are_tried), cmocka_unit_test(kernels_know_the_bits),
+        cmocka_unit_test(swaps_are_noticed),         cmocka_unit_test(floats_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,7 @@ LAYOUTS = {"mma": ["f16", "bf16", "tf32"], "mfma": ["f16", "bf16", "f32"], "wmma
 # Programs that the OpenCL layer and the trainer launch by themselves, without an operator.
 OWN = {"fill": [[]], "tile": [[f"-DUNIT_TYPE={name}", f"-DTILE_LAYOUT={layout}"]
                                for layout, names in LAYOUTS.items() for name in names],
+       "tile_cpu": [[]],
        "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
 # Functions that a program uses and does not define, but for those of OpenCL C and the compiler's.
 MISSING = re.compile(r"^declare .*?@(?!_Z|llvm\.)(\w+)", re.MULTILINE)
