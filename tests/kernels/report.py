@@ -89,8 +89,8 @@ def check_banks(kernels):
 def check_exceptions():
     """One of 64 bytes lets a stack of 64 pass, not of 68, nor that of another type; and is told
     where nothing needs it."""
-    row = {"target": "sm_90", "program": "p", "kernel": "k", "types": "f16", "what": "HEAD=64",
-           "setting": 0, "stack": 64, "spills": 0}
+    row = {"target": "sm_90", "family": "attention", "program": "p", "kernel": "k", "types": "f16",
+           "what": "HEAD=64", "setting": 0, "stack": 64, "spills": 0}
     listed = Exception_("sm_90", "p/k", "f16,HEAD=64", 64, "because")
     exceptions = Exceptions([listed])
     assert exceptions.unused({"sm_90"}) and not exceptions.unused({"dg2"})
