@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/shape.h"
+#include "ops/attention_units.h"
 #include "ops/common.h"
 
 #include <math.h>
@@ -226,6 +227,30 @@ static bool fits_gpu(const struct qn_call *call, const char **why)
     return facts->max_work_group >= WIDE * tile.tall && fits_tile(facts, head, tile.rows);
 }
 
+/* By matrix units, for the forward pass or for both gradients. */
+static struct qn_attention_units units_of(const struct qn_call *call, int64_t head, bool gradient)
+{
+    const struct qn_attention_attr *attr = call->attr;
+    return (struct qn_attention_units){head, gradient, attr->dropout > 0};
+}
+
+static bool fits_units(const struct qn_call *call, bool gradient, const char **why)
+{
+    const int64_t head = sizes_of(call->attr, call->in).head;
+    const struct qn_attention_units units = units_of(call, head, gradient);
+    return qn_attention_units_fit(call->facts, call->in[QUERY].dtype, &units, why);
+}
+
+static bool fits_units_forward(const struct qn_call *call, const char **why)
+{
+    return fits_units(call, false, why);
+}
+
+static bool fits_units_gradient(const struct qn_call *call, const char **why)
+{
+    return fits_units(call, true, why);
+}
+
 /* The three operands, or their gradients, of which `from` holds three or one. */
 struct triple {
     struct qn_operand q, k, v;
@@ -258,11 +283,13 @@ static int arguments_of(const struct qn_launch *launch)
     return n;
 }
 
-/* Program, options and local size of the two shapes; they give the tokens of a work-group. */
-static int64_t set_cpu(struct qn_launch *launch, const struct qn_facts *facts, int64_t head)
+/* Sets program, options and local size of a kernel, and gives the tokens of a work-group. */
+typedef int64_t set_fn(struct qn_launch *launch, const struct qn_call *call, int64_t head);
+
+static int64_t set_cpu(struct qn_launch *launch, const struct qn_call *call, int64_t head)
 {
-    const struct block *block = block_of(facts, head);
-    const int64_t vector = facts->vector_width;
+    const struct block *block = block_of(call->facts, head);
+    const int64_t vector = call->facts->vector_width;
     launch->program = "attention_cpu";
     launch->local[0] = 1;
     qn_launch_option(launch, "QN_V", vector);
@@ -285,9 +312,27 @@ static int64_t set_gpu(struct qn_launch *launch, const struct qn_call *call, int
     return GPU_BLOCK;
 }
 
+static int64_t set_shape(struct qn_launch *launch, const struct qn_call *call, int64_t head)
+{
+    return (call->cpu ? set_cpu : set_gpu)(launch, call, head);
+}
+
+static int64_t set_units_forward(struct qn_launch *launch, const struct qn_call *call, int64_t head)
+{
+    const struct qn_attention_units units = units_of(call, head, false);
+    return qn_attention_units_set(launch, call->facts, &units);
+}
+
+static int64_t set_units_gradient(struct qn_launch *launch, const struct qn_call *call,
+                                  int64_t head)
+{
+    const struct qn_attention_units units = units_of(call, head, true);
+    return qn_attention_units_set(launch, call->facts, &units);
+}
+
 /* Launches a kernel over `tokens` of so many heads of each row. Its own arguments are there; those
  * of all kernels come before them. */
-static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
+static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call, set_fn *set,
                              struct qn_launch *launch, int64_t heads, int64_t tokens)
 {
     const struct qn_attention_attr *attr = call->attr;
@@ -318,8 +363,7 @@ static qn_status emit_kernel(struct qn_emit *emit, const struct qn_call *call,
 
     qn_launch_type(launch, "X", &call->in[QUERY]);
     qn_launch_option(launch, "HEAD", s.head);
-    const int64_t block =
-        call->cpu ? set_cpu(launch, call->facts, s.head) : set_gpu(launch, call, s.head);
+    const int64_t block = set(launch, call, s.head);
     launch->global[0] = s.rows * heads * qn_div_up(tokens, block) * launch->local[0];
     return qn_emit_launch(emit, launch);
 }
@@ -330,17 +374,18 @@ static void set_dropout(struct qn_launch *launch, const struct qn_call *call, bo
     qn_launch_option(launch, "DROPOUT", training && attr->dropout > 0);
 }
 
-static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, bool training)
+static qn_status emit_forward(struct qn_emit *emit, const struct qn_call *call, set_fn *set,
+                              bool training)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     struct qn_launch launch = {
         .kernel = "forward",
         .args = {QN_BUF(&call->out[0]), QN_BUF(&call->saved[0]), QN_INT(training)}};
     set_dropout(&launch, call, training);
-    return emit_kernel(emit, call, &launch, s.heads, s.queries);
+    return emit_kernel(emit, call, set, &launch, s.heads, s.queries);
 }
 
-static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call *call)
+static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call *call, set_fn *set)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     const struct triple d = triple_of(&s, call->din);
@@ -349,10 +394,11 @@ static qn_status emit_query_gradient(struct qn_emit *emit, const struct qn_call 
                                         QN_BUF(&call->temp[0]), QN_BUF(&d.q),
                                         QN_FLOAT(call->beta_in[QUERY])}};
     set_dropout(&launch, call, true);
-    return emit_kernel(emit, call, &launch, s.heads, s.queries);
+    return emit_kernel(emit, call, set, &launch, s.heads, s.queries);
 }
 
-static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_call *call)
+static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_call *call,
+                                         set_fn *set)
 {
     const struct sizes s = sizes_of(call->attr, call->in);
     const struct triple d = triple_of(&s, call->din);
@@ -363,17 +409,7 @@ static qn_status emit_key_value_gradient(struct qn_emit *emit, const struct qn_c
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : KEY]),
                                         QN_FLOAT(call->beta_in[s.packed ? QUERY : VALUE])}};
     set_dropout(&launch, call, true);
-    return emit_kernel(emit, call, &launch, s.kv_heads, s.keys);
-}
-
-static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, true);
-}
-
-static qn_status evaluation(struct qn_emit *emit, const struct qn_call *call)
-{
-    return emit_forward(emit, call, false);
+    return emit_kernel(emit, call, set, &launch, s.kv_heads, s.keys);
 }
 
 static qn_status row_sums(struct qn_emit *emit, const struct qn_call *call)
@@ -392,10 +428,52 @@ static qn_status row_sums(struct qn_emit *emit, const struct qn_call *call)
 }
 
 /* A packed tensor has one gradient: the parts of k and v follow that of q. */
-static qn_status emit_first_gradient(struct qn_emit *emit, const struct qn_call *call)
+static qn_status emit_first_gradient(struct qn_emit *emit, const struct qn_call *call, set_fn *set)
 {
-    QN_TRY(emit_query_gradient(emit, call));
-    return qn_present(&call->in[KEY]) ? QN_OK : emit_key_value_gradient(emit, call);
+    QN_TRY(emit_query_gradient(emit, call, set));
+    return qn_present(&call->in[KEY]) ? QN_OK : emit_key_value_gradient(emit, call, set);
+}
+
+/* --- variants --- */
+
+static qn_status forward(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_forward(emit, call, set_shape, true);
+}
+
+static qn_status forward_units(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_forward(emit, call, set_units_forward, true);
+}
+
+static qn_status evaluation(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_forward(emit, call, set_shape, false);
+}
+
+static qn_status evaluation_units(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_forward(emit, call, set_units_forward, false);
+}
+
+static qn_status query_gradient(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_first_gradient(emit, call, set_shape);
+}
+
+static qn_status query_gradient_units(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_first_gradient(emit, call, set_units_gradient);
+}
+
+static qn_status key_value_gradient(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_key_value_gradient(emit, call, set_shape);
+}
+
+static qn_status key_value_gradient_units(struct qn_emit *emit, const struct qn_call *call)
+{
+    return emit_key_value_gradient(emit, call, set_units_gradient);
 }
 
 const struct qn_op qn_op_attention = {
@@ -413,13 +491,16 @@ const struct qn_op qn_op_attention = {
                      .read = {{QN_IN(QUERY)}, {QN_IN(KEY)}, {QN_IN(VALUE)}, {QN_IN(LENGTHS)}},
                      .write = {{QN_OUT(0)}, {QN_SAVED(0)}},
                      .variant = {{"cpu", fits_cpu, forward_cost, forward, .cpu = true},
-                                 {"gpu", fits_gpu, forward_cost, forward}}},
+                                 {"gpu", fits_gpu, forward_cost, forward},
+                                 {"units", fits_units_forward, forward_cost, forward_units}}},
         [EVALUATION] = {.name = "evaluation",
                         .phase = QN_PHASE_EVAL,
                         .read = {{QN_IN(QUERY)}, {QN_IN(KEY)}, {QN_IN(VALUE)}, {QN_IN(LENGTHS)}},
                         .write = {{QN_OUT(0)}},
                         .variant = {{"cpu", fits_cpu, evaluation_cost, evaluation, .cpu = true},
-                                    {"gpu", fits_gpu, evaluation_cost, evaluation}}},
+                                    {"gpu", fits_gpu, evaluation_cost, evaluation},
+                                    {"units", fits_units_forward, evaluation_cost,
+                                     evaluation_units}}},
         [ROW_SUMS] = {.name = "row sums",
                       .phase = QN_PHASE_BACKWARD,
                       .read = {{QN_OUT(0)}, {QN_DOUT(0)}},
@@ -435,10 +516,11 @@ const struct qn_op qn_op_attention = {
                                      {QN_SAVED(0)},
                                      {QN_TEMP(0)}},
                             .write = {{QN_DIN(QUERY)}},
-                            .variant = {{"cpu", fits_cpu, query_gradient_cost, emit_first_gradient,
+                            .variant = {{"cpu", fits_cpu, query_gradient_cost, query_gradient,
                                          .cpu = true},
-                                        {"gpu", fits_gpu, query_gradient_cost,
-                                         emit_first_gradient}}},
+                                        {"gpu", fits_gpu, query_gradient_cost, query_gradient},
+                                        {"units", fits_units_gradient, query_gradient_cost,
+                                         query_gradient_units}}},
         [KEY_VALUE_GRADIENT] = {.name = "key and value gradients",
                                 .phase = QN_PHASE_BACKWARD,
                                 .read = {{QN_IN(QUERY)},
@@ -450,9 +532,11 @@ const struct qn_op qn_op_attention = {
                                          {QN_TEMP(0)}},
                                 .write = {{QN_DIN(KEY)}, {QN_DIN(VALUE)}},
                                 .variant = {{"cpu", fits_cpu, key_value_gradient_cost,
-                                             emit_key_value_gradient, .cpu = true},
+                                             key_value_gradient, .cpu = true},
                                             {"gpu", fits_gpu, key_value_gradient_cost,
-                                             emit_key_value_gradient}}},
+                                             key_value_gradient},
+                                            {"units", fits_units_gradient, key_value_gradient_cost,
+                                             key_value_gradient_units}}},
     }};
 
 qn_tensor qn_attention(qn_graph *graph, qn_tensor q, qn_tensor k, qn_tensor v, qn_tensor lengths,

@@ -10,12 +10,14 @@ import re
 import subprocess
 
 BANKS = LANES = 32
-# Constants of the kernels that the indices below are made of.
+# Constants of the kernels that the indices below are made of; those of lib/tile_mma.clh.
+MMA = ["TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "UNIT_PACK"]
 CONSTANTS = {
     "matmul_gpu": ["SIDE", "QN_ROWS", "QN_V", "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
-    "matmul_units": ["TILE_LAYOUT_NUMBER", "TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B",
-                     "UNIT_PACK", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)", "A_T", "B_T"],
+    "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
+                     "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
+    "attention_units": [*MMA, "SHARED_PITCH"],
 }
 # The text of the source that the functions below repeat.
 INDICES = {
@@ -36,6 +38,13 @@ INDICES = {
                       "tile[(y * DEEP + r) * QUADS + d / EACH];", "scores[row * WIDE + x];",
                       "tile[row * QUADS + QUAD_READ(i)];",
                       "to[(y * DEEP + r) * WIDE + x] = score[r];"],
+    "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
+                        "strip_store(to, LIKE_COLUMNS, held);",
+                        "tile_load_a(block + l * BLOCK_STRIP + at.row * TILE_PITCH_A, at.lane);",
+                        "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
+                        "to[tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK)]",
+                        "rows[score_row(at, e) * SHARED_PITCH + tile_column(at.lane, e)]",
+                        "row_maximum(rows + score_row(at, e) * SHARED_PITCH)"],
 }
 
 
@@ -84,30 +93,40 @@ def matmul_gpu(c):
     yield "read b", [i % side * c["QN_V"] for i in range(LANES)], c["QN_V"]
 
 
-def units_mma(c):
-    """See lib/tile_mma.clh; strip_place, strip_store_along and strip_store_across."""
-    depth, pack, lanes = c["TILE_DEPTH"], c["UNIT_PACK"], range(LANES)
+class Mma:
+    """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along and
+    strip_store_across."""
 
-    def at_a(row, word):
-        return row // 2 * 2 * c["TILE_PITCH_A"] + 2 * word + row % 2
+    def __init__(self, c):
+        self.pitch_a, self.pitch_b = c["TILE_PITCH_A"], c["TILE_PITCH_B"]
+        self.depth, self.pack = c["TILE_DEPTH"], c["UNIT_PACK"]
 
-    def at_b(row, word):
-        return row * c["TILE_PITCH_B"] + word
+    def at_a(self, row, word):
+        return row // 2 * 2 * self.pitch_a + 2 * word + row % 2
 
-    def store(at, along_k, size, rows):
-        vector = 16 // size
-        words, across = vector // pack, depth * pack // vector
+    def at_b(self, row, word):
+        return row * self.pitch_b + word
+
+    def store(self, at, along_k, size):
+        vector, rows = 16 // size, 2 if at == self.at_a else 1
+        words, across = vector // self.pack, self.depth * self.pack // vector
         if along_k:
-            return [at(i // across * rows, i % across * words) for i in lanes], min(rows * words, 4)
-        return [at(i // depth * vector, i % depth) for i in lanes], 1
-    yield "store a", *store(at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"], 2)
-    yield "store b", *store(at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"], 1)
-    yield "read a", [at_a(i // 4 * 2, i % 4 * 4) for i in lanes], 4
-    yield "read b", [at_b(i // 4, i % 4 * 4) for i in lanes], 4
+            return ([at(i // across * rows, i % across * words) for i in range(LANES)],
+                    min(rows * words, 4))
+        return [at(i // self.depth * vector, i % self.depth) for i in range(LANES)], 1
+
+    def reads(self):
+        yield "read a", [self.at_a(i // 4 * 2, i % 4 * 4) for i in range(LANES)], 4
+        yield "read b", [self.at_b(i // 4, i % 4 * 4) for i in range(LANES)], 4
 
 
 def matmul_units(c):
-    return units_mma(c) if c["TILE_LAYOUT_NUMBER"] == 1 else None
+    if c["TILE_LAYOUT_NUMBER"] != 1:
+        return None
+    mma = Mma(c)
+    return [("store a", *mma.store(mma.at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"])),
+            ("store b", *mma.store(mma.at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"])),
+            *mma.reads()]
 
 
 def attention_gpu(c):
@@ -126,7 +145,21 @@ def attention_gpu(c):
     yield "store scores", [i // wide * deep * block + i % wide * each for i in lane], each
 
 
-ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_gpu": attention_gpu}
+def attention_units(c):
+    """See copy_rows, copy_columns, put_scores, share and row_maximum; a score's element 0 is row
+    2 * (i // 4), column 2 * (i % 4) of its tile."""
+    mma, shared, lane = Mma(c), c["SHARED_PITCH"], range(LANES)
+    yield "store block", *mma.store(mma.at_a, True, 2)
+    yield "store rows", *mma.store(mma.at_b, True, 2)
+    yield "store columns", *mma.store(mma.at_b, False, 2)
+    yield from mma.reads()
+    yield "store scores", [mma.at_a(i // 4 * 2, i % 4) for i in lane], 1
+    yield "share", [i // 4 * 2 * shared + i % 4 * 2 for i in lane], 1
+    yield "maxima", [i // 4 * 2 * shared for i in lane], 4
+
+
+ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_gpu": attention_gpu,
+            "attention_units": attention_units}
 
 
 def conflicts(kernels, program):

@@ -18,6 +18,7 @@ HOT = {
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),
     "conv2d_depthwise_weight_gpu": ("convolution", {}),
     "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
+    "attention_units": ("matrix units", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
     "attention": ("attention", {"HEAD": ["64"]}),
     "row_norm": ("norms", {"QN_RMS": ["0", "1"], "QN_PLANES": ["0"]}),
     "batch_norm": ("norms", {"QN_PLANES": ["1"], "QN_RELU": ["0"]}),
@@ -43,8 +44,8 @@ CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0 QN_ROWS=8"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=dpas8"),
         ("conv2d_image_gpu", "f32", "QN_GRADIENT=0"), ("attention_gpu", "f16", "HEAD=64"),
-        ("row_norm", "f16", "QN_RMS=0"), ("softmax_cross_entropy", "f32", ""),
-        ("update", "f32", ""), ("unary", "f16", "")}
+        ("attention_units", "f16", "HEAD=64"), ("row_norm", "f16", "QN_RMS=0"),
+        ("softmax_cross_entropy", "f32", ""), ("update", "f32", ""), ("unary", "f16", "")}
 
 
 class Program(NamedTuple):

@@ -164,6 +164,7 @@ static const struct qn_attention_attr one = {1, 1, 0, 0, 0}, two = {2, 2, 0, 0, 
                                       gentle = {1, 1, 0, 0.1732868f, 0},
                                       dropped = {2, 2, 0, 0, 0.25f},
                                       dropped_causal = {4, 2, 1, 0, 0.5f},
+                                      dropped_wide = {1, 1, 1, 0, 0.25f},
                                       all_dropped = {1, 1, 0, 0, 1}, no_heads = {0, 0, 0, 0, 0},
                                       odd_groups = {4, 3, 0, 0, 0}, negative = {1, 1, 0, -1, 0};
 
@@ -239,6 +240,12 @@ static const struct qn_check_case cases[] = {
     {"dropout of several tiles", SEPARATE(1, 33, 16, 65, 16), .attr = &dropped},
     {"dropout of grouped causal heads", PACKED(2, 65, 64), .attr = &dropped_causal},
     {"dropout of a sample's rows", PACKED(6, 5, 48), .attr = &dropped, .rows_per_sample = 3},
+    {"padding of steps of matrix units",
+     {TOKENS(4, 34, 64), TOKENS(4, 67, 64), TOKENS(4, 67, 64), LENGTHS(4, cross)},
+     .attr = &two},
+    {"dropout in matrix units", PACKED(2, 67, 256), .attr = &dropped_causal},
+    {"dropout of wide heads in matrix units", SEPARATE(2, 33, 128, 35, 128), .attr = &dropped_wide,
+     .rows_per_sample = 2},
     {0},
 };
 

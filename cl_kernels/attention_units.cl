@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention by matrix units, for operands of 16 bits, with sums, softmax and statistics in f32. A
+ * work-group of TEAMS_M x TEAMS_N teams takes BLOCK tokens, a tile's rows for each of TEAMS_M, and
+ * goes through the tokens of the other side in steps of STEP. The scores of a step stay in
+ * registers, each team those of its rows and of STEP / TEAMS_N columns; only as factors of the next
+ * product do they go through local memory, rounded to the type of the operands; the gradient of a
+ * score beyond the largest f16 becomes an infinity, as one beyond it in memory does.
+ *
+ * Products are of strips (lib/tile_strip.clh). What is multiplied along the head is copied as it
+ * is, HEAD / STEP strips of tokens; what is multiplied along the tokens is copied transposed, one
+ * strip of the head's elements; the scores of a step are one strip, too. Tokens past the last one
+ * repeat it, and are hidden or never stored.
+ *
+ * Options beside those of lib/attention.clh and lib/tile.clh: GRADIENT, 1: the kernels of
+ * gradients; TEAMS_M, 4, or 2 for gradients. TILE_LAYOUT is mma, HEAD a multiple of STEP, X_TYPE
+ * f16 or bf16, and all offsets are multiples of 8 elements.
+ */
+#define UNIT_TYPE X_TYPE
+#define TEAMS 4
+#define TEAMS_N (TEAMS / TEAMS_M)
+#define GROUP (TEAMS * TILE_LANES)
+#define BLOCK (TEAMS_M * TILE_M)
+#define STEP (TILE_DEPTH * UNIT_PACK)
+/* Strips along the head; words of one of a block, and of all that a step takes. */
+#define ALONG_HEAD (HEAD / STEP)
+#define BLOCK_STRIP (BLOCK * TILE_PITCH_A)
+#define STEP_STRIPS (HEAD * TILE_PITCH_B)
+/* Tiles of a team: columns of its scores and of its sums. */
+#define SCORES (STEP / TEAMS_N / TILE_N)
+#define SUMS (HEAD / TEAMS_N / TILE_N)
+
+#include "lib/attention.clh"
+#include "lib/tile_strip.clh"
+
+#define LIKE_BLOCK ((strip){BLOCK, STRIP_TYPE(X_TYPE), true, false, true})
+#define LIKE_ROWS ((strip){STEP, STRIP_TYPE(X_TYPE), true, false, false})
+#define LIKE_COLUMNS ((strip){HEAD, STRIP_TYPE(X_TYPE), false, false, false})
+/* Vectors that a work-item holds of a strip. */
+#define HELD_BLOCK STRIP_HELD(BLOCK, X_TYPE, 1, TILE_PAIRED)
+#define HELD_ROWS STRIP_HELD(STEP, X_TYPE, 1, 0)
+#define HELD_COLUMNS STRIP_HELD(HEAD, X_TYPE, 0, 0)
+#define HELD (HELD_BLOCK > HELD_ROWS ? HELD_BLOCK : HELD_ROWS)
+/* Words from one row to the next where lanes share a number for each of their rows and columns. */
+#define SHARED_PITCH (TILE_N + 4)
+#define WORDS(name, count) __local uint name[count] __attribute__((aligned(16)))
+#define UNITS_KERNEL TILE_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
+
+/* A work-item's place: in its team, the team's first row, and its number among those of the row. */
+typedef struct {
+    uint lane, row, part;
+} seat;
+
+static inline seat seat_of(uint id)
+{
+    const uint team = id / TILE_LANES;
+    const seat at = {id % TILE_LANES, team / TEAMS_N * TILE_M, team % TEAMS_N};
+    return at;
+}
+
+/* --- copies to local memory --- */
+
+/* to (ALONG_HEAD strips) = tokens first .. of x. */
+TILE_INLINE void copy_rows(__local uint *to, strip like, __global const TYPE(X) * x, ulong pitch,
+                           int first, int count)
+{
+    const strip_source from = {(const __global uchar *)x, count, pitch};
+    uint4 held[ALONG_HEAD][HELD];
+    ulong offset[HELD];
+    strip_aim(offset, like, from, first);
+#pragma unroll
+    for (uint l = 0; l < ALONG_HEAD; l++)
+        strip_load(held[l], like, from.at + l * strip_step(like, from), offset);
+#pragma unroll
+    for (uint l = 0; l < ALONG_HEAD; l++)
+        strip_store(to + l * strip_words(like), like, held[l]);
+}
+
+TILE_INLINE void copy_block(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
+                            int count)
+{
+    copy_rows(to, LIKE_BLOCK, x, pitch, first, count);
+}
+
+TILE_INLINE void copy_step(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
+                           int count)
+{
+    copy_rows(to, LIKE_ROWS, x, pitch, first, count);
+}
+
+/* to (a strip of HEAD rows) = the transpose of tokens first .. first + STEP - 1 of x. */
+TILE_INLINE void copy_columns(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
+                              int count)
+{
+    const strip_source from = {(const __global uchar *)(x + first * pitch), pitch, count - first};
+    uint4 held[HELD_COLUMNS];
+    ulong offset[HELD_COLUMNS];
+    strip_aim(offset, LIKE_COLUMNS, from, 0);
+    strip_load(held, LIKE_COLUMNS, from.at, offset);
+    strip_store(to, LIKE_COLUMNS, held);
+}
+
+/* to[i] = x[first + i], for i < STEP; x[count - 1] past the end. */
+static inline void copy_statistic(__local float *to, __global const float *x, int first, int count)
+{
+    for (int i = get_local_id(0); i < STEP; i += GROUP)
+        to[i] = LD(STATISTIC, x, min(first + i, count - 1));
+}
+
+/* --- products --- */
+
+static inline void clear(tile_c *sum, uint tiles)
+{
+#pragma unroll
+    for (uint q = 0; q < tiles; q++)
+        for (uint e = 0; e < TILE_EACH; e++)
+            sum[q].v[e] = 0.0f;
+}
+
+/* sum (TILE_M, tiles * TILE_N) += a * columns. */
+TILE_INLINE void multiply(tile_c *sum, uint tiles, tile_a a, const __local uint *columns, uint lane)
+{
+#pragma unroll TILE_UNROLL
+    for (uint q = 0; q < tiles; q++) {
+        const tile_b b = tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);
+        tile_multiply(&sum[q], a, b, lane);
+    }
+}
+
+/* score = the team's rows of `block` times its tokens of `strips`, along the head. */
+TILE_INLINE void dots(tile_c *score, const __local uint *block, const __local uint *strips, seat at)
+{
+    clear(score, SCORES);
+#pragma unroll TILE_UNROLL
+    for (uint l = 0; l < ALONG_HEAD; l++) {
+        const tile_a a = tile_load_a(block + l * BLOCK_STRIP + at.row * TILE_PITCH_A, at.lane);
+        const uint first = l * STEP + at.part * SCORES * TILE_N;
+        multiply(score, SCORES, a, strips + first * TILE_PITCH_B, at.lane);
+    }
+}
+
+/* sum += the team's rows of the scores times its rows of `strip`, along the step. */
+TILE_INLINE void fold(tile_c *sum, const __local uint *scores, const __local uint *strip, seat at)
+{
+    const tile_a a = tile_load_a(scores + at.row * TILE_PITCH_A, at.lane);
+    multiply(sum, SUMS, a, strip + at.part * SUMS * TILE_N * TILE_PITCH_B, at.lane);
+}
+
+/* --- scores: element e of tile q is that of a token of the block and one of the step --- */
+
+static inline uint score_row(seat at, uint e)
+{
+    return at.row + tile_row(at.lane, e);
+}
+
+static inline uint score_column(seat at, uint q, uint e)
+{
+    return (at.part * SCORES + q) * TILE_N + tile_column(at.lane, e);
+}
+
+static inline void times(tile_c *score, float factor)
+{
+#pragma unroll
+    for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e++)
+            score[q].v[e] *= factor;
+}
+
+/* Hides all of row e but `many` scores from column `from` on. */
+static inline void hide(tile_c *score, seat at, const int *from, const int *many)
+{
+#pragma unroll
+    for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e++) {
+            const uint column = score_column(at, q, e) - (uint)from[e];
+            score[q].v[e] = column < (uint)many[e] ? score[q].v[e] : HIDDEN;
+        }
+}
+
+/* Where queries from `first` on are rows and keys from `key` on columns: hides those from `end` on
+ * and those behind their query. */
+static inline void hide_keys(tile_c *score, seat at, int first, int key, int end, bool causal)
+{
+    int from[TILE_EACH], many[TILE_EACH];
+    if (key + STEP <= (causal ? min(end, first + 1) : end))
+        return;
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        const int query = first + (int)score_row(at, e);
+        from[e] = 0;
+        many[e] = max((causal ? min(end, query + 1) : end) - key, 0);
+    }
+    hide(score, at, from, many);
+}
+
+/* Where keys from `first` on are rows and queries from `query` on columns: hides keys from `end`
+ * on, queries from `queries` on and those before their key. */
+static inline void hide_queries(tile_c *score, seat at, int first, int end, int query, int queries,
+                                bool causal)
+{
+    int from[TILE_EACH], many[TILE_EACH];
+    if (first + BLOCK <= end && query + STEP <= queries && (!causal || first + BLOCK <= query + 1))
+        return;
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        const int key = first + (int)score_row(at, e);
+        from[e] = causal ? max(key - query, 0) : 0;
+        many[e] = key < end ? max(queries - query - from[e], 0) : 0;
+    }
+    hide(score, at, from, many);
+}
+
+/* to (a strip of a block) = scores as factors: in layout mma a lane has both of a word. */
+static inline void put_scores(__local uint *to, const tile_c *score, seat at)
+{
+#pragma unroll
+    for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e += UNIT_PACK)
+            to[tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK)] =
+                unit_near(score[q].v + e);
+}
+
+#if DROPOUT
+/* kept (queries, keys), bits of four neighbours in a byte: which probabilities survive. */
+static inline void draw(__local uchar *kept, attention_draws draws, int query, uint queries,
+                        int key, uint keys)
+{
+    for (uint w = get_local_id(0); w < queries * keys / 4; w += GROUP)
+        kept[w] = (uchar)attention_survivors(draws, query + (int)(w / (keys / 4)),
+                                             key + (int)(w % (keys / 4) * 4));
+}
+
+static inline float keep(const __local uchar *kept, uint keys, uint query, uint key, float rate)
+{
+    const uint bits = kept[query * (keys / 4) + key / 4];
+    return bits >> key % 4 & 1 ? 1.0f / (1.0f - rate) : 0.0f;
+}
+
+/* Scores times what dropout makes of them; `keys_are_rows`: of keys in the block and queries in the
+ * step, not the other way round. */
+static inline void drop(tile_c *score, const __local uchar *kept, seat at, float rate,
+                        bool keys_are_rows)
+{
+#pragma unroll
+    for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e++) {
+            const uint row = score_row(at, e), column = score_column(at, q, e);
+            score[q].v[e] *= keys_are_rows ? keep(kept, BLOCK, column, row, rate)
+                                           : keep(kept, STEP, row, column, rate);
+        }
+}
+#endif
+
+/* --- softmax: the columns of a row are spread over lanes, which meet in local memory --- */
+
+/* rows (BLOCK, SHARED_PITCH): TILE_N numbers a row, one of each of its lanes and columns. */
+static inline void share(__local uint *rows, const float *mine, seat at)
+{
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++)
+        rows[score_row(at, e) * SHARED_PITCH + tile_column(at.lane, e)] = as_uint(mine[e]);
+}
+
+static inline float4 row_piece(const __local uint *row, uint i)
+{
+    return as_float4(*(const __local uint4 *)(row + i));
+}
+
+static inline float row_maximum(const __local uint *row)
+{
+    float4 most = row_piece(row, 0);
+#pragma unroll
+    for (uint i = 4; i < TILE_N; i += 4)
+        most = fmax(most, row_piece(row, i));
+    return fmax(fmax(most.x, most.y), fmax(most.z, most.w));
+}
+
+static inline float row_sum(const __local uint *row)
+{
+    float4 sum = row_piece(row, 0);
+#pragma unroll
+    for (uint i = 4; i < TILE_N; i += 4)
+        sum += row_piece(row, i);
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+/* The largest of the work-item's own scores of each row. */
+static inline void largest(float *most, const tile_c *score)
+{
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        most[e] = score[0].v[e];
+#pragma unroll
+        for (uint q = 1; q < SCORES; q++)
+            most[e] = fmax(most[e], score[q].v[e]);
+    }
+}
+
+/* Takes the rows' new maxima from `rows`: scores become powers of 2, and totals and sums shrink by
+ * what the maxima have grown. */
+static inline void soften(tile_c *score, tile_c *sum, float *top, float *total,
+                          const __local uint *rows, seat at)
+{
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        const float most = fmax(top[e], row_maximum(rows + score_row(at, e) * SHARED_PITCH));
+        const float shrink = exp2(top[e] - most);
+        top[e] = most;
+        total[e] *= shrink;
+#pragma unroll
+        for (uint q = 0; q < SCORES; q++) {
+            score[q].v[e] = exp2(score[q].v[e] - most);
+            total[e] += score[q].v[e];
+        }
+#pragma unroll
+        for (uint q = 0; q < SUMS; q++)
+            sum[q].v[e] *= shrink;
+    }
+}
+
+/* Of queries in the step: scores become probabilities, and what these are multiplied by in the sum
+ * that is differentiated becomes the gradients of scores. */
+static inline void differentiate(tile_c *score, tile_c *product, const __local float *top,
+                                 const __local float *mean, seat at)
+{
+#pragma unroll
+    for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e++) {
+            const uint column = score_column(at, q, e);
+            score[q].v[e] = POWER_BELOW(score[q].v[e], top[column]);
+            product[q].v[e] = score[q].v[e] * (product[q].v[e] - mean[column]);
+        }
+}
+
+/* x = beta * x + factor * sum, for tokens first .. of x. */
+TILE_INLINE void store(__global TYPE(X) * x, const tile_c *sum, seat at, ulong pitch, int first,
+                       int count, const float *factor, float beta)
+{
+#pragma unroll
+    for (uint q = 0; q < SUMS; q++)
+#pragma unroll
+        for (uint e = 0; e < TILE_EACH; e++) {
+            const int token = first + (int)score_row(at, e);
+            const uint d = (at.part * SUMS + q) * TILE_N + tile_column(at.lane, e);
+            if (token < count)
+                ACC(X, x, token * pitch + d, beta, factor[e] * sum[q].v[e]);
+        }
+}
+
+#if !GRADIENT
+UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
+                     ulong saved_at, uint saves)
+{
+    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
+    WORDS(strips, STEP_STRIPS);
+    WORDS(scores, BLOCK_STRIP);
+#if DROPOUT
+    __local uchar kept[BLOCK * STEP / 4];
+#endif
+    const seat at = seat_of(get_local_id(0));
+    const attention_place place =
+        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const int first = place.block * BLOCK;
+    const int here =
+        has_lengths ? attention_keys(lengths + lengths_at, place.row, keys) : (int)keys;
+    const int end = causal ? min(here, first + BLOCK) : here;
+    ATTENTION_DRAWS(place.row, place.head);
+    q += q_at + Q_AT(place.row, place.head);
+    k += k_at + K_AT(place.row, place.head / group);
+    v += v_at + K_AT(place.row, place.head / group);
+
+    tile_c sum[SUMS], score[SCORES];
+    float top[TILE_EACH], total[TILE_EACH], most[TILE_EACH];
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        top[e] = LOWEST;
+        total[e] = 0.0f;
+    }
+    clear(sum, SUMS);
+    copy_block(block, q, q_row, first, queries);
+    for (int key = 0; key < end; key += STEP) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_step(strips, k, k_row, key, end);
+#if DROPOUT
+        draw(kept, draws, first, BLOCK, key, STEP);
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(score, block, strips, at);
+        times(score, scale);
+        hide_keys(score, at, first, key, end, causal);
+        largest(most, score);
+        share(scores, most, at);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_columns(strips, v, k_row, key, end);
+        soften(score, sum, top, total, scores, at);
+#if DROPOUT
+        drop(score, kept, at, rate, false);
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+        put_scores(scores, score, at);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        fold(sum, scores, strips, at);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    share(scores, total, at);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    saved += saved_at + STATISTIC_AT(place.row, place.head);
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        const float all = row_sum(scores + score_row(at, e) * SHARED_PITCH);
+        const int query = first + (int)score_row(at, e);
+        total[e] = all == 0.0f ? 0.0f : 1.0f / all;
+        if (saves && tile_column(at.lane, e) == 0 && query < (int)queries)
+            ST(STATISTIC, saved, query, all == 0.0f ? 0.0f : top[e] + log2(all));
+    }
+    store(o + o_at + O_AT(place.row, place.head), sum, at, heads * HEAD, first, queries, total,
+          0.0f);
+}
+
+#else
+UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
+                            __global const float *saved, ulong saved_at,
+                            __global const float *level, ulong level_at, __global TYPE(X) * dq,
+                            ulong dq_at, float beta)
+{
+    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
+    WORDS(block_o, ALONG_HEAD * BLOCK_STRIP);
+    WORDS(strips, STEP_STRIPS);
+    WORDS(scores, BLOCK_STRIP);
+#if DROPOUT
+    __local uchar kept[BLOCK * STEP / 4];
+#endif
+    const seat at = seat_of(get_local_id(0));
+    const attention_place place =
+        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const int first = place.block * BLOCK;
+    const int here =
+        has_lengths ? attention_keys(lengths + lengths_at, place.row, keys) : (int)keys;
+    const int end = causal ? min(here, first + BLOCK) : here;
+    ATTENTION_DRAWS(place.row, place.head);
+    q += q_at + Q_AT(place.row, place.head);
+    k += k_at + K_AT(place.row, place.head / group);
+    v += v_at + K_AT(place.row, place.head / group);
+    d_o += d_o_at + O_AT(place.row, place.head);
+    saved += saved_at + STATISTIC_AT(place.row, place.head);
+    level += level_at + STATISTIC_AT(place.row, place.head);
+
+    tile_c sum[SUMS], score[SCORES], product[SCORES];
+    float top[TILE_EACH], mean[TILE_EACH], factor[TILE_EACH];
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        const int query = min(first + (int)score_row(at, e), (int)queries - 1);
+        top[e] = LD(STATISTIC, saved, query);
+        mean[e] = LD(STATISTIC, level, query);
+        factor[e] = scale * LN2;
+    }
+    clear(sum, SUMS);
+    copy_block(block, q, q_row, first, queries);
+    copy_block(block_o, d_o, heads * HEAD, first, queries);
+    for (int key = 0; key < end; key += STEP) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_step(strips, v, k_row, key, end);
+#if DROPOUT
+        draw(kept, draws, first, BLOCK, key, STEP);
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(product, block_o, strips, at);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_step(strips, k, k_row, key, end);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        dots(score, block, strips, at);
+        times(score, scale);
+        hide_keys(score, at, first, key, end, causal);
+#if DROPOUT
+        drop(product, kept, at, rate, false);
+#endif
+#pragma unroll
+        for (uint q = 0; q < SCORES; q++)
+#pragma unroll
+            for (uint e = 0; e < TILE_EACH; e++)
+                score[q].v[e] = POWER_BELOW(score[q].v[e], top[e]) * (product[q].v[e] - mean[e]);
+        put_scores(scores, score, at);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_columns(strips, k, k_row, key, end);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        fold(sum, scores, strips, at);
+    }
+    store(dq + dq_at + Q_AT(place.row, place.head), sum, at, q_row, first, queries, factor, beta);
+}
+
+UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
+                                __global const float *saved, ulong saved_at,
+                                __global const float *level, ulong level_at, __global TYPE(X) * dk,
+                                ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
+                                uint has_dv, float beta_k, float beta_v)
+{
+    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
+    WORDS(block_v, ALONG_HEAD * BLOCK_STRIP);
+    WORDS(strips, STEP_STRIPS);
+    WORDS(scores, BLOCK_STRIP);
+    __local float top[STEP], mean[STEP];
+#if DROPOUT
+    __local uchar kept[STEP * BLOCK / 4];
+#endif
+    const seat at = seat_of(get_local_id(0));
+    const attention_place place =
+        attention_at(get_group_id(0), (keys + BLOCK - 1) / BLOCK, heads / group, false);
+    const int first = place.block * BLOCK;
+    const int here =
+        has_lengths ? attention_keys(lengths + lengths_at, place.row, keys) : (int)keys;
+    k += k_at + K_AT(place.row, place.head);
+    v += v_at + K_AT(place.row, place.head);
+    q += q_at + Q_AT(place.row, place.head * group);
+    d_o += d_o_at + O_AT(place.row, place.head * group);
+    saved += saved_at + STATISTIC_AT(place.row, place.head * group);
+    level += level_at + STATISTIC_AT(place.row, place.head * group);
+
+    tile_c sum_k[SUMS], sum_v[SUMS], score[SCORES], product[SCORES];
+    float factor_k[TILE_EACH], factor_v[TILE_EACH];
+#pragma unroll
+    for (uint e = 0; e < TILE_EACH; e++) {
+        factor_k[e] = scale * LN2;
+        factor_v[e] = 1.0f;
+    }
+    clear(sum_k, SUMS);
+    clear(sum_v, SUMS);
+    copy_block(block, k, k_row, first, max(here, 1));
+    copy_block(block_v, v, k_row, first, max(here, 1));
+    for (uint g = 0; g < group && first < here; g++) {
+        ATTENTION_DRAWS(place.row, place.head * group + g);
+        __global const TYPE(X) *q_head = q + g * HEAD, *d_o_head = d_o + g * HEAD;
+        for (int query = causal ? first : 0; query < (int)queries; query += STEP) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            copy_step(strips, q_head, q_row, query, queries);
+            copy_statistic(top, saved + g * queries, query, queries);
+            copy_statistic(mean, level + g * queries, query, queries);
+#if DROPOUT
+            draw(kept, draws, query, STEP, first, BLOCK);
+#endif
+            barrier(CLK_LOCAL_MEM_FENCE);
+            dots(score, block, strips, at);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            copy_step(strips, d_o_head, heads * HEAD, query, queries);
+            times(score, scale);
+            hide_queries(score, at, first, here, query, queries, causal);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            dots(product, block_v, strips, at);
+#if DROPOUT
+            drop(product, kept, at, rate, true);
+#endif
+            differentiate(score, product, top, mean, at);
+#if DROPOUT
+            drop(score, kept, at, rate, true);
+#endif
+            put_scores(scores, score, at);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            copy_columns(strips, d_o_head, heads * HEAD, query, queries);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            fold(sum_v, scores, strips, at);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            copy_columns(strips, q_head, q_row, query, queries);
+            put_scores(scores, product, at);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            fold(sum_k, scores, strips, at);
+        }
+    }
+    if (has_dv)
+        store(dv + dv_at + K_AT(place.row, place.head), sum_v, at, k_row, first, keys, factor_v,
+              beta_v);
+    if (has_dk)
+        store(dk + dk_at + K_AT(place.row, place.head), sum_k, at, k_row, first, keys, factor_k,
+              beta_k);
+}
+#endif

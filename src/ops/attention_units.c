@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The shapes of attention_units.cl: how many teams share the rows of a block, and what that takes
+ * of local memory. Operands of f32 would need two factors each, in twice the local memory: they are
+ * left to the other variants, as are devices of other layouts, whose lanes do not hold neighbouring
+ * scores of a query.
+ */
+#include "ops/attention_units.h"
+
+#include "op/tile.h"
+
+/* As in attention_units.cl. */
+enum { TEAMS = 4, STEP = 2 * QN_TILE_DEPTH, WORD_BYTES = 4 };
+
+/* Gradients of wide heads: with half the rows, two teams to each, the sums of two gradients fit the
+ * registers and both blocks the local memory. */
+enum { WIDE_HEAD = 64 };
+
+static const struct qn_tile_layout *layout_of(const struct qn_facts *facts)
+{
+    return qn_tile_layout(facts->matrix_layout);
+}
+
+static int64_t teams_m_of(const struct qn_attention_units *units)
+{
+    return units->gradient && units->head > WIDE_HEAD ? TEAMS / 2 : TEAMS;
+}
+
+static int64_t block_of(const struct qn_facts *facts, const struct qn_attention_units *units)
+{
+    return teams_m_of(units) * layout_of(facts)->m;
+}
+
+/* Of the kernel that needs most: the gradients of k and v, or the forward pass. */
+static int64_t local_bytes_of(const struct qn_facts *facts, const struct qn_attention_units *units)
+{
+    const int64_t block = block_of(facts, units);
+    const int64_t blocks = (1 + units->gradient) * units->head / STEP * block;
+    const int64_t statistics = units->gradient ? 2 * STEP : 0;
+    const int64_t words = (blocks + block + units->head) * layout_of(facts)->pitch + statistics;
+    return words * WORD_BYTES + (units->dropout ? block * STEP / 4 : 0);
+}
+
+static bool has_units(const struct qn_facts *facts, qn_dtype dtype)
+{
+    return facts->matrix_units & (dtype == QN_F16 ? QN_MATRIX_F16 : QN_MATRIX_BF16);
+}
+
+bool qn_attention_units_fit(const struct qn_facts *facts, qn_dtype dtype,
+                            const struct qn_attention_units *units, const char **why)
+{
+    if (dtype == QN_F32)
+        *why = "attention by matrix units takes operands of 16 bits";
+    else if (units->head % STEP != 0)
+        *why = "attention by matrix units takes heads of 32, 64, 96 and 128";
+    else if (!has_units(facts, dtype))
+        *why = "the device has no matrix units for this type";
+    else if (facts->matrix_layout != QN_MATRIX_MMA)
+        *why = "attention does not know the layout of the device's matrix units";
+    else if (facts->max_work_group < TEAMS * layout_of(facts)->lanes)
+        *why = "the device's work-groups are too small";
+    else if (facts->local_bytes < local_bytes_of(facts, units))
+        *why = "the device has too little local memory";
+    else
+        return true;
+    return false;
+}
+
+int64_t qn_attention_units_set(struct qn_launch *launch, const struct qn_facts *facts,
+                               const struct qn_attention_units *units)
+{
+    launch->program = "attention_units";
+    launch->local[0] = (int64_t)TEAMS * layout_of(facts)->lanes;
+    qn_launch_word(launch, "TILE_LAYOUT", layout_of(facts)->name);
+    qn_launch_option(launch, "GRADIENT", units->gradient);
+    qn_launch_option(launch, "TEAMS_M", teams_m_of(units));
+    return block_of(facts, units);
+}
