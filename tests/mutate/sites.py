@@ -9,7 +9,11 @@ import dataclasses
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from gpu.programs import launches  # noqa: E402
 
 CALL = re.compile(r"\b(ACCV?|STV?|LD[ABPV]?|LDI)\(")
 RANGE = re.compile(r"(?<![<>=])(<|>=) ([a-z][\w.]*(?:->\w+)?)(?![\w(\[*])")
@@ -120,16 +124,14 @@ def write_marked(kernels, bugs, folder):
         marked.write_text(text)
 
 
-def launches(program):
-    """{(stem, options without types): {(operator, kernel)}}, as types never steer the preprocessor;
-    one set of options with types for each."""
-    lines = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout
+def programs(kernel_programs):
+    """[(stem, options, {(operator, kernel)})] of an ordinary GPU and CPU, those that differ in types
+    alone once: types never steer the preprocessor."""
     users, whole = {}, {}
-    common = [line.split()[1:] for line in set(lines.splitlines()) if line.startswith("common ")]
-    for op, stem, kernel, *options in common:
-        key = (stem, *(re.sub(r"_TYPE=\w+", "_TYPE", option) for option in options))
-        users.setdefault(key, set()).add((op, kernel))
-        whole[key] = options
+    for launch in launches(kernel_programs):
+        key = (launch.stem, *(re.sub(r"_TYPE=\w+", "_TYPE", option) for option in launch.options))
+        users.setdefault(key, set()).add((launch.operator, launch.kernel))
+        whole[key] = launch.options
     return [(key[0], whole[key], users[key]) for key in sorted(users)]
 
 
@@ -189,7 +191,7 @@ def bugs(kernels, kernel_programs, left_out):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_marked(kernels, found, folder)
-        for stem, options, users in launches(kernel_programs):
+        for stem, options, users in programs(kernel_programs):
             bodies = functions(preprocess(folder, stem, options))
             for op, kernel in users:
                 for number in reached(bodies, kernel):
