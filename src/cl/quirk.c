@@ -16,8 +16,7 @@ static const struct {
 } table[] = {
     {"NVIDIA CUDA", NULL, NULL, QN_QUIRK_OWN_CACHE | QN_QUIRK_PTX_ASM},
     {"Oclgrind", NULL, NULL, QN_QUIRK_WRITE_BY_MAP},
-    {"Portable Computing Language", NULL, NULL,
-     QN_QUIRK_OWN_CACHE | QN_QUIRK_OWN_PROGRAMS | QN_QUIRK_HOST_ASM},
+    {"Portable Computing Language", NULL, NULL, QN_QUIRK_OWN_PROGRAMS | QN_QUIRK_HOST_ASM},
 };
 
 static bool has(const char *text, const char *part)

@@ -140,7 +140,10 @@ static int check(struct report *r, qn_device *device, const struct arguments *a,
 
 static int run(const struct arguments *a, struct failure *failure)
 {
-    const qn_device_params params = {.log = failure_log(failure), .match = a->value[OPTION_DEVICE]};
+    /* A driver that is asked for the binary of a program may build all its kernels once more. */
+    const qn_device_params params = {.log = failure_log(failure),
+                                     .match = a->value[OPTION_DEVICE],
+                                     .cache_dir = a->value[OPTION_SMALL] ? "" : NULL};
     qn_device *device = NULL;
     TRY_LIBRARY(failure, params.match ? "--device" : NULL, qn_device_open(&device, &params));
     const bool json = a->value[OPTION_JSON] != NULL;
