@@ -235,10 +235,11 @@ def check_files_kept(bench):
 
 
 def check_refusal(bench, clcount):
-    """A device that refuses memory although the plan fits. The library that refuses is named without
-    its folder: the loader would split a path at blanks."""
+    """A device that refuses memory although the plan fits: all, or what is more than a trial of its
+    matrix units takes. The library that refuses is named without its folder: the loader would split
+    a path at blanks."""
     folder, name = os.path.split(os.path.abspath(clcount))
-    for limit in ({'CLCOUNT_FAIL_AT': '1'}, {'CLCOUNT_LIMIT': '4096'}):
+    for limit in ({'CLCOUNT_LIMIT': '4096'}, {'CLCOUNT_LIMIT': '65536'}):
         check(bench, 'train r.ini --quiet --out refused', 1,
               r'the device refused memory: \d+ bytes asked .* \d+ obtained', LD_PRELOAD=name,
               LD_LIBRARY_PATH=folder, CLCOUNT_FILE='/dev/null', **limit)
