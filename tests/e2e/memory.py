@@ -137,10 +137,24 @@ def check_bad_budget_file(bench):
     bench.expect(error.count('; the old plan goes on') == error.count('\n') > 0, error)
 
 
+def check_trials(bench):
+    """The buffers in which a device's matrix units are tried when it is opened: refused, they are
+    not used. Gives their number."""
+    bench.run('plan', 'fashion-mlp')
+    trials = json.loads((bench.folder / 'counts.json').read_text())['created']
+    for n in range(trials):
+        run = bench.train('--steps', 1, '--budget', '8MiB', CLCOUNT_FAIL_AT=n + 1)
+        bench.expect(run.code == 0 and not run.error, f'trial {n}: {run.code}: {run.error.strip()}')
+        bench.expect(is_clean(run.counts), f'trial {n}: {run.counts}')
+    return trials
+
+
 def check_refusals(bench):
     """Each buffer refused in turn, then all beyond a number of bytes: one line, status 1."""
+    trials = check_trials(bench)
     whole = bench.train('--steps', 1, '--budget', '8MiB')
-    cases = [{'CLCOUNT_FAIL_AT': n + 1} for n in range(whole.counts['created'])]
+    cases = [{'CLCOUNT_FAIL_AT': n + 1} for n in range(trials, whole.counts['created'])]
+    bench.expect(cases, 'a training makes no buffers')
     cases += [{'CLCOUNT_LIMIT': 4 * MIB}, {'CLCOUNT_LIMIT': 0}]
     for env in cases:
         out = bench.folder / 'refused'
