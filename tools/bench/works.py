@@ -5,6 +5,13 @@ import collections
 import random
 import struct
 
+TRAIN = """[train]
+optimizer = adamw
+lr = 0.0001
+steps = 1
+eval_every = 0
+"""
+
 DEMONSTRATION = """[model]
 name = cnn
 width = 32
@@ -35,12 +42,7 @@ kind = text
 path = {folder}/text
 length = {length}
 held_out = 0
-[train]
-optimizer = adamw
-lr = 0.0001
-steps = 1
-eval_every = 0
-[memory]
+""" + TRAIN + """[memory]
 budget = 2GiB
 tune = stored
 """
@@ -55,12 +57,7 @@ kind = npy
 features = {folder}/pictures-{side}.npy
 labels = {folder}/kinds-{side}.npy
 held_out = 0
-[train]
-optimizer = adamw
-lr = 0.0001
-steps = 1
-eval_every = 0
-"""
+""" + TRAIN
 
 TOKENS = """[model]
 name = gpt
@@ -75,12 +72,7 @@ path = {folder}/tokens
 tokens = {tokens}
 length = {length}
 held_out = 0
-[train]
-optimizer = adamw
-lr = 0.0001
-steps = 1
-eval_every = 0
-"""
+""" + TRAIN
 
 # Samples of a member in an update, and at a time; for links, 16 times at a time. `size`: of the GPTs,
 # whose tokens are bytes.
