@@ -22,7 +22,7 @@ static double flops_of(const struct qn_node *node, const struct qn_shape_call *s
     for (const struct qn_group *group = node->op->groups; group->name; group++) {
         struct qn_call call = {
             .op = node->op, .attr = node->attr, .facts = facts, .name = node->name, .batch = 1};
-        const struct qn_variant *variant = group->variant;
+        const struct qn_variant *variant = group->variant, *end = variant + QN_MAX_VARIANTS;
         struct qn_cost cost = {0};
         const char *why;
         if (!(group->phase & QN_PHASE_TRAIN))
@@ -32,9 +32,9 @@ static double flops_of(const struct qn_node *node, const struct qn_shape_call *s
         memcpy(call.saved, shape->saved, sizeof call.saved);
         memcpy(call.state, shape->state, sizeof call.state);
         memcpy(call.gather, shape->gather, sizeof call.gather);
-        while (variant->name && !qn_call_fits(&call, variant, 0, &why))
+        while (variant < end && variant->name && !qn_call_fits(&call, variant, 0, &why))
             variant++;
-        if (variant->name)
+        if (variant < end && variant->name)
             variant->cost(&call, &cost);
         flops += cost.flops;
     }

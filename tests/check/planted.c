@@ -133,7 +133,7 @@ static void small_product(const struct qn_call *call, struct qn_cost *cost)
 #define COST_BUG(wrong)                                                                            \
     static void bad_##wrong(void)                                                                  \
     {                                                                                              \
-        for (int v = 0; op.groups[0].variant[v].name; v++)                                         \
+        for (int v = 0; v < QN_MAX_VARIANTS && op.groups[0].variant[v].name; v++)                  \
             op.groups[0].variant[v].cost = wrong;                                                  \
     }
 COST_BUG(few_flops)
