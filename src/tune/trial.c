@@ -49,10 +49,15 @@ static void say(qn_device *device, const struct qn_self_test *test, const char *
 void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                    int variant, int setting, const char *reason)
 {
+    const int count = setting ? 0 : qn_setting_count(&task->group->variant[variant]);
     struct qn_self_test test = test_of(task, variant, setting);
     test.reason = reason;
     qn_tuning_add_test(tuning, &test);
     say(device, &test, "computes wrong numbers on this device and is not used", reason);
+    for (int s = 1; s < count; s++) {
+        test.setting = qn_setting_name(&task->group->variant[variant], s);
+        qn_tuning_add_test(tuning, &test);
+    }
 }
 
 void qn_trial_refuse(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,

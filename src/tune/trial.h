@@ -25,7 +25,8 @@ bool qn_trial_passed(qn_device *device, struct qn_tuning *tuning, const struct q
 bool qn_trial_stands(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                      int variant, int setting);
 /* Notes in `tuning` that the variant computes wrong numbers at that setting, so that no plan takes
- * it, and logs a warning with the reason. */
+ * it, and logs a warning with the reason. With the default setting go all others, which are only
+ * ever compared with it. */
 void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                    int variant, int setting, const char *reason);
 /* Notes that the variant's kernels cannot be launched (QN_ERR_BUILD) and logs it, once. */

@@ -13,6 +13,7 @@
 static const struct layer small = {.batch = 24, .n = 24, .k = 40};
 static int reads, failing_read;      /* counts from 1; 0: none fails */
 static const char *greedy;           /* kernels of this name need more than there is */
+static int refusals;                 /* so many of them; -1: all */
 static const cl_ulong all = 1 << 30; /* bytes */
 
 cl_int __real_clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocks,
@@ -44,7 +45,8 @@ cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
 {
     char name[64] = "";
     clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
-    if (greedy && what == CL_KERNEL_LOCAL_MEM_SIZE && strcmp(name, greedy) == 0) {
+    if (greedy && refusals && what == CL_KERNEL_LOCAL_MEM_SIZE && strcmp(name, greedy) == 0) {
+        refusals -= refusals > 0;
         memcpy(value, &all, sizeof all);
         return CL_SUCCESS;
     }
@@ -82,36 +84,86 @@ static void a_read_that_fails_once_bans_nothing(void **state)
     bench_device_close(&d);
 }
 
+/* What a plan takes for the layer. */
+struct choice {
+    char variant[64], setting[64];
+};
+
+static struct choice choice_of(const qn_plan *plan)
+{
+    struct choice choice;
+    layer_variant(plan, choice.variant);
+    layer_setting(plan, choice.setting);
+    return choice;
+}
+
+/* Makes the kernel of the first choice greedy, `times` times (-1: always). */
+static struct choice make_greedy(const struct bench_device *d, int times)
+{
+    qn_plan *plan = layer_plan(d, &small);
+    const struct choice first = choice_of(plan);
+    qn_plan_destroy(&plan);
+    greedy = strcmp(first.variant, "gpu") == 0 ? "matmul_gpu" : "matmul_cpu";
+    refusals = times;
+    return first;
+}
+
+/* Probes plans of the layer, each with what was found before, until nothing is refused: after
+ * `count` plans. Gives what the last one takes, and in *tuning, to be freed, what was found. */
+static struct choice probe(struct bench_device *d, int count, char **tuning)
+{
+    struct layer layer = small;
+    struct choice choice = {0};
+    *tuning = NULL;
+    for (int i = 0; i < count; i++) {
+        char *found = NULL;
+        int refused = 0;
+        layer.tuning = *tuning;
+        qn_plan *plan = layer_plan(d, &layer);
+        choice = choice_of(plan);
+        assert_int_equal(qn_tune_probe(d->device, plan, *tuning, &found, &refused), QN_OK);
+        assert_int_equal(refused, i < count - 1);
+        qn_plan_destroy(&plan);
+        free(*tuning);
+        *tuning = found;
+    }
+    return choice;
+}
+
+static void another_setting_is_taken(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    char *found;
+    bench_device_open(&d, NULL, NULL);
+    const struct choice first = make_greedy(&d, 1), last = probe(&d, 2, &found);
+    assert_non_null(strstr(d.warnings, "cannot be launched on this device"));
+    assert_string_equal(first.variant, last.variant);
+    assert_string_equal(first.setting, "large");
+    assert_string_equal(last.setting, "small");
+    free(found);
+    greedy = NULL;
+    bench_device_close(&d);
+}
+
 static void what_cannot_be_launched_is_left_out(void **state)
 {
     (void)state;
     struct bench_device d;
     struct layer layer = small;
-    char *found = NULL, *again = NULL, before[64], after[64];
+    char *found, *again = NULL;
     int refused = 0;
     bench_device_open(&d, NULL, NULL);
-    qn_plan *plan = layer_plan(&d, &layer);
-    layer_variant(plan, before);
-    greedy = strstr(before, "gpu") ? "matmul_gpu" : "matmul_cpu";
-    assert_int_equal(qn_tune_probe(d.device, plan, NULL, &found, &refused), QN_OK);
-    qn_plan_destroy(&plan);
-    assert_int_equal(refused, 1);
+    const struct choice first = make_greedy(&d, -1), last = probe(&d, 3, &found);
     assert_non_null(strstr(d.warnings, "cannot be launched on this device"));
     assert_null(strstr(d.warnings, "wrong numbers"));
-
-    layer.tuning = found;
-    plan = layer_plan(&d, &layer);
-    layer_variant(plan, after);
-    assert_string_not_equal(before, after);
-    assert_int_equal(qn_tune_probe(d.device, plan, found, &again, &refused), QN_OK);
-    assert_int_equal(refused, 0);
-    qn_plan_destroy(&plan);
-    free(again);
+    assert_string_not_equal(first.variant, last.variant);
 
     char wish[80];
     snprintf(wish, sizeof wish, "linear=%s", greedy + strlen("matmul_"));
+    layer.tuning = found;
     layer.variants = wish;
-    plan = layer_plan(&d, &layer);
+    qn_plan *plan = layer_plan(&d, &layer);
     assert_int_equal(qn_tune_probe(d.device, plan, found, &again, &refused), QN_ERR_BUILD);
     qn_plan_destroy(&plan);
     free(found);
@@ -126,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_read_that_fails_once_bans_nothing),
+        cmocka_unit_test(another_setting_is_taken),
         cmocka_unit_test(what_cannot_be_launched_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

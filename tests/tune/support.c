@@ -107,7 +107,8 @@ qn_plan *layer_plan(const struct bench_device *d, const struct layer *layer)
     return plan;
 }
 
-const char *layer_variant(const qn_plan *plan, char text[64])
+/* Word `index` of the entry of the layer's forward pass, after its operator and group. */
+static const char *layer_word(const qn_plan *plan, int index, char text[64])
 {
     static const char key[] = "\"linear\", \"forward\", \"";
     char *table = qn_plan_variants_json(plan);
@@ -115,7 +116,19 @@ const char *layer_variant(const qn_plan *plan, char text[64])
     const char *at = strstr(table, key);
     assert_non_null(at);
     at += strlen(key);
+    for (; index > 0; index--)
+        at += strcspn(at, "\"") + strlen("\", \"");
     snprintf(text, 64, "%.*s", (int)strcspn(at, "\""), at);
     free(table);
     return text;
+}
+
+const char *layer_variant(const qn_plan *plan, char text[64])
+{
+    return layer_word(plan, 0, text);
+}
+
+const char *layer_setting(const qn_plan *plan, char text[64])
+{
+    return layer_word(plan, 1, text);
 }

@@ -39,7 +39,9 @@ struct layer {
 };
 qn_plan *layer_plan(const struct bench_device *d, const struct layer *layer);
 
-/* The variant that the plan takes for the forward pass of the layer. Gives `text`. */
+/* The variant that the plan takes for the forward pass of the layer, and its setting. They give
+ * `text`. */
 const char *layer_variant(const qn_plan *plan, char text[64]);
+const char *layer_setting(const qn_plan *plan, char text[64]);
 
 #endif

@@ -179,6 +179,19 @@ static bool tuned(const struct qn_lowering *how, const struct qn_problem *proble
     return false;
 }
 
+/* The first setting at which the variant fits and has not failed its self-test; -1: there is none.
+ * Another than the default is taken where the device cannot launch that: numbers that are wrong at
+ * the default are held against all settings (qn_trial_fail). */
+static int first_setting(const struct qn_lowering *how, const struct qn_task *task,
+                         struct qn_call *call, const struct qn_variant *variant)
+{
+    const char *why;
+    for (int s = 0; s < qn_setting_count(variant); s++)
+        if (qn_call_fits(call, variant, s, &why) && !failed_its_test(how->tuning, task, variant, s))
+            return s;
+    return -1;
+}
+
 /* The variant wished for, else the tuned one, else the first that fits and has not failed its
  * self-test. */
 static bool choose(const struct qn_lowering *how, const struct qn_problem *problem,
@@ -189,14 +202,13 @@ static bool choose(const struct qn_lowering *how, const struct qn_problem *probl
     for (int v = 0; v < QN_MAX_VARIANTS && task->group->variant[v].name; v++) {
         const struct qn_variant *variant = &task->group->variant[v];
         const int wish = wished(how->params->variants, task->op->name, variant);
-        if (!qn_call_fits(call, variant, wish < 0 ? 0 : wish, &why))
-            continue;
-        if (wish >= 0) {
+        if (wish >= 0 && qn_call_fits(call, variant, wish, &why)) {
             *chosen = (struct candidate){v, wish};
             return true;
         }
-        if (!found && !failed_its_test(how->tuning, task, variant, 0)) {
-            *chosen = (struct candidate){v, 0};
+        const int setting = found || wish >= 0 ? -1 : first_setting(how, task, call, variant);
+        if (setting >= 0) {
+            *chosen = (struct candidate){v, setting};
             found = true;
         }
     }
