@@ -287,6 +287,11 @@ QN_API qn_status qn_checkpoint_open(qn_checkpoint **checkpoint, const char *path
                                     const qn_log *log);
 QN_API void qn_checkpoint_close(qn_checkpoint **checkpoint);
 QN_API const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint);
+/* The checkpoint as a member of the group that saved it has it (group.h): plan, facts and plan_hash
+ * are those of that member, all else is the same; borrowed. Member 0, and of a training by one
+ * device the only one, has the checkpoint itself. NULL: there is no such member, or the plans of so
+ * many had no room. */
+QN_API const qn_checkpoint *qn_checkpoint_member(const qn_checkpoint *checkpoint, int member);
 
 /* The plan of the checkpoint, made again for `graph`: the same hash, or QN_ERR_FORMAT with the
  * reason (another graph, other kernels, a device on which it cannot run). A warning where the

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Saving what members keep apart: member 0 writes, and asks each of the others for what it needs,
- * until it tells them that it has ended. Meanwhile it tells them that it is at it: a file may take
- * longer than they wait for one who is silent.
+ * Saving what members keep apart: member 0 writes, and asks each of the others for its plan and for
+ * what it needs, until it tells them that it has ended. Meanwhile it tells them that it is at it: a
+ * file may take longer than they wait for one who is silent.
  */
 #include "base/log.h"
+#include "base/text.h"
 #include "group/member.h"
 #include "group/pulse.h"
-#include "run/trainer.h"
+#include "run/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* What member 0 asks for; or that there is nothing more, and `offset` is the status; or that it is
- * at work. */
-enum { ENDED = -1, AT_WORK = -2 };
+ * at work; or for the text of the plan, of which an answer has the bytes and another one the text.
+ */
+enum { ENDED = -1, AT_WORK = -2, PLAN = -3 };
 struct request {
     int64_t value, offset, bytes;
 };
@@ -76,16 +78,54 @@ static qn_status ask(void *user, int owner, int value, int64_t offset, void *hos
     return QN_OK;
 }
 
-static qn_status write_checkpoint(struct qn_member *member, struct writer *writer)
+static qn_status take_plan(const struct qn_transport *t, int from, struct qn_text *plans)
+{
+    const struct request request = {.value = PLAN};
+    int64_t bytes = 0;
+    QN_TRY(pass(t, from, &request, sizeof request));
+    QN_TRY(take(t, from, &bytes, sizeof bytes));
+    char *text = bytes > 0 && bytes <= MOST_BYTES ? calloc(1, (size_t)bytes + 1) : NULL;
+    if (!text)
+        return qn_fail(NULL, QN_ERR_MEMBER, "save: member %d gave no plan", from);
+    const qn_status status = take(t, from, text, bytes);
+    qn_text_add(plans, "%s%s", from > 1 ? ",\n" : "", text);
+    free(text);
+    return status;
+}
+
+/* Those of all others, with commas; NULL: there are none, or the host has no room for them. */
+static qn_status take_plans(const struct qn_transport *t, char **plans)
+{
+    struct qn_text text = {0};
+    qn_status status = QN_OK;
+    *plans = NULL;
+    for (int m = 1; m < t->members && status == QN_OK; m++)
+        status = take_plan(t, m, &text);
+    if (t->members > 1)
+        *plans = qn_text_take(&text);
+    return status;
+}
+
+static qn_status write_lent(struct qn_member *member, struct writer *writer, const char *plans)
 {
     const struct qn_device_group *group = member->group;
-    const struct qn_lender lender = {writer, ask};
+    const struct qn_lender lender = {writer, ask, plans};
     QN_TRY(qn_pulse_begin(&writer->pulse));
     member->trainer->lender = &lender;
     const qn_status status = qn_checkpoint_save(member->trainer, group->folder, group->saving);
     member->trainer->lender = NULL;
     const qn_status told = qn_pulse_end(&writer->pulse);
     return told == QN_OK ? status : told;
+}
+
+static qn_status write_checkpoint(struct qn_member *member, struct writer *writer)
+{
+    char *plans = NULL;
+    qn_status status = take_plans(writer->transport, &plans);
+    if (status == QN_OK)
+        status = write_lent(member, writer, plans);
+    free(plans);
+    return status;
 }
 
 /* What cannot be written is no failure of the group: the others are told, and all go on. */
@@ -119,6 +159,17 @@ static qn_status answer(struct qn_member *member, const struct request *request,
     return pass(&member->transport, 0, room, request->bytes);
 }
 
+static qn_status answer_plan(struct qn_member *member)
+{
+    char *text = qn_train_plan_json(member->trainer);
+    const int64_t bytes = text ? (int64_t)strlen(text) : 0;
+    qn_status status = pass(&member->transport, 0, &bytes, sizeof bytes);
+    if (status == QN_OK && text)
+        status = pass(&member->transport, 0, text, bytes);
+    free(text);
+    return status;
+}
+
 static qn_status answer_all(struct qn_member *member, void *room)
 {
     struct request request;
@@ -126,7 +177,9 @@ static qn_status answer_all(struct qn_member *member, void *room)
         QN_TRY(take(&member->transport, 0, &request, sizeof request));
         if (request.value == ENDED)
             break;
-        if (request.value != AT_WORK)
+        if (request.value == PLAN)
+            QN_TRY(answer_plan(member));
+        else if (request.value != AT_WORK)
             QN_TRY(answer(member, &request, room));
     }
     member->saved = (qn_status)request.offset;

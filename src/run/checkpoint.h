@@ -32,6 +32,9 @@ struct qn_checkpoint {
     struct qn_arena arena;
     struct qn_checkpoint_info info;
     struct qn_counters counters;
+    /* The same with the plans of members of a group behind the first, which own nothing. */
+    struct qn_checkpoint *members;
+    int n_members;
 };
 
 /* A list of tensors to save or restore: where each lies on the device. */
@@ -66,7 +69,10 @@ qn_status qn_checkpoint_link(const char *dir, const char *name, const struct qn_
 /* train.json. The text is freed by the caller; NULL when out of memory. */
 char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_params *params,
                     const struct qn_counters *counters);
-/* Fills info and counters from the text; `path` names the file in messages. */
+/* What of it a member of a group that does not write it has of its own, an entry of "members": the
+ * facts of its device and what its plan was made of. */
+char *qn_train_plan_json(const struct qn_trainer *trainer);
+/* Fills info, counters and the members' plans from the text; `path` names the file in messages. */
 qn_status qn_train_parse(struct qn_checkpoint *checkpoint, const char *path, const char *text);
 
 /* What checksums.txt says of a file beside it. */

@@ -88,6 +88,20 @@ static qn_status read_json(struct qn_checkpoint *checkpoint, const char *folder)
     return status;
 }
 
+/* What members have in common with the first. */
+static void complete_members(struct qn_checkpoint *checkpoint)
+{
+    for (int m = 0; m < checkpoint->n_members; m++) {
+        struct qn_checkpoint_info *info = &checkpoint->members[m].info, own = *info;
+        *info = checkpoint->info;
+        info->plan = own.plan;
+        info->facts = own.facts;
+        info->plan_hash = own.plan_hash;
+        checkpoint->members[m].log = checkpoint->log;
+        checkpoint->members[m].counters = checkpoint->counters;
+    }
+}
+
 static qn_status open_checkpoint(struct qn_checkpoint *checkpoint, const char *path)
 {
     char folder[PATH_MAX], weights[PATH_MAX + 80];
@@ -99,6 +113,7 @@ static qn_status open_checkpoint(struct qn_checkpoint *checkpoint, const char *p
     checkpoint->info.weights = qn_arena_strdup(&checkpoint->arena, weights);
     if (!checkpoint->info.path || !checkpoint->info.weights)
         return qn_fail(&checkpoint->log, QN_ERR_MEMORY, "%s: out of host memory", path);
+    complete_members(checkpoint);
     return QN_OK;
 }
 
@@ -131,6 +146,13 @@ void qn_checkpoint_close(qn_checkpoint **checkpoint)
 const qn_checkpoint_info *qn_checkpoint_describe(const qn_checkpoint *checkpoint)
 {
     return checkpoint ? &checkpoint->info : NULL;
+}
+
+const qn_checkpoint *qn_checkpoint_member(const qn_checkpoint *checkpoint, int member)
+{
+    return !checkpoint || member < 0 || member > checkpoint->n_members ? NULL
+           : member ? &checkpoint->members[member - 1]
+                    : checkpoint;
 }
 
 /* --- going on --- */

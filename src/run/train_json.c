@@ -47,6 +47,8 @@ static const struct field plan_fields[] = {
     {"ema", offsetof(struct qn_plan_params, optimizer.ema), NEWER_REAL, 0, 0},
     PLAN(early_updates, FLAG),
     PLAN(park, FLAG),
+    PLAN(members, NEWER),
+    PLAN(member, NEWER),
 };
 
 #define TRAIN(name, kind)                                                                          \
@@ -95,21 +97,57 @@ static void add_text(struct qn_text *text, const char *key, const char *value)
     qn_text_json(text, value ? value : "");
 }
 
+static void add_sizes(struct qn_text *text, const char *key,
+                      const int64_t sizes[QN_MAX_BATCH_SIZES], int count)
+{
+    qn_text_add(text, ", \"%s\": [", key);
+    for (int i = 0; i < count; i++)
+        qn_text_add(text, "%s%" PRId64, i ? ", " : "", sizes[i]);
+    qn_text_add(text, "]");
+}
+
+static void add_batches(struct qn_text *text, const struct qn_plan_params *params)
+{
+    int count = 0;
+    while (count < QN_MAX_BATCH_SIZES && params->batch[count])
+        count++;
+    add_sizes(text, "batch", params->batch, count);
+    add_sizes(text, "whole", params->whole, count);
+}
+
+/* What the trainer's plan was made of, and its hash. */
 static void add_plan(struct qn_text *text, const struct qn_trainer *trainer)
 {
     struct qn_plan_params params = trainer->plan->params;
     params.micro_batch = trainer->plan->info.micro_batch;
-    qn_text_add(text, ",\n\"plan_params\": {");
+    qn_text_add(text, "\"facts\": {");
+    add_fields(text, fact_fields, N_FACTS, &trainer->plan->facts);
+    add_text(text, "name", trainer->plan->facts.name);
+    qn_text_add(text, "},\n\"plan_params\": {");
     add_fields(text, plan_fields, N_PLAN, &params);
     add_text(text, "optimizer", qn_optimizer_find(params.optimizer.name)->name);
     add_text(text, "chosen", params.chosen);
     add_text(text, "variants", params.variants);
     add_text(text, "tuning", params.tuning);
     add_text(text, "norm_groups", params.norm_groups);
-    qn_text_add(text, ", \"batch\": [");
-    for (int i = 0; i < QN_MAX_BATCH_SIZES && params.batch[i]; i++)
-        qn_text_add(text, "%s%" PRId64, i ? ", " : "", params.batch[i]);
-    qn_text_add(text, "]},\n\"plan_hash\": \"%016" PRIx64 "\"", trainer->plan->info.hash);
+    add_batches(text, &params);
+    qn_text_add(text, "},\n\"plan_hash\": \"%016" PRIx64 "\"", trainer->plan->info.hash);
+}
+
+char *qn_train_plan_json(const struct qn_trainer *trainer)
+{
+    struct qn_text text = {0};
+    qn_text_add(&text, "{");
+    add_plan(&text, trainer);
+    qn_text_add(&text, "}");
+    return qn_text_take(&text);
+}
+
+/* Those of members behind the first; so many that the file could not be read are left out. */
+static void add_members(struct qn_text *text, const struct qn_lender *lender)
+{
+    if (lender && lender->plans && strlen(lender->plans) <= QN_TRAIN_BYTES / 2)
+        qn_text_add(text, ",\n\"members\": [%s]", lender->plans);
 }
 
 static void add_tables(struct qn_text *text, const struct qn_plan *plan)
@@ -146,11 +184,9 @@ char *qn_train_json(const struct qn_trainer *trainer, const struct qn_save_param
     add_rings(&text, "ring_limits", counters->ring_limits, trainer->plan->runs.n_cells);
     qn_text_add(&text, ",\n\"trainer\": {");
     add_fields(&text, train_fields, N_TRAIN, &trainer->params);
-    qn_text_add(&text, "},\n\"facts\": {");
-    add_fields(&text, fact_fields, N_FACTS, &trainer->plan->facts);
-    add_text(&text, "name", trainer->plan->facts.name);
-    qn_text_add(&text, "}");
+    qn_text_add(&text, "},\n");
     add_plan(&text, trainer);
+    add_members(&text, trainer->lender);
     qn_text_add(&text, ",\n\"note\": ");
     qn_text_json(&text, params->note ? params->note : "");
     add_tables(&text, trainer->plan);
@@ -164,6 +200,7 @@ static const double most_loss_scale = 0x1p24;
 
 struct reading {
     struct qn_checkpoint *checkpoint;
+    struct qn_checkpoint_info *info; /* the checkpoint's, or with the plan of another member */
     const char *path;
 };
 
@@ -246,19 +283,34 @@ static qn_status read_newer_text(const struct reading *r, const cJSON *from, con
     return cJSON_HasObjectItem(from, key) ? read_text(r, from, key, text) : QN_OK;
 }
 
-static qn_status read_batches(const struct reading *r, const cJSON *params, int64_t *batch)
+/* Gives how many there are. */
+static qn_status read_sizes(const struct reading *r, const cJSON *params, const char *key,
+                            int64_t least, int64_t sizes[QN_MAX_BATCH_SIZES], int *count)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(params, "batch");
-    int count = cJSON_GetArraySize(list);
-    if (!cJSON_IsArray(list) || count < 1 || count > QN_MAX_BATCH_SIZES)
-        return wrong(r, "batch");
-    for (int i = 0; i < count; i++) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(params, key);
+    *count = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || *count < 1 || *count > QN_MAX_BATCH_SIZES)
+        return wrong(r, key);
+    for (int i = 0; i < *count; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
-        if (!cJSON_IsNumber(item) || item->valuedouble < 1 || item->valuedouble > 0x1p53)
-            return wrong(r, "batch");
-        batch[i] = (int64_t)item->valuedouble;
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= (double)least) ||
+            item->valuedouble > 0x1p53)
+            return wrong(r, key);
+        sizes[i] = (int64_t)item->valuedouble;
     }
     return QN_OK;
+}
+
+/* Older files have no sizes of whole cycles. */
+static qn_status read_batches(const struct reading *r, const cJSON *params)
+{
+    struct qn_plan_params *plan = &r->info->plan;
+    int count, wholes;
+    QN_TRY(read_sizes(r, params, "batch", 1, plan->batch, &count));
+    if (!cJSON_HasObjectItem(params, "whole"))
+        return QN_OK;
+    QN_TRY(read_sizes(r, params, "whole", 0, plan->whole, &wholes));
+    return wholes == count ? QN_OK : wrong(r, "whole");
 }
 
 static qn_status read_rings(const struct reading *r, const cJSON *root, const char *key,
@@ -291,8 +343,8 @@ static qn_status read_counters(const struct reading *r, const cJSON *root)
         return wrong(r, "update");
     if (!(scale >= 1 && scale <= most_loss_scale))
         return wrong(r, "loss_scale");
-    r->checkpoint->info.update = (int64_t)update;
-    r->checkpoint->info.position = (int64_t)position;
+    r->info->update = (int64_t)update;
+    r->info->position = (int64_t)position;
     r->checkpoint->counters = (struct qn_counters){
         .loss_scale = (float)scale, .good_updates = (uint32_t)good, .applied = (uint32_t)applied};
     struct qn_counters *counters = &r->checkpoint->counters;
@@ -302,43 +354,75 @@ static qn_status read_counters(const struct reading *r, const cJSON *root)
                : QN_OK;
 }
 
+static qn_status read_plan_texts(const struct reading *r, const cJSON *from)
+{
+    struct qn_plan_params *plan = &r->info->plan;
+    const cJSON *params = cJSON_GetObjectItemCaseSensitive(from, "plan_params");
+    QN_TRY(read_text(r, params, "optimizer", &plan->optimizer.name));
+    QN_TRY(read_text(r, params, "chosen", &plan->chosen));
+    QN_TRY(read_text(r, params, "variants", &plan->variants));
+    QN_TRY(read_text(r, params, "tuning", &plan->tuning));
+    QN_TRY(read_newer_text(r, params, "norm_groups", &plan->norm_groups));
+    return read_batches(r, params);
+}
+
+static qn_status check_plan(const struct reading *r)
+{
+    const struct qn_plan_params *plan = &r->info->plan;
+    if ((int)plan->recompute < 0 || plan->recompute > QN_RECOMPUTE_CHOSEN)
+        return wrong(r, "recompute");
+    if ((int)plan->effort < 0 || plan->effort > QN_EFFORT_THOROUGH)
+        return wrong(r, "effort");
+    return qn_optimizer_find(plan->optimizer.name) ? QN_OK : wrong(r, "optimizer");
+}
+
+/* What a plan was made of, and its hash. */
+static qn_status read_plan(const struct reading *r, const cJSON *from)
+{
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(from, "facts");
+    const char *hash = "", *name = "";
+    QN_TRY(read_fields(r, from, "facts", fact_fields, N_FACTS, &r->info->facts));
+    QN_TRY(read_fields(r, from, "plan_params", plan_fields, N_PLAN, &r->info->plan));
+    QN_TRY(read_plan_texts(r, from));
+    QN_TRY(read_text(r, from, "plan_hash", &hash));
+    QN_TRY(read_text(r, facts, "name", &name));
+    r->info->plan_hash = strtoull(hash, NULL, 16);
+    strncpy(r->info->facts.name, name, sizeof r->info->facts.name - 1);
+    return check_plan(r);
+}
+
 static qn_status read_words(const struct reading *r, const cJSON *root)
 {
-    struct qn_checkpoint_info *info = &r->checkpoint->info;
-    const cJSON *params = cJSON_GetObjectItemCaseSensitive(root, "plan_params");
-    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(root, "facts");
-    const char *seed = "", *hash = "", *name = "";
+    const char *seed = "";
     QN_TRY(read_text(r, root, "seed", &seed));
-    QN_TRY(read_text(r, root, "plan_hash", &hash));
-    QN_TRY(read_text(r, root, "note", &info->note));
-    QN_TRY(read_text(r, params, "optimizer", &info->plan.optimizer.name));
-    QN_TRY(read_text(r, params, "chosen", &info->plan.chosen));
-    QN_TRY(read_text(r, params, "variants", &info->plan.variants));
-    QN_TRY(read_text(r, params, "tuning", &info->plan.tuning));
-    QN_TRY(read_newer_text(r, params, "norm_groups", &info->plan.norm_groups));
-    QN_TRY(read_text(r, facts, "name", &name));
-    QN_TRY(read_batches(r, params, info->plan.batch));
-    info->trainer.seed = strtoull(seed, NULL, 10);
-    info->plan_hash = strtoull(hash, NULL, 16);
-    strncpy(info->facts.name, name, sizeof info->facts.name - 1);
+    QN_TRY(read_text(r, root, "note", &r->info->note));
+    r->info->trainer.seed = strtoull(seed, NULL, 10);
     return QN_OK;
 }
 
-static qn_status check_ranges(const struct reading *r)
+/* The plans of members behind the first, which an ordinary training has not. */
+static qn_status read_members(const struct reading *r, const cJSON *root)
 {
-    const struct qn_checkpoint_info *info = &r->checkpoint->info;
-    if ((int)info->plan.recompute < 0 || info->plan.recompute > QN_RECOMPUTE_CHOSEN)
-        return wrong(r, "recompute");
-    if ((int)info->plan.effort < 0 || info->plan.effort > QN_EFFORT_THOROUGH)
-        return wrong(r, "effort");
-    if (!qn_optimizer_find(info->plan.optimizer.name))
-        return wrong(r, "optimizer");
+    struct qn_checkpoint *checkpoint = r->checkpoint;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "members"), *item;
+    const int count = cJSON_GetArraySize(list);
+    if (!list)
+        return QN_OK;
+    if (!cJSON_IsArray(list) || count >= QN_MAX_GROUP)
+        return wrong(r, "members");
+    checkpoint->members = qn_arena_new(&checkpoint->arena, struct qn_checkpoint, (size_t)count + 1);
+    if (!checkpoint->members)
+        return qn_fail(&checkpoint->log, QN_ERR_MEMORY, "%s: out of host memory", r->path);
+    cJSON_ArrayForEach(item, list)
+    {
+        struct qn_checkpoint *member = &checkpoint->members[checkpoint->n_members++];
+        QN_TRY(read_plan(&(struct reading){checkpoint, &member->info, r->path}, item));
+    }
     return QN_OK;
 }
 
 static qn_status read_all(const struct reading *r, const cJSON *root)
 {
-    struct qn_checkpoint_info *info = &r->checkpoint->info;
     double version = 0;
     QN_TRY(read_number(r, root, "quern_checkpoint", &version));
     if (version != QN_CHECKPOINT_VERSION)
@@ -346,16 +430,15 @@ static qn_status read_all(const struct reading *r, const cJSON *root)
                        "%s: quern_checkpoint: version %g, not %d", r->path, version,
                        QN_CHECKPOINT_VERSION);
     QN_TRY(read_counters(r, root));
-    QN_TRY(read_fields(r, root, "trainer", train_fields, N_TRAIN, &info->trainer));
-    QN_TRY(read_fields(r, root, "facts", fact_fields, N_FACTS, &info->facts));
-    QN_TRY(read_fields(r, root, "plan_params", plan_fields, N_PLAN, &info->plan));
+    QN_TRY(read_fields(r, root, "trainer", train_fields, N_TRAIN, &r->info->trainer));
     QN_TRY(read_words(r, root));
-    return check_ranges(r);
+    QN_TRY(read_plan(r, root));
+    return read_members(r, root);
 }
 
 qn_status qn_train_parse(struct qn_checkpoint *checkpoint, const char *path, const char *text)
 {
-    const struct reading r = {checkpoint, path};
+    const struct reading r = {checkpoint, &checkpoint->info, path};
     cJSON *root = cJSON_Parse(text);
     if (!root)
         return qn_fail(&checkpoint->log, QN_ERR_FORMAT, "%s: is not JSON", path);

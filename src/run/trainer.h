@@ -84,12 +84,14 @@ struct qn_phase_recording {
     int n_complete;
 };
 
-/* Who reads what other members keep (shard.c): `value` of theirs, from an offset in bytes as if
- * they had all of it. */
+/* What a member of a group that writes a checkpoint has of the others. */
 struct qn_lender {
     void *user;
+    /* Reads what they keep (shard.c): `value` of theirs, from an offset in bytes as if they had all
+     * of it. */
     qn_status (*read)(void *user, int owner, int value, int64_t offset_bytes, void *host,
                       int64_t bytes);
+    const char *plans; /* qn_train_plan_json of each, in order, with commas; NULL: there are none */
 };
 
 /* How far the four calls of an update are. */

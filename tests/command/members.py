@@ -129,6 +129,26 @@ def constant(bench):
     return 'constant.ini'
 
 
+def hashes(bench, name):
+    """Those of the members' plans, by the first row that has them."""
+    return [m['hash'] for m in next(row['members'] for row in lines(bench, name) if 'members' in row)]
+
+
+def check_plans(bench):
+    """The plans of members are those of the checkpoint, whatever tuning has found since."""
+    cache = {'QN_CACHE_DIR': str(bench.folder / 'cache')}
+    began = ('--quiet', '--out', 'planned', '--metrics', 'planned.json', '--tune', 'quick')
+    bench.good('train', 'fashion-mlp', *began, '--steps', 2, *TWO, **cache)
+    for tuning in (bench.folder / 'cache').glob('tuning-*.json'):
+        tuning.write_text(tuning.read_text().replace('"variant": "cpu", "setting": "large", "seconds"',
+                                                     '"variant": "gpu", "setting": "large", "seconds"'))
+    had = hashes(bench, 'planned.json')
+    for steps, option, same in ((3, '--quiet', True), (4, '--replan', False)):
+        bench.good('resume', 'planned', '--quiet', '--steps', steps, option, '--metrics', f'{steps}.json', **cache)
+        have = hashes(bench, f'{steps}.json')
+        bench.expect(len(had) == 2 and (have == had) == same, f'resume {option}: plans {have} after {had}')
+
+
 def check_crossing(bench):
     """What two members saved one device goes on with, and the other way round."""
     to = train(bench, 'straight', ONE, '--steps', 30, recipe=constant(bench)), 'straight'
@@ -415,7 +435,7 @@ def main():
             check_cnn(bench)
             bench.end()
         for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_shown,
-                     check_pairs, check_summary, check_auto, check_recipe, check_again, check_evaluation,
+                     check_pairs, check_summary, check_auto, check_recipe, check_again, check_plans, check_evaluation,
                      check_average_figures, check_crossing, check_budget_file, check_signal):
             part(bench)
         if len(sys.argv) > 2:

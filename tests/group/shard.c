@@ -175,6 +175,29 @@ static void restore(const struct team *team, const char *name)
     qn_checkpoint_close(&checkpoint);
 }
 
+/* A checkpoint knows the plan of each member, which is made again from it. */
+static void check_plans(const struct team *team, const qn_graph *graph, const char *name)
+{
+    char path[512];
+    qn_checkpoint *checkpoint;
+    assert_int_equal(qn_checkpoint_open(&checkpoint, path_of(name, path), &test_log), QN_OK);
+    for (int m = 0; m < team->count; m++) {
+        const qn_checkpoint *own = qn_checkpoint_member(checkpoint, m);
+        const qn_plan_info *made = qn_plan_facts(team->plans[m]);
+        qn_plan *plan;
+        assert_non_null(own);
+        assert_true(qn_checkpoint_describe(own)->plan_hash == made->hash);
+        assert_int_equal(qn_checkpoint_describe(own)->update, UPDATES);
+        assert_int_equal(qn_checkpoint_plan(own, graph, team->devices[m], &plan), QN_OK);
+        assert_true(qn_plan_facts(plan)->hash == made->hash);
+        qn_plan_destroy(&plan);
+    }
+    assert_true(qn_plan_facts(team->plans[0])->hash != qn_plan_facts(team->plans[1])->hash);
+    assert_null(qn_checkpoint_member(checkpoint, team->count));
+    assert_null(qn_checkpoint_member(checkpoint, -1));
+    qn_checkpoint_close(&checkpoint);
+}
+
 static void remove_all(void)
 {
     char command[300];
@@ -191,6 +214,7 @@ static void train_twice(const qn_graph *graph, const struct subject *s, int coun
     struct team team = open_team(graph, s, count, shared);
     metrics[0] = train(&team);
     save(&team, name);
+    check_plans(&team, graph, name);
     close_team(&team);
     team = open_team(graph, s, count, shared);
     restore(&team, from);

@@ -7,6 +7,7 @@
 #include "ranks_compare.h"
 #include "signals.h"
 #include "training.h"
+#include "tuning.h"
 #include "value.h"
 
 #include <errno.h>
@@ -52,19 +53,29 @@ static int choose_out(struct training *training, const struct arguments *a, cons
     return training->saved ? CODE_DONE : training_check_out(out, failure);
 }
 
+/* The checkpoint's plan, made again. */
+static qn_status plan_again(struct session *s, const qn_checkpoint *checkpoint)
+{
+    struct session_runs runs;
+    session_runs(s, &runs);
+    failure_clear(s->failure);
+    return runs.list.n_runs ? qn_checkpoint_plan_runs(checkpoint, &runs.list, s->device, &s->plan)
+                            : qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
+}
+
+/* Whether groups of gradients are asked for that the checkpoint's plan does not have. */
+static bool wants_norms(const qn_checkpoint *checkpoint, const struct arguments *a)
+{
+    const char *had = qn_checkpoint_describe(checkpoint)->plan.norm_groups;
+    return a->value[OPTION_GRAD_NORMS] && !(had && *had);
+}
+
 /* The checkpoint's plan; or a new one, of the same micro-batch so that no number changes. */
 static int make_plan(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
     const bool budget = a->value[OPTION_BUDGET] || a->value[OPTION_BUDGET_FILE];
-    const char *had = qn_checkpoint_describe(checkpoint)->plan.norm_groups;
-    const bool more_norms = a->value[OPTION_GRAD_NORMS] && !(had && *had);
-    if (!a->value[OPTION_REPLAN] && !budget && !more_norms) {
-        struct session_runs runs;
-        session_runs(s, &runs);
-        failure_clear(s->failure);
-        qn_status status =
-            runs.list.n_runs ? qn_checkpoint_plan_runs(checkpoint, &runs.list, s->device, &s->plan)
-                             : qn_checkpoint_plan(checkpoint, s->graph, s->device, &s->plan);
+    if (!a->value[OPTION_REPLAN] && !budget && !wants_norms(checkpoint, a)) {
+        const qn_status status = plan_again(s, checkpoint);
         return status == QN_ERR_FORMAT
                    ? failure_set(s->failure, CODE_FAILED, "%s; --replan makes a new one",
                                  s->failure->logged)
@@ -86,15 +97,59 @@ static bool was_member(const struct session *s, const qn_checkpoint *checkpoint)
     return memcmp(had->batch, whole.batch, sizeof whole.batch) != 0;
 }
 
-/* Plans of members are not in the checkpoint: they follow from what is known of their devices. */
+/* Whether a member's plan in the checkpoint is for what the member is to do now. */
+static bool is_for(const qn_plan_params *had, const qn_plan_params *now)
+{
+    return had->budget == now->budget && had->recompute == now->recompute &&
+           (!now->micro_batch || had->micro_batch == now->micro_batch) &&
+           had->members == now->members && had->member == now->member &&
+           memcmp(had->batch, now->batch, sizeof now->batch) == 0 &&
+           memcmp(had->whole, now->whole, sizeof now->whole) == 0;
+}
+
+/* Of the same number of members each has the plan that it had, where its device, its share and what
+ * is asked of it are the same; else one is made as in a new training, without timing. */
+static int plan_member(struct session *s, const qn_checkpoint *had, const struct arguments *a,
+                       enum tune_mode known)
+{
+    qn_plan_params now;
+    TRY(members_plan_params(s, &now));
+    if (had && !a->value[OPTION_REPLAN] && !wants_norms(had, a) &&
+        is_for(&qn_checkpoint_describe(had)->plan, &now)) {
+        const qn_status status = plan_again(s, had);
+        if (status != QN_ERR_FORMAT)
+            return status ? failure_library(s->failure, status, NULL) : CODE_DONE;
+        failure_clear(s->failure);
+    }
+    return tuning_plan(s, &now, known);
+}
+
+static int plan_members(struct session *s, const qn_checkpoint *checkpoint,
+                        const struct arguments *a, enum tune_mode known)
+{
+    const int all = s->members->all;
+    const bool same =
+        qn_checkpoint_member(checkpoint, all - 1) && !qn_checkpoint_member(checkpoint, all);
+    struct session *one;
+    for (int m = 0; (one = members_session(s, m)); m++) {
+        const int number = members_number(one);
+        const int code =
+            plan_member(one, same ? qn_checkpoint_member(checkpoint, number) : NULL, a, known);
+        s->smallest_budget = one->smallest_budget;
+        TRY(code);
+    }
+    return CODE_DONE;
+}
+
 static int plan_all(struct session *s, const qn_checkpoint *checkpoint, const struct arguments *a)
 {
     const enum tune_mode known =
         s->settings.memory.tune == TUNE_QUICK ? TUNE_STORED : s->settings.memory.tune;
-    if (!s->members && !was_member(s, checkpoint))
-        return make_plan(s, checkpoint, a);
-    TRY(members_plan(s, known));
-    return members_settle(s, known);
+    if (s->members) {
+        TRY(plan_members(s, checkpoint, a, known));
+        return members_settle(s, known);
+    }
+    return was_member(s, checkpoint) ? members_plan(s, known) : make_plan(s, checkpoint, a);
 }
 
 /* The order of the samples means nothing among others. */
