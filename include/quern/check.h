@@ -50,7 +50,9 @@ typedef struct qn_check_params {
     bool all_variants;  /* a variant of a checked operator that never ran is a failure */
     int64_t far;        /* above 0: one tiny case of each operator in f32, whose operands lie so
                            many bytes into their buffers, a multiple of 512. Above 2^33 it shows
-                           whether kernels count far enough; what lies before is not touched */
+                           whether kernels count far enough; what lies before is not touched.
+                           Matrix units that the device lacks are emulated only where a filter
+                           names the operator */
     uint64_t seed;      /* of all random values; the same seed repeats exactly; 0: 1 */
     qn_check_fn fn;     /* called for each record, in order; NULL: only the summary */
     void *user;

@@ -446,7 +446,8 @@ static struct run open_run(qn_device *device, const qn_check_params *params)
         run.facts.max_alloc_bytes = 2 * run.params.far;
     run.summary.seed = run.params.seed ? run.params.seed : 1;
     run.flipped = flip(&run.facts);
-    if (run.params.small) /* work-groups of many teams take a minute a case on a slow device */
+    /* work-groups of many teams take a minute a case on a slow device */
+    if (run.params.small || (run.params.far && !run.params.filter))
         run.flipped.matrix_units = run.facts.matrix_units;
     give_tiles(&run.facts);
     give_tiles(&run.flipped);
