@@ -283,11 +283,11 @@ def damage(bench, folder, split, number):
     path.write_bytes(data)
 
 
-def train_pictures(bench, out, *folders):
+def train_pictures(bench, out, *folders, how=()):
     each = [('--set', f'data.path={bench.folder / folder}/train', '--set',
              f'data.test_path={bench.folder / folder}/test') for folder in folders]
     args = ('train', 'i.ini', '--quiet', '--batch', SAMPLES, '--steps', 1, '--micro-batch', 1, '--out', out, '--metrics',
-            f'{out}.json')
+            f'{out}.json', *how)
     return bench.run(*args, ranks=each) if len(each) > 1 else bench.run(*args, *each[0], *ONE, *ONE)
 
 
@@ -311,6 +311,11 @@ def check_reading(bench):
     bench.expect(code == 0 and not error, f'each has what it needs: {code}: {error}')
     same_bits(bench, 'samples of two folders', 'apart', 'together')
     bench.expect(figures(lines(bench, 'apart.json')) == figures(lines(bench, 'together.json')), 'other figures')
+    pairs = ('--set', 'data.pairs=halves', '--set', 'contrastive.mode=gradcache')
+    for out, folders in (('halves', ('whole',)), ('halves_apart', ('broken0', 'broken1'))):
+        code, _, error = train_pictures(bench, out, *folders, how=pairs)
+        bench.expect(code == 0 and not error, f'{out}: {code}: {error}')
+    same_bits(bench, 'halves of two folders', 'halves_apart', 'halves')
     shutil.copytree(bench.folder / 'whole', bench.folder / 'untestable')
     damage(bench, 'untestable', 'test', SAMPLES - 1)
     for out, folder in (('untrained', 'broken0'), ('unevaluated', 'untestable')):

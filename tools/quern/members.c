@@ -177,7 +177,7 @@ static int read_shares(struct session *s)
     return members_share(s, NULL);
 }
 
-/* Its loss is over the whole cycle, of which every member reads columns of all samples. */
+/* Its loss is over the whole cycle: every member computes all of it, from the rows of all. */
 static bool sees_whole(const struct session *s)
 {
     return s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
@@ -191,13 +191,19 @@ int members_split(struct session *s, int64_t samples, int64_t counts[MAX_ALL_MEM
     return failure_set(s->failure, CODE_USAGE, "group.%s", qn_last_error());
 }
 
+/* Whether what it reads of all samples is more than members give each other: their ids. */
+static bool reads_whole(const struct session *s)
+{
+    return sees_whole(s) && s->settings.contrastive.duplicates;
+}
+
 void members_range(const struct session *s, int64_t samples, int64_t *first, int64_t *count)
 {
     const struct members *members = s->members;
     int64_t counts[MAX_ALL_MEMBERS];
     *first = 0;
     *count = samples;
-    if (!members || sees_whole(s) ||
+    if (!members || reads_whole(s) ||
         qn_group_split(samples, members->unit, members->share, members->all, counts) != QN_OK)
         return;
     *count = 0;
