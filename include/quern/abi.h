@@ -132,7 +132,7 @@ typedef struct qn_struct_info {
     X(qn_pair_params, 0xbd145226)                                                                  \
     X(qn_part_params, 0x2f0dca76)                                                                  \
     X(qn_place_params, 0xe55086fe)                                                                 \
-    X(qn_plan_info, 0x126ec0a6)                                                                    \
+    X(qn_plan_info, 0x06ab19ae)                                                                    \
     X(qn_plan_params, 0x521a5a43)                                                                  \
     X(qn_plan_point, 0xd9b183ab)                                                                   \
     X(qn_png_params, 0x0074ee16)                                                                   \

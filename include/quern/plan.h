@@ -234,8 +234,11 @@ typedef struct qn_plan_info {
     int64_t micro_steps_again; /* of an update of the largest batch: micro-steps of runs of kind
                                   QN_RUN_BACKWARD for which the forward pass runs again; not those
                                   whose activations are kept since the forward run */
-    double measured_share;     /* of `seconds`, inputs and results aside: what tuning timed on the
-                                  device at the very batch of its step; 1: all */
+    int64_t row_bytes; /* of a sample, in the cells that whole runs read: what members of a group
+                          send one another of their samples in the middle of a cycle */
+    int row_cells;     /* how many cells these are, one after another */
+    double measured_share; /* of `seconds`, inputs and results aside: what tuning timed on the
+                              device at the very batch of its step; 1: all */
     int pools;
     uint64_t hash;
     const char *optimizer;

@@ -9,19 +9,13 @@
 #include "group/exchange.h"
 #include "run/trainer.h"
 
-/* Bytes of a cell's rows that a sample has. */
-static int64_t sample_bytes(const struct qn_cell_of *cell)
-{
-    return -cell->operand.shape.dim[0] * qn_cell_row_bytes(cell);
-}
-
 bool qn_exchange_open_rows(struct qn_exchange *x, const struct qn_trainer *trainer)
 {
     const struct qn_run_set *runs = &trainer->plan->runs;
     int64_t most = 0;
     for (int c = 0; c < runs->n_cells; c++)
-        if (runs->cell[c].kind == QN_CELL_SAMPLES && sample_bytes(&runs->cell[c]) > most)
-            most = sample_bytes(&runs->cell[c]);
+        if (runs->cell[c].kind == QN_CELL_SAMPLES && qn_cell_sample_bytes(&runs->cell[c]) > most)
+            most = qn_cell_sample_bytes(&runs->cell[c]);
     most = qn_mul(most, qn_largest_cycle(&trainer->plan->params));
     x->rows = qn_arena_new(&x->arena, unsigned char, (size_t)most + 1);
     return x->rows;
@@ -75,7 +69,7 @@ qn_status qn_exchange_rows(void *user, struct qn_trainer *trainer, const char *c
 {
     struct qn_exchange *x = user;
     const struct qn_cell_of *of = qn_cell_named(&trainer->plan->persist.runs, cell);
-    const int64_t each = sample_bytes(of);
+    const int64_t each = qn_cell_sample_bytes(of);
     const struct qn_numbers mine = rows_of(x, x->transport->member, each);
     QN_TRY(qn_trainer_read_value(trainer, of->value, mine.first, x->rows + mine.first, mine.count));
     QN_TRY(send_all(x, &x->slots[0], each));

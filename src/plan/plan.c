@@ -163,14 +163,21 @@ static double phase_backward_seconds(const struct qn_phase_run *phase)
     return seconds;
 }
 
-/* Of the last micro-step of the cycle; of alternatives the last one listed. */
-static double backward_seconds(const struct qn_program *program)
+/* The phase with which a run of a cycle ends; runs of kind QN_RUN_BACKWARD end with the first
+ * micro-step. */
+static int last_phase(const struct qn_run_phases *run, qn_run_what what)
 {
-    const struct qn_cycle_plan *cycle = &program->cycles[0];
+    if (what == QN_RUN_BACKWARD)
+        return run->first >= 0 ? run->first : run->rest >= 0 ? run->rest : run->kept;
+    return run->rest >= 0 ? run->rest : run->later >= 0 ? run->later : run->first;
+}
+
+/* Of the last micro-step of the cycle; of alternatives the last one listed. */
+static double backward_seconds(const struct qn_program *program, const struct qn_run_set *runs)
+{
     double seconds = 0;
-    for (int r = 0; r < QN_MAX_RUNS; r++) {
-        const struct qn_run_phases *run = &cycle->runs[r];
-        const int last = run->rest >= 0 ? run->rest : run->later >= 0 ? run->later : run->first;
+    for (int r = 0; r < runs->n_runs; r++) {
+        const int last = last_phase(&program->cycles[0].runs[r], runs->run[r].what);
         const double own = last >= 0 ? phase_backward_seconds(&program->phases[last]) : 0;
         seconds = own > 0 ? own : seconds;
     }
@@ -205,6 +212,19 @@ static int64_t micro_steps_again(const struct qn_program *program, const struct 
     return count;
 }
 
+/* Adds up what the whole runs of a cycle read of cells of samples. */
+static void count_rows(struct qn_plan *plan)
+{
+    for (int r = 0; r < plan->runs.n_runs; r++) {
+        const struct qn_graph *graph = plan->graphs[plan->runs.run[r].graph];
+        for (int n = 0; plan->runs.run[r].whole && n < graph->n_nodes; n++) {
+            const struct qn_cell_of *cell = qn_cell_of_samples(&plan->runs, &graph->nodes[n]);
+            plan->info.row_cells += cell != NULL;
+            plan->info.row_bytes += cell ? qn_cell_sample_bytes(cell) : 0;
+        }
+    }
+}
+
 /* Of the norms of a shard and the update, where there are any. */
 static double closing_seconds(const struct qn_program *program)
 {
@@ -229,7 +249,7 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .steps = micro->n_steps,
         .seconds = cycle->seconds,
         .keep_all_seconds = keep_all,
-        .backward_seconds = backward_seconds(&plan->program),
+        .backward_seconds = backward_seconds(&plan->program, &plan->runs),
         .update_seconds = closing_seconds(&plan->program),
         .smallest_budget = all->points[0].bytes,
         .next_budget = chosen + 1 < all->count ? all->points[chosen + 1].bytes : 0,
@@ -245,6 +265,7 @@ static void fill_info(struct qn_plan *plan, int chosen, double keep_all)
         .pools = plan->placement.n_pools,
         .optimizer = plan->persist.optimizer->name,
     };
+    count_rows(plan);
     plan->info.hash = qn_plan_hash(plan);
     sum_tags(plan);
 }

@@ -320,6 +320,8 @@ const struct qn_cell_of *qn_cell_of_samples(const struct qn_run_set *runs,
                                             const struct qn_node *node);
 /* Bytes of one row, and whether single rows can be filled. */
 int64_t qn_cell_row_bytes(const struct qn_cell_of *cell);
+/* Bytes of the rows that a sample has in a cell of samples. */
+int64_t qn_cell_sample_bytes(const struct qn_cell_of *cell);
 bool qn_cell_forgets(const struct qn_cell_of *cell);
 /* Sets used[node] for the nodes that a repetition of the run computes. */
 void qn_run_mark(const struct qn_run_set *runs, const struct qn_run_of *run,

@@ -488,6 +488,42 @@ static void other_runs_come_behind_the_forward_pass(void **state)
     destroy(&p);
 }
 
+/* --- what members of a group go by --- */
+
+/* Gradients are complete with the first micro-step, which is a whole one, or the only one. */
+static void backward_runs_end_with_the_first_micro_step(void **state)
+{
+    (void)state;
+    static const int64_t batch[] = {32, 40, 16};
+    double seconds[6];
+    for (int i = 0; i < 6; i++) {
+        const qn_plan_params params = params_of(batch[i % 3], 16);
+        struct program p;
+        make(&p, 1, LAYERS, i >= 3);
+        qn_plan *plan = plan_of(&p, &params);
+        seconds[i] = plan->info.backward_seconds;
+        print_message("  %" PRId64 " samples by 16: %.3g s\n", batch[i % 3], seconds[i]);
+        assert_true(seconds[0] > 0 && fabs(seconds[i] / seconds[0] - 1) < 1e-9);
+        qn_plan_destroy(&plan);
+        destroy(&p);
+    }
+}
+
+static void rows_of_whole_runs_are_counted(void **state)
+{
+    (void)state;
+    for (int towers = 1; towers <= 2; towers++) {
+        const qn_plan_params params = params_of(32, 16);
+        struct program p;
+        make(&p, towers, 1, false);
+        qn_plan *plan = plan_of(&p, &params);
+        assert_int_equal(plan->info.row_cells, towers);
+        assert_int_equal(plan->info.row_bytes, towers * CODE * (int)sizeof(float));
+        qn_plan_destroy(&plan);
+        destroy(&p);
+    }
+}
+
 /* --- what is shown --- */
 
 static void assert_shows(char *text, const char *part)
@@ -535,6 +571,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(phases_are_counted),
         cmocka_unit_test(not_where_a_ring_is_read),
         cmocka_unit_test(other_runs_come_behind_the_forward_pass),
+        cmocka_unit_test(backward_runs_end_with_the_first_micro_step),
+        cmocka_unit_test(rows_of_whole_runs_are_counted),
         cmocka_unit_test(plans_say_what_is_kept),
     };
     return cmocka_run_group_tests_name("kept", tests, NULL, NULL);

@@ -69,6 +69,12 @@ int64_t qn_cell_row_bytes(const struct qn_cell_of *cell)
     return qn_shape_span(&operand->shape, 1, operand->shape.rank) * qn_dtype_size(operand->dtype);
 }
 
+/* Dimensions of the batch are below 0: so many rows a sample. */
+int64_t qn_cell_sample_bytes(const struct qn_cell_of *cell)
+{
+    return -cell->operand.shape.dim[0] * qn_cell_row_bytes(cell);
+}
+
 bool qn_cell_forgets(const struct qn_cell_of *cell)
 {
     return qn_cell_row_bytes(cell) % 4 == 0;

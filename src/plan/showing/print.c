@@ -226,21 +226,23 @@ char *qn_plan_json(const qn_plan *plan)
     const struct qn_plan_info *info = &plan->info;
     qn_text_add(&text, "{\"hash\": \"%016" PRIx64 "\", \"device\": ", info->hash);
     qn_text_json(&text, plan->facts.name);
-    qn_text_add(
-        &text,
-        ", \"budget_bytes\": %" PRId64 ", \"peak_bytes_planned\": %" PRId64
-        ", \"live_bytes\": %" PRId64 ", \"smallest_budget_bytes\": %" PRId64
-        ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64 ", \"micro_batch\": %" PRId64
-        ", \"micro_steps\": %" PRId64 ", \"remainder\": %" PRId64
-        ", \"steps\": %d, \"recomputed_steps\": %d"
-        ", \"micro_steps_again\": %" PRId64 ", \"early_updates\": %s, \"parked_bytes\": %" PRId64
-        ", \"trained_parameters\": %" PRId64 ", \"frozen_tensors\": %d"
-        ", \"frozen_parameters\": %" PRId64 ", \"frozen_bytes\": %" PRId64,
-        info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
-        info->next_budget, plan->program.cycles[0].batch, info->micro_batch, info->micro_steps,
-        info->remainder, info->steps, info->recomputed_steps, info->micro_steps_again,
-        info->early_updates ? "true" : "false", info->parked_bytes, info->trained_parameters,
-        info->frozen_tensors, info->frozen_parameters, info->frozen_bytes);
+    qn_text_add(&text,
+                ", \"budget_bytes\": %" PRId64 ", \"peak_bytes_planned\": %" PRId64
+                ", \"live_bytes\": %" PRId64 ", \"smallest_budget_bytes\": %" PRId64
+                ", \"next_budget_bytes\": %" PRId64 ", \"batch\": %" PRId64
+                ", \"micro_batch\": %" PRId64 ", \"micro_steps\": %" PRId64
+                ", \"remainder\": %" PRId64 ", \"steps\": %d, \"recomputed_steps\": %d"
+                ", \"micro_steps_again\": %" PRId64
+                ", \"early_updates\": %s, \"parked_bytes\": %" PRId64
+                ", \"trained_parameters\": %" PRId64 ", \"frozen_tensors\": %d"
+                ", \"frozen_parameters\": %" PRId64 ", \"frozen_bytes\": %" PRId64
+                ", \"row_bytes\": %" PRId64 ", \"row_cells\": %d",
+                info->budget_bytes, info->peak_bytes, info->live_bytes, info->smallest_budget,
+                info->next_budget, plan->program.cycles[0].batch, info->micro_batch,
+                info->micro_steps, info->remainder, info->steps, info->recomputed_steps,
+                info->micro_steps_again, info->early_updates ? "true" : "false", info->parked_bytes,
+                info->trained_parameters, info->frozen_tensors, info->frozen_parameters,
+                info->frozen_bytes, info->row_bytes, info->row_cells);
     add_seconds(&text, "parked_seconds", info->parked_seconds);
     add_seconds(&text, "predicted_seconds", info->seconds);
     add_seconds(&text, "keep_all_seconds", info->keep_all_seconds);
