@@ -166,7 +166,32 @@ def check_pairs(bench):
         to = train(bench, f'{mode}-one', ONE, *how, recipe='retrieve-fashion'), f'{mode}-one'
         rows = train(bench, mode, (*ONE, *ONE), *how, recipe='retrieve-fashion', share=share)
         compare(bench, mode, rows, mode, to, NEAR)
+        if mode == 'gradcache':
+            check_predicted(bench, rows[-1]['summary']['members'], *how)
     bench.good('resume', 'gradcache', '--quiet', '--steps', 10, *ONE)
+
+
+TEAM_FILE = """[device large]
+facts = devices.json
+match = basic
+share = 3
+[device small]
+facts = devices.json
+match = basic
+[link inside]
+bandwidth = 1 GB/s
+"""
+
+
+def check_predicted(bench, members, _, updates, *how):
+    """Members that are not here have the bytes of these, and send as many: rows of pairs, too."""
+    (bench.folder / 'devices.json').write_text(bench.good('devices', '--json'))
+    (bench.folder / 'team.ini').write_text(TEAM_FILE)
+    row, = json.loads(bench.good('plan', 'retrieve-fashion', '--members', 'team.ini', '--json', *how))['teams']
+    sent, predicted = members[0]['bytes_sent'] / updates, row['exchanges']['direct']['bytes_sent']
+    bench.expect(abs(predicted / sent - 1) < 0.001, f'sent {sent}, predicted {predicted}')
+    for device, member in zip(row['devices'], members):
+        bench.expect(device['peak_bytes_planned'] == member['peak_bytes_planned'], f'{device} {member}')
 
 
 def check_cnn(bench):

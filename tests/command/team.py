@@ -55,6 +55,19 @@ def alone(bench, *args):
 
 
 FAST = ('--device', 'fast', '--budget', '8MiB', '--micro-batch', 8)
+DIM = 32
+SMALL_TOWERS = ('--set', 'model.hidden1=64', '--set', 'model.hidden2=0', '--set', f'contrastive.dim={DIM}')
+
+RATE, OVERHEAD = 100e6 / 8, 100e-6
+TOLD = 2 * OVERHEAD + 0.02  # weights, before the first backward pass
+CROSSING = {'direct': 4, 'ring': 3, 'hierarchical': 2}  # parts of a quarter, in half an exchange
+
+
+def halves(size):
+    """Seconds of half an exchange of two nodes of two, in one bucket."""
+    return {'direct': 2 * (OVERHEAD + 2 * (size / 4) / RATE) + 0.02,
+            'ring': 3 * (OVERHEAD + (size / 4) / RATE) + 2 * 0.02 + 0.001,
+            'hierarchical': (size / 2) / 1e9 + OVERHEAD + 2 * (size / 4) / RATE + 0.021}
 
 
 def check_formulas(bench):
@@ -70,20 +83,14 @@ def check_formulas(bench):
     bench.expect(told['gradient_bytes'] == size and size < MIB, f'{size}: {told}')
     bench.expect(near(row['compute_seconds'], plan['predicted_seconds']), f'{row}')
     bench.expect(near(row['backward_seconds'], plan['backward_seconds']), f'{row}')
-    rate, overhead = 100e6 / 8, 100e-6
-    halves = {'direct': 2 * (overhead + 2 * (size / 4) / rate) + 0.02,
-              'ring': 3 * (overhead + (size / 4) / rate) + 2 * 0.02 + 0.001,
-              'hierarchical': (size / 2) / 1e9 + overhead + 2 * (size / 4) / rate + 0.021}
-    weights = 2 * overhead + 0.02  # told before the first backward pass
-    crossing = {'direct': 4, 'ring': 3, 'hierarchical': 2}
-    for name, half in halves.items():
-        got, more = row['exchanges'][name], 2 * half + weights
+    for name, half in halves(size).items():
+        got, more = row['exchanges'][name], 2 * half + TOLD
         bench.expect(near(got['exposed_seconds'], more), f'{name}: {more} {got}')
         bench.expect(near(got['seconds'], plan['predicted_seconds'] + more), f'{name}: {got}')
         bench.expect(near(got['samples_per_second'], 96 / got['seconds']), f'{name}: {got}')
         bench.expect(near(got['efficiency'], plan['predicted_seconds'] / got['seconds']), f'{name}: {got}')
         bench.expect(near(got['bytes_sent'], 2 * 3 / 4 * size), f'{name}: {got}')
-        bench.expect(near(got['bytes_between_nodes'], 2 * crossing[name] * size / 4), f'{name}: {got}')
+        bench.expect(near(got['bytes_between_nodes'], 2 * CROSSING[name] * size / 4), f'{name}: {got}')
     device, = row['devices']
     bench.expect(device['samples'] == 24 and device['micro_batch'] == 8 and device['name'] == 'fast' and
                  device['device'] == 'fast one' and device['budget_bytes'] == 8 * MIB and
@@ -254,6 +261,28 @@ def check_pairs(bench):
     bench.expect(near(row['exchanges']['direct']['bytes_sent'], sent), f'{row["exchanges"]} {sent}')
 
 
+def check_whole_loss(bench):
+    """After the forward passes queries of all samples go to all members, as results of an exchange do, then
+    passages; the plan has them, with the gradient of each. Of pairs auto is gradcache."""
+    write(bench)
+    told, plan = (json.loads(bench.good('plan', 'retrieve-fashion', '--json', '--batch', 32, *SMALL_TOWERS, '--set',
+                                        f'contrastive.mode={mode}', *where))
+                  for mode, where in (('auto', ('--members', 'team.ini', '--shard', 'none')),
+                                      ('gradcache', ('--facts', 'facts.json', *FAST))))
+    row, size, rows = told['teams'][1], 4 * plan['trained_parameters'], 128 * 4 * DIM
+    bench.expect(size < MIB and told['row_bytes'] == plan['row_bytes'] == 2 * 4 * DIM, f'{told} {plan}')
+    for name, cell in halves(rows).items():
+        got, more = row['exchanges'][name], 2 * halves(size)[name] + 2 * cell + TOLD
+        bench.expect(near(got['exposed_seconds'], more), f'{name}: {more} {got}')
+        bench.expect(near(got['bytes_sent'], 3 / 4 * (2 * size + 2 * rows)), f'{name}: {got}')
+        bench.expect(near(got['bytes_between_nodes'], CROSSING[name] / 4 * (2 * size + 2 * rows)), f'{name}: {got}')
+    for row in told['teams']:
+        device, = row['devices']
+        more = device['peak_bytes_planned'] - plan['peak_bytes_planned']
+        bench.expect(more >= 2 * (row['batch'] - 32) * plan['row_bytes'], f'{device} {plan}')
+        bench.expect(device['seconds'] > plan['predicted_seconds'], f'{device} {plan}')
+
+
 def check_bad(bench):
     for changes, code, pattern in BAD:
         write(bench, **changes)
@@ -268,7 +297,9 @@ def check_bad(bench):
     for option in ('--html x.html', '--frontier', '--explain x', '--facts facts.json', '--device fast', '--share 1:1'):
         check(bench, f'plan r.ini --members team.ini {option}', 2, rf'{option.split()[0]}: does not go with --members')
     check(bench, 'plan r.ini --members team.ini --set memory.early_updates=yes', 2, r'does not wait for other')
-    check(bench, 'plan retrieve-fashion --members team.ini', 2, r'contrastive\.mode: of pairs .* those of accumulate')
+    check(bench, 'plan retrieve-fashion --members team.ini', 2, r'contrastive\.mode: contaccum: banks take pairs')
+    check(bench, 'plan retrieve-fashion --set contrastive.mode=whole --members team.ini', 2,
+          r'contrastive\.mode: the whole batch in one piece trains on one device')
     check(bench, 'plan retrieve-fashion --set contrastive.mode=accumulate --micro-batch 4 --members team.ini', 2,
           r'device fast\.micro_batch: negatives are those of a micro-batch')
     check(bench, 'plan r.ini --members team.ini --set train.batch=adaptive --set train.batch_min=8 --set '
@@ -292,8 +323,8 @@ def main():
     with Bench(sys.argv[1]) as bench:
         facts = {'devices': [{'facts': FACTS}, {'facts': SLOW}]}
         (bench.folder / 'facts.json').write_text(json.dumps(facts))
-        for part in (check_formulas, check_batches, check_kinds, check_shared, check_averages, check_pairs, check_small_parameters, check_shown, check_costs, check_bad,
-                     check_single):
+        for part in (check_formulas, check_batches, check_kinds, check_shared, check_averages, check_pairs,
+                     check_whole_loss, check_small_parameters, check_shown, check_costs, check_bad, check_single):
             part(bench)
         bench.end()
 

@@ -16,7 +16,8 @@
              last micro-step (gate 1.3, aim 1.15); what plain sockets make of the link is told beside it
   bytes      what each of four members has of the optimizer's state and masters, over one member's (gate
              0.30, aim 0.26)
-  model      quern plan --members beside what pair, unequal and slow-link measured (within 15 %)
+  model      quern plan --members beside what pair, unequal and slow-link measured, and pair and slow-link of
+             pairs whose loss is of all samples (within 15 %)
 
 Sides take turns; figures are the best of the rounds, of each round without the first quarter of updates. It
 is told on which core each thread computed. Data are random. The first run on a machine tunes kernels, which
@@ -36,7 +37,7 @@ import time
 import cores
 import ranks
 from cores import CORES, Busy, Training, on_core, run
-from works import LINKED, WORKS, write_data, write_recipe
+from works import LINKED, PAIRED, WORKS, write_data, write_recipe
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -374,7 +375,7 @@ def compare(what, predicted, measured):
 
 def model_rows(bench):
     """(what, predicted, measured) of every case."""
-    for work in chosen(bench.options, WORKS):
+    for work in chosen(bench.options, {**WORKS, **PAIRED}):
         together, _ = measure_pair(bench, work)
         seconds = Model(bench, BASIC, 'basic').seconds(work, 2 * work.samples, [(1, 1), (1, 1)])
         yield f'pair, {work.name}', seconds, 2 * work.samples / max(together)
@@ -385,7 +386,7 @@ def model_rows(bench):
             seconds = Model(bench, WORKER, 'pthread').seconds(work, 2 * work.samples, given)
             yield f'unequal, {work.name}, {share}', seconds, 2 * work.samples / max(values)
     with slow_link(bench) as link:
-        for work in chosen(bench.options, LINKED) if link else ():
+        for work in chosen(bench.options, {**LINKED, **PAIRED}) if link else ():
             across, _, _ = measure_link(bench, work, link)
             seconds = Model(bench, WORKER, 'pthread').seconds(work, 2 * work.samples, [(1, 1)], 2, link)
             yield f'slow link, {work.name}', seconds, min(across)

@@ -47,6 +47,25 @@ budget = 2GiB
 tune = stored
 """
 
+# Of halves of the demonstration's images, and a loss of the whole batch.
+PAIRS = """[contrastive]
+mode = gradcache
+dim = 256
+[model]
+name = mlp
+hidden1 = {hidden}
+hidden2 = {hidden}
+[data]
+images = {folder}/images
+labels = {folder}/labels
+pairs = halves
+mean = 0.2860
+deviation = 0.3530
+""" + TRAIN + """[memory]
+budget = 256MiB
+tune = stored
+"""
+
 # Of three channels. `classes` as ImageNet's: the labels of write_data reach so far.
 RESNET = """[model]
 name = resnet
@@ -84,6 +103,8 @@ WORKS = {work.name: work for work in (
 LINKED = {work.name: work for work in (
     Work('demonstration', DEMONSTRATION, 256, 16, {}),
     Work('gpt 4x128', GPT, 16, 1, {'layers': 4, 'heads': 4, 'width': 128, 'length': 128}))}
+
+PAIRED = {work.name: work for work in (Work('pairs', PAIRS, 256, 32, {'hidden': 512}),)}
 
 # Of gpu.py: without a budget, so that all of a GPU is used. `peer`: the case of peers.py, if it has it.
 OnGpu = collections.namedtuple('OnGpu', 'name recipe samples size peer')

@@ -177,8 +177,7 @@ static int read_shares(struct session *s)
     return members_share(s, NULL);
 }
 
-/* Its loss is over the whole cycle: every member computes all of it, from the rows of all. */
-static bool sees_whole(const struct session *s)
+bool members_see_whole(const struct session *s)
 {
     return s->settings.contrastive.mode == CONTRASTIVE_GRADCACHE;
 }
@@ -194,7 +193,7 @@ int members_split(struct session *s, int64_t samples, int64_t counts[MAX_ALL_MEM
 /* Whether what it reads of all samples is more than members give each other: their ids. */
 static bool reads_whole(const struct session *s)
 {
-    return sees_whole(s) && s->settings.contrastive.duplicates;
+    return members_see_whole(s) && s->settings.contrastive.duplicates;
 }
 
 void members_range(const struct session *s, int64_t samples, int64_t *first, int64_t *count)
@@ -347,7 +346,7 @@ int members_plan_params(struct session *s, qn_plan_params *params)
         int64_t counts[MAX_ALL_MEMBERS];
         TRY(members_split(s, whole.batch[b], counts));
         if (counts[members_number(s)])
-            add_size(params, counts[members_number(s)], sees_whole(s) ? whole.batch[b] : 0);
+            add_size(params, counts[members_number(s)], members_see_whole(s) ? whole.batch[b] : 0);
     }
     if (!params->batch[0]) /* it has no samples, and goes along with the updates of the others */
         params->batch[0] = s->members->unit;

@@ -43,6 +43,9 @@ int members_check(struct session *session);
 /* Samples that shares are multiples of: of batch norm's group, or of pairs whose negatives are
  * those of a micro-batch. Needs the graph. */
 int64_t members_unit(const struct session *session);
+/* Whether the loss is over the whole cycle: every member computes all of it, from the rows of all.
+ */
+bool members_see_whole(const struct session *session);
 /* The number of the member that a session is of, and "member NUMBER" for messages; without members
  * 0 and NULL. */
 int members_number(const struct session *session);

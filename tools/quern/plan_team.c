@@ -22,18 +22,6 @@ static int check_options(struct session *s, const struct arguments *a)
     return CODE_DONE;
 }
 
-/* Members of the other modes send vectors, too, or there are none. */
-static int check_recipe(struct session *s)
-{
-    const enum contrastive_mode mode = s->settings.contrastive.mode;
-    return mode && mode != CONTRASTIVE_ACCUMULATE
-               ? failure_set(
-                     s->failure, CODE_USAGE,
-                     "%s: contrastive.mode: of pairs --members predicts those of accumulate",
-                     s->recipe.name)
-               : CODE_DONE;
-}
-
 static int print_json(const struct team *team, struct failure *failure)
 {
     cJSON *object = team_json(team);
@@ -62,7 +50,6 @@ int plan_team(struct session *s, const struct arguments *a)
 {
     TRY(check_options(s, a));
     TRY(session_recipe(s, a->operand, a));
-    TRY(check_recipe(s));
     TRY(data_look(&s->data, &s->settings, &s->recipe, s->failure));
     TRY(session_graph(s));
     TRY(members_check(s));

@@ -113,18 +113,28 @@ static double behind_backward(const struct scaling *team, const struct half *hal
     return fmax(whole(team, half) - beside, half->bucket) + half->latency;
 }
 
+/* Of the rows: each cell is what a bucket is of gradients, and the next one waits for it. */
+static struct half half_of_rows(const struct scaling *team, enum exchange exchange)
+{
+    struct scaling rows = *team;
+    rows.buckets = team->row_cells;
+    return team->row_cells ? half_of(&rows, exchange, team->rows) : (struct half){0};
+}
+
 struct scaled scaling_predict(const struct scaling *team, enum exchange exchange)
 {
     if (team->nodes * team->per_node < 2)
         return (struct scaled){.seconds = team->compute};
     const struct half parts = half_of(team, exchange, team->bytes);
     const struct half results = half_of(team, exchange, team->returned);
+    const struct half rows = half_of_rows(team, exchange);
     const struct half all = both(&parts, &results);
-    const double more = team->sharded ? 2 * told(team) + behind_backward(team, &parts) +
-                                            whole(team, &results) + results.latency
-                                      : told(team) + behind_backward(team, &all);
-    return (struct scaled){.seconds = team->compute + more,
-                           .exposed = more,
-                           .sent = all.sent,
-                           .crossing = all.crossing};
+    const double before = team->row_cells * (rows.bucket + rows.latency);
+    const double after = team->sharded ? 2 * told(team) + behind_backward(team, &parts) +
+                                             whole(team, &results) + results.latency
+                                       : told(team) + behind_backward(team, &all);
+    return (struct scaled){.seconds = team->compute + before + after,
+                           .exposed = before + after,
+                           .sent = all.sent + rows.sent,
+                           .crossing = all.crossing + rows.crossing};
 }

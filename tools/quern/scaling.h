@@ -8,6 +8,9 @@
  * bucket begins when the backward pass has made it, so what one link carries meanwhile costs
  * nothing; the last bucket can only follow. Where members share the optimizer the second half
  * begins after the update.
+ *
+ * Where every member computes a loss of all samples, rows of all of them go to all before that, the
+ * way in which results go, and nothing is computed meanwhile.
  */
 #ifndef QUERN_TOOL_SCALING_H
 #define QUERN_TOOL_SCALING_H
@@ -31,7 +34,9 @@ struct scaling {
     double bytes;        /* of the gradients in f32 */
     double returned;     /* of what goes from owners to all: as many, of the sums; or parameters */
     int buckets;
-    bool sharded; /* the optimizer: each member updates what it owns and sends that */
+    double rows;   /* bytes of rows, if all members had as many samples as the one with the most */
+    int row_cells; /* cells that have them, one after another; 0: there are none */
+    bool sharded;  /* the optimizer: each member updates what it owns and sends that */
 };
 
 enum exchange {

@@ -22,13 +22,20 @@ static int read_kind(struct team *team, int k, struct failure *failure)
     return file_read(&team->costs[k], path, failure);
 }
 
-/* What another row planned for as many samples; NULL: nothing, or for another part of the
- * optimizer. */
-static const qn_plan_info *find_plan(const struct team *team, const struct session *s, int k,
-                                     int64_t samples)
+/* Whether a row's plans of as many samples are those of another: not with another part of the
+ * optimizer, nor with cells of another cycle. */
+static bool are_alike(const struct session *s, const struct team_row *a, const struct team_row *b)
 {
-    for (int r = 0; s->settings.group.shard == SHARD_NONE && r < team->n_rows; r++)
-        if (team->rows[r].kinds[k].samples == samples)
+    return s->settings.group.shard == SHARD_NONE && (a->batch == b->batch || !members_see_whole(s));
+}
+
+/* What another row planned for as many samples; NULL: nothing. */
+static const qn_plan_info *find_plan(const struct team *team, const struct session *s, int k,
+                                     const struct team_row *row)
+{
+    for (int r = 0; r < team->n_rows; r++)
+        if (are_alike(s, &team->rows[r], row) &&
+            team->rows[r].kinds[k].samples == row->kinds[k].samples)
             return &team->rows[r].kinds[k].plan;
     return NULL;
 }
@@ -38,7 +45,7 @@ static int plan_kind(struct team *team, struct session *s, int k, struct team_ro
 {
     struct team_member *member = &row->kinds[k];
     const struct team_kind *kind = &team->file.kinds[k];
-    const qn_plan_info *known = find_plan(team, s, k, member->samples);
+    const qn_plan_info *known = find_plan(team, s, k, row);
     if (known) {
         member->plan = *known;
         return CODE_DONE;
@@ -48,6 +55,7 @@ static int plan_kind(struct team *team, struct session *s, int k, struct team_ro
     qn_plan_params params = settings_plan(&s->settings);
     memset(params.batch, 0, sizeof params.batch);
     params.batch[0] = member->samples ? member->samples : team->unit;
+    params.whole[0] = members_see_whole(s) ? row->batch : 0;
     params.tuning = team->costs[k];
     if (row->scaling.sharded) {
         params.members = row->members;
@@ -117,6 +125,16 @@ static double returned_share(const struct session *s, bool sharded)
     return sharded && s->settings.memory.parameter_storage != QN_F32 ? 0.5 : 1;
 }
 
+/* What members send one another of their samples: rounds last as long as the largest share. */
+static void add_rows(const struct team *team, struct team_row *row)
+{
+    int64_t most = 0;
+    for (int k = 0; k < team->file.n_kinds; k++)
+        most = row->kinds[k].samples > most ? row->kinds[k].samples : most;
+    row->scaling.row_cells = row->kinds[0].plan.row_cells;
+    row->scaling.rows = (double)most * row->members * (double)row->kinds[0].plan.row_bytes;
+}
+
 static int predict_row(struct team *team, struct session *s, int nodes, int64_t batch)
 {
     struct team_row *row = &team->rows[team->n_rows];
@@ -133,6 +151,7 @@ static int predict_row(struct team *team, struct session *s, int nodes, int64_t 
     for (int k = 0; k < file->n_kinds; k++)
         TRY(plan_kind(team, s, k, row));
     take_slowest(team, row);
+    add_rows(team, row);
     scaling->bytes = (double)row->kinds[0].plan.trained_parameters * sizeof(float);
     scaling->returned = scaling->bytes * returned_share(s, scaling->sharded);
     scaling->buckets = (int)ceil(scaling->bytes / QN_BUCKET_BYTES);
@@ -155,7 +174,8 @@ static int64_t largest_batch(const struct session *s)
 static int check_micro_batches(const struct team *team, const struct session *s)
 {
     for (int k = 0; k < team->file.n_kinds; k++)
-        if (s->settings.contrastive.mode && team->file.kinds[k].memory.micro_batch != team->unit)
+        if (s->settings.contrastive.mode == CONTRASTIVE_ACCUMULATE &&
+            team->file.kinds[k].memory.micro_batch != team->unit)
             return failure_set(
                 s->failure, CODE_USAGE,
                 "%s: device %s.micro_batch: negatives are those of a micro-batch: it "

@@ -20,6 +20,13 @@ static void print_rate(const struct team_row *row, enum exchange exchange)
     printf("  %12.*f/s %5.1f %%", rate < 100 ? 2 : 0, rate, 100 * team_efficiency(row, exchange));
 }
 
+static void print_rows(const qn_plan_info *plan)
+{
+    if (plan->row_cells)
+        printf("rows of cells: %" PRId64 " bytes of each sample to all, before the loss\n",
+               plan->row_bytes);
+}
+
 static void print_times(const struct team *team)
 {
     printf("  %7s %6s %8s %10s", "members", "nodes", "batch", "compute");
@@ -66,6 +73,7 @@ void team_print(const struct team *team)
     printf("gradients: %.0f bytes in buckets: %d; optimizer: %s\n", team->rows[0].scaling.bytes,
            team->rows[0].scaling.buckets,
            team->rows[0].scaling.sharded ? "each its part" : "each all of it");
+    print_rows(&team->rows[0].kinds[0].plan);
     print_times(team);
     printf("  %7s  %-24s %8s %11s %10s  %10s  %10s\n", "members", "device", "samples",
            "micro-batch", "update", "peak", "budget");
@@ -115,6 +123,7 @@ cJSON *team_json(const struct team *team)
     cJSON *object = cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(object, "teams");
     cJSON_AddNumberToObject(object, "gradient_bytes", team->rows[0].scaling.bytes);
+    cJSON_AddNumberToObject(object, "row_bytes", (double)team->rows[0].kinds[0].plan.row_bytes);
     for (int r = 0; r < team->n_rows; r++) {
         const struct team_row *row = &team->rows[r];
         cJSON *one = cJSON_CreateObject();
