@@ -46,6 +46,10 @@ static void refuses_what_is_out_of_range(void **state)
         {"\"position\": 24", "\"position\": 24, \"ring_limits\": [4, -5]", "ring_limits"},
         {"\"optimizer\": \"", "\"optimizer\": \"no ", "optimizer"},
         {"\"tuning\": \"\",", "\"tuning\": \"\", \"norm_groups\": [],", "norm_groups"},
+        {"\"members\": [", "\"members\": 1, \"more\": [", "members"},
+        {"\"members\": [", "\"members\": [{}, ", "facts"},
+        {"\"whole\": [24]", "\"whole\": [-1]", "whole"},
+        {"\"whole\": [24]", "\"whole\": [24, 24]", "whole"},
     };
     struct scratch *scratch = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
