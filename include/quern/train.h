@@ -176,7 +176,7 @@ typedef enum qn_profile_kind {
 typedef struct qn_profile_step {
     qn_profile_kind kind;
     const char *name, *group; /* "conv1", "weight gradient"; borrowed for the call */
-    double begin, seconds;    /* on the host's clock; `begin` since some fixed moment */
+    double begin, seconds;    /* on the host's CLOCK_MONOTONIC */
     int64_t live_bytes;       /* alive while it ran, as planned */
 } qn_profile_step;
 

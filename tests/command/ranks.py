@@ -170,6 +170,9 @@ def check_teams(bench):
         bench.expect(len(norms(rows)) == UPDATES and far < 10 * NEAR, f'{out}: gradients differ by {far}')
     rows = train(bench, 'within', (*TWO, *TWO), '--steps', UPDATES, share='4:3:2:1')
     same_bits(bench, '2 ranks of 2 and 4 devices of one process', 'team3', 'within')
+    pictures = [[(bench.folder / out / name).read_text() for name in
+                 ('plan.svg', 'plan-1.svg', 'plan-2.svg', 'plan-3.svg')] for out in ('team3', 'within')]
+    bench.expect(pictures[0] == pictures[1] and len({*pictures[0]}) == 4, 'pictures of the plans')
 
 
 def check_told(bench):
@@ -195,6 +198,31 @@ def check_told(bench):
     bench.expect(sum(plan['batch'] for plan in told['members']) == 256, f'{told}')
     out = bench.good('train', 'fashion-mlp', '--steps', 3, *PLAIN[1:], ranks=2)
     bench.expect(out.count('test accuracy') == out.count('sent in an update') == 1, f'printed twice: {out}')
+
+
+AHEAD = ['unshare', '--time', '--monotonic', '5000', '--']
+
+
+def check_profile(bench):
+    """One trace of all members, on rank 0's clock: the update of one lies in the time of that of another."""
+    unlike = subprocess.run([*AHEAD, 'true'], check=False, capture_output=True).returncode == 0
+    if not unlike:
+        print('skipped: clocks that are apart: no time namespaces here')
+    rows = train_ranks(bench, 'traced', [('--profile', 'trace.json'), AHEAD if unlike else ()], *TWO, '--steps', 4)
+    profile = next(row['profile'] for row in rows if 'profile' in row)
+    bench.expect(len(profile['members']) == 4 and profile['members'][0] == profile['seconds'], f'{profile}')
+    events = json.loads((bench.folder / 'trace.json').read_text())['traceEvents']
+    names = {e['pid']: e['args']['name'] for e in events if e['name'] == 'process_name'}
+    bench.expect(names == {number + 1: f'member {number}' for number in range(4)}, f'{names}')
+    spans = {}
+    for pid in names:
+        steps = [e for e in events if e['pid'] == pid and e['ph'] == 'X']
+        spans[pid] = min(e['ts'] for e in steps), max(e['ts'] + e['dur'] for e in steps)
+        took = sum(profile['members'][pid - 1].values())
+        bench.expect({e['cat'] for e in steps} == profile['members'][pid - 1].keys(), f'{pid}: {profile}')
+        bench.expect(abs(sum(e['dur'] for e in steps) / 1e6 - took) < 1e-6 * took + 1e-6, f'{pid}: {took}')
+    begins, ends = zip(*spans.values())
+    bench.expect(min(begins) == 0 and max(begins) < min(ends), f'updates follow one another: {spans}')
 
 
 def check_evaluations(bench):
@@ -630,10 +658,10 @@ def main():
         if 'full' in sys.argv:
             check_kill(bench, 10)
             bench.end()
-        for part in (check_teams, check_told, check_evaluations, check_averages, check_pairs, check_reading,
-                     check_lengths, check_auto, check_tuning, check_resume, check_sent_checkpoint, check_moved_data,
-                     check_stop, check_signal, check_full_disk, check_bad, check_weights, check_devices,
-                     check_other_launchers):
+        for part in (check_teams, check_told, check_profile, check_evaluations, check_averages, check_pairs,
+                     check_reading, check_lengths, check_auto, check_tuning, check_resume, check_sent_checkpoint,
+                     check_moved_data, check_stop, check_signal, check_full_disk, check_bad, check_weights,
+                     check_devices, check_other_launchers):
             if not only or part.__name__ in only:
                 began = time.time()
                 part(bench)

@@ -17,7 +17,8 @@ static void add_work(cJSON *summary, const struct session *s)
     cJSON_AddNumberToObject(summary, "bytes_sent", (double)figures.bytes_sent);
 }
 
-static cJSON *describe(const struct session *s)
+/* A members_describe. */
+static cJSON *describe(const struct session *s, void *user)
 {
     const double share = s->members->share[members_number(s)];
     cJSON *member = cJSON_CreateObject(), *summary = device_json(s);
@@ -30,48 +31,16 @@ static cJSON *describe(const struct session *s)
     add_work(summary, s);
     cJSON_AddItemToObject(member, "summary", summary);
     free(plan);
+    (void)user;
     return member;
-}
-
-static char *describe_own(struct session *s)
-{
-    struct session *one;
-    cJSON *list = cJSON_CreateArray();
-    for (int m = 0; (one = members_session(s, m)); m++)
-        cJSON_AddItemToArray(list, describe(one));
-    char *text = cJSON_PrintUnformatted(list);
-    cJSON_Delete(list);
-    return text;
-}
-
-/* One list of those of all ranks. */
-static int join(struct members *members, char **texts, struct failure *failure)
-{
-    cJSON_Delete(members->told);
-    members->told = cJSON_CreateArray();
-    for (int r = 0; r < ranks_count(); r++) {
-        cJSON *list = cJSON_Parse(texts[r]);
-        if (!list)
-            return failure_set(failure, CODE_FAILED, "out of memory");
-        while (list->child)
-            cJSON_AddItemToArray(members->told, cJSON_DetachItemFromArray(list, 0));
-        cJSON_Delete(list);
-    }
-    return CODE_DONE;
 }
 
 int members_tell(struct session *s)
 {
-    char **texts = NULL;
     if (!s->members)
         return CODE_DONE;
-    char *own = describe_own(s);
-    int code = ranks_collect(own ? own : "", &texts, s->failure);
-    free(own);
-    if (!code && texts)
-        code = join(s->members, texts, s->failure);
-    ranks_free(texts);
-    return code;
+    cJSON_Delete(s->members->told);
+    return members_gather(s, describe, NULL, &s->members->told);
 }
 
 /* --- for metrics --- */

@@ -142,26 +142,22 @@ int metrics_environment(const struct metrics *metrics, const struct session *s)
     return write_object(metrics, wrap("environment", object), s->failure);
 }
 
-static cJSON *seconds_of(const struct profile *profile)
+static cJSON *seconds_of(const cJSON *profile)
 {
-    cJSON *seconds = cJSON_CreateObject();
-    for (int i = 0; i < PROFILE_KINDS; i++)
-        if (profile->seconds[i] > 0)
-            cJSON_AddNumberToObject(seconds, profile_kinds[i], profile->seconds[i]);
-    return seconds;
+    return cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(profile, "seconds"), true);
 }
 
-int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profiles,
-                    int count, struct failure *failure)
+int metrics_profile(const struct metrics *metrics, int64_t update, const cJSON *profiles,
+                    struct failure *failure)
 {
     if (!metrics->count)
         return CODE_DONE;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "updates", (double)update);
-    cJSON_AddItemToObject(object, "seconds", seconds_of(profiles));
-    cJSON *members = count > 1 ? cJSON_AddArrayToObject(object, "members") : NULL;
-    for (int i = 0; members && i < count; i++)
-        cJSON_AddItemToArray(members, seconds_of(&profiles[i]));
+    cJSON_AddItemToObject(object, "seconds", seconds_of(profiles->child));
+    cJSON *members = profiles->child->next ? cJSON_AddArrayToObject(object, "members") : NULL;
+    for (const cJSON *one = members ? profiles->child : NULL; one; one = one->next)
+        cJSON_AddItemToArray(members, seconds_of(one));
     return write_object(metrics, wrap("profile", object), failure);
 }
 

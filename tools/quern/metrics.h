@@ -35,10 +35,10 @@ void metrics_close(struct metrics *metrics);
 int metrics_plan(const struct metrics *metrics, const struct session *session);
 /* {"environment": {...}}: what a run began with: recipe, device, versions, time. */
 int metrics_environment(const struct metrics *metrics, const struct session *session);
-/* {"profile": {...}}: seconds of the steps of an update by their kind, of the first of these
- * members and, if there are several, of each. */
-int metrics_profile(const struct metrics *metrics, int64_t update, const struct profile *profiles,
-                    int count, struct failure *failure);
+/* {"profile": {...}}: seconds of the steps of an update by their kind, of the first member and,
+ * if there are several, of each (profile.h). */
+int metrics_profile(const struct metrics *metrics, int64_t update, const cJSON *profiles,
+                    struct failure *failure);
 /* What else is told of an update; numbers that are not finite are left out. */
 struct figures {
     const struct norms *norms;

@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * A trace of one update in the Chrome trace format, which chrome://tracing and Perfetto show; of
- * several members of this process, a process of it for each.
+ * several members a process of it for each, those of other ranks, too.
  */
 #ifndef QUERN_TOOL_PROFILE_H
 #define QUERN_TOOL_PROFILE_H
 
-#include "failure.h"
+#include "session.h"
 
 #include <cjson/cJSON.h>
-#include <quern/quern.h>
 
 /* The update that is traced, counted from that with which a run begins: the first ones are slower.
  */
 enum { PROFILE_UPDATE = 2 };
 
-/* Names of qn_profile_kind. */
-enum { PROFILE_KINDS = QN_PROFILE_TRANSFER + 1 };
-extern const char *const profile_kinds[PROFILE_KINDS];
-
-struct profile {
-    int member; /* its number */
-    cJSON *events;
-    double seconds[PROFILE_KINDS]; /* of all steps of a kind */
-    double begin;                  /* of the first step */
-    bool failed;                   /* out of memory */
-};
-
-/* For qn_trainer_profile; `profile` zeroed but for its member to begin. */
-void profile_step(void *profile, const qn_profile_step *step);
-/* Writes and frees the traces of all; the seconds stay. */
-int profile_write(struct profile *profiles, int count, const char *path, struct failure *failure);
+/* One update, step by step, by all ranks, which call it at the same point. *profiles: on rank 0
+ * what each member did, freed by the caller: objects with "begin" of the first step, in seconds of
+ * rank 0's clock, "seconds" by kind of step, and "events" of the trace, in microseconds since
+ * `begin`. NULL on the others and after a failure. */
+int profile_update(struct session *session, const qn_cycle *cycle, qn_metrics *previous,
+                   cJSON **profiles);
+/* Writes the trace of all, and takes the events out of them. */
+int profile_write(cJSON *profiles, const char *path, struct failure *failure);
 
 #endif

@@ -40,6 +40,9 @@ int ranks_text(char **text, struct failure *failure);
 int ranks_collect(const char *own, char ***texts, struct failure *failure);
 void ranks_free(char **texts);
 
+/* Seconds by which clock_now is ahead of rank 0's. */
+int ranks_clock(double *ahead, struct failure *failure);
+
 /* Transports for so many members of this rank, number *first and following of *all. `timeout`:
  * seconds that they, and the turns, wait for others. Alone: there are none, and *all is
  * `members`. */
@@ -55,6 +58,7 @@ struct turn {
     bool saves;      /* rank 0's: it writes a checkpoint, of which others have parts */
     double lr_scale; /* rank 0's */
     bool replanned;  /* a rank has made new plans */
+    bool traces;     /* rank 0's: the update is told step by step (profile.h) */
 };
 
 /* Each gives its own, of which `signal` is filled in, and receives that of all. */

@@ -2,12 +2,11 @@
 #include "training.h"
 #include "batches.h"
 #include "dual.h"
-#include "file.h"
-#include "history.h"
 #include "judge.h"
 #include "line.h"
 #include "members.h"
 #include "note.h"
+#include "pictures.h"
 #include "profile.h"
 #include "ranks.h"
 #include "signals.h"
@@ -78,30 +77,6 @@ int training_lock(struct training *training, struct failure *failure)
     return training->saved ? CODE_DONE : training_check_out(training->out, failure);
 }
 
-/* That of the first member, or of the only one, is HISTORY_PICTURE. */
-static int keep_picture(const struct training *training, struct session *s)
-{
-    char path[4096], name[32] = HISTORY_PICTURE;
-    if (members_number(s))
-        snprintf(name, sizeof name, "plan-%d.svg", members_number(s));
-    if (snprintf(path, sizeof path, "%s/%s", training->out, name) >= (int)sizeof path)
-        return failure_set(s->failure, CODE_FAILED, "%s: the path is too long", training->out);
-    char *text = qn_plan_svg(session_running(s));
-    const int code = text ? file_replace(path, text, s->failure)
-                          : failure_set(s->failure, CODE_FAILED, "%s: out of memory", path);
-    free(text);
-    return code;
-}
-
-/* Pictures of the plans that run, beside the figures, of the members of this process. */
-static int keep_pictures(const struct training *training)
-{
-    struct session *one;
-    for (int m = 0; training->out && (one = members_session(training->session, m)); m++)
-        TRY(keep_picture(training, one));
-    return CODE_DONE;
-}
-
 int training_begin(struct training *training, const struct arguments *a, bool resumed,
                    int64_t updates)
 {
@@ -115,8 +90,7 @@ int training_begin(struct training *training, const struct arguments *a, bool re
     if (resumed)
         TRY(metrics_changes(metrics, a, s->failure));
     TRY(metrics_plan(metrics, s));
-    TRY(metrics_environment(metrics, s));
-    return keep_pictures(training);
+    return metrics_environment(metrics, s);
 }
 
 void training_close(struct training *training)
@@ -177,23 +151,19 @@ static int record(struct loop *l, const qn_metrics *metrics)
     return metrics_update(&l->training->metrics, metrics, &figures, l->session->failure);
 }
 
-/* Runs the update to the end, step by step, and writes their trace. */
+/* Runs the update to the end, step by step; rank 0 writes the trace of all members. */
 static int trace(struct loop *l, const qn_cycle *cycle, qn_metrics *previous)
 {
-    struct session *one, *s = l->session;
-    struct profile profiles[MAX_MEMBERS] = {{0}};
-    int count = 0;
-    for (; (one = members_session(s, count)); count++) {
-        profiles[count].member = members_number(one);
-        qn_trainer_profile(one->trainer, profile_step, &profiles[count]);
-    }
-    int code = members_step(s, cycle, previous);
-    for (int m = 0; m < count; m++)
-        qn_trainer_profile(members_session(s, m)->trainer, NULL, NULL);
-    TRY(code);
-    code = profile_write(profiles, count, l->training->profile, s->failure);
-    return code ? code
-                : metrics_profile(&l->training->metrics, l->update, profiles, count, s->failure);
+    struct failure *failure = l->session->failure;
+    cJSON *profiles;
+    TRY(profile_update(l->session, cycle, previous, &profiles));
+    if (!profiles)
+        return CODE_DONE;
+    int code = profile_write(profiles, l->training->profile, failure);
+    if (!code)
+        code = metrics_profile(&l->training->metrics, l->update, profiles, failure);
+    cJSON_Delete(profiles);
+    return code;
 }
 
 static bool trace_is_due(const struct loop *l)
@@ -218,7 +188,7 @@ static int step(struct loop *l)
     if (l->session->contrastive)
         TRY_LIBRARY(failure, NULL,
                     qn_contrastive_begin(l->session->contrastive, l->session->trainer));
-    if (trace_is_due(l))
+    if (l->turn.traces)
         TRY(trace(l, &cycle, &previous));
     else
         TRY(members_step(l->session, &cycle, &previous));
@@ -293,7 +263,7 @@ static int tell_plans(struct loop *l)
     l->progress.bytes = sum.peak;
     l->progress.budget = sum.budget;
     TRY(metrics_plan(&l->training->metrics, l->session));
-    return keep_pictures(l->training);
+    return pictures_keep(l->session, l->training->out);
 }
 
 /* --- between updates --- */
@@ -550,7 +520,8 @@ static int take_turn(struct loop *l)
     l->turn = (struct turn){.over = is_over(l),
                             .saves = l->wanted != SAVES_NOT,
                             .lr_scale = qn_improvement_scale(&l->judge.improvement),
-                            .replanned = l->replanned};
+                            .replanned = l->replanned,
+                            .traces = trace_is_due(l)};
     TRY(ranks_turn(&l->turn, l->session->failure));
     if (l->turn.saves)
         TRY(save(l));
@@ -601,6 +572,7 @@ int training_run(struct training *training)
 {
     struct session *s = training->session;
     TRY(members_tell(s));
+    TRY(pictures_keep(s, training->out));
     const struct members_bytes bytes = members_bytes(s);
     int64_t samples = qn_dataset_describe(s->data.train)->count;
     struct loop loop = {
