@@ -4,9 +4,8 @@
  * first_row + r of its side, column c is passage first_column + c. Each side is the micro-step or a
  * bank. A sample has one query and QN_EACH passages, of which the first is the query's own.
  *
- * Samples of a bank are counted by their place in that of passages and ids. A bank of queries of
- * fewer rows, QN_BANK_ROWS where that has QN_BANK_SAMPLES, holds those of the newest. Both are
- * rings, and the control block says which row each will take next.
+ * Samples of a bank are counted as lib/banks.clh has it, and the control block says which row each
+ * of its rings will take next.
  *
  * What is known of a row, and of the column of a sample's own passage, is (top, sum, own, dot): the
  * largest score, the sum of e^(score - top), the score of the sample's own pair, and the sum of
@@ -14,17 +13,12 @@
  */
 #define X_TYPE f32
 #define F_TYPE f32
+#include "lib/banks.clh"
 #include "lib/control.clh"
 #include "lib/row.clh"
 
 #ifndef QN_EACH
 #define QN_EACH 1
-#endif
-#ifndef QN_BANK_ROWS
-#define QN_BANK_ROWS 1
-#define QN_BANK_SAMPLES 1
-#define QN_ROW_SLOT 0
-#define QN_SAMPLE_SLOT 0
 #endif
 
 /* Bits of `what`. */
@@ -40,43 +34,13 @@
 
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
-/* --- banks of two sizes --- */
-
-/* The next row of each ring. */
-typedef struct {
-    uint row, sample;
-} next_of;
-
+/* Where the rings of a bank will take the next samples. */
 static inline next_of next_in(__global const uint *control, ulong control_at)
 {
     __global const uint *position = QN_CONTROL_READ(control, control_at)->position;
     const next_of next = {position[QN_ROW_SLOT] % QN_BANK_ROWS,
                           position[QN_SAMPLE_SLOT] % QN_BANK_SAMPLES};
     return next;
-}
-
-/* The row of a ring, whose next one is `to_next`, that is as old as row i of one whose next is
- * `next`; to_rows: it has none so old. */
-static inline uint as_old(uint i, uint next, uint rows, uint to_next, uint to_rows)
-{
-    const uint age = (next + rows - 1 - i) % rows;
-    return age < to_rows ? (to_next + to_rows - 1 - age) % to_rows : to_rows;
-}
-
-/* The sample of row `row` of the bank of queries, which is there whether or not anything is. */
-static inline uint stored_at(uint row, next_of next)
-{
-    return QN_BANK_ROWS == QN_BANK_SAMPLES
-               ? row
-               : as_old(row, next.row, QN_BANK_ROWS, next.sample, QN_BANK_SAMPLES);
-}
-
-/* The other way round; QN_BANK_ROWS: it has none, if the sizes differ. */
-static inline uint row_of(uint sample, next_of next)
-{
-    return QN_BANK_ROWS == QN_BANK_SAMPLES
-               ? sample
-               : as_old(sample, next.sample, QN_BANK_SAMPLES, next.row, QN_BANK_ROWS);
 }
 
 /* --- scores --- */
@@ -221,7 +185,7 @@ __kernel void learn_columns(__global const float *x, ulong x_at, __global float 
     learn(known + known_at + (at + s) * 4, more, starts);
 }
 
-/* What a table says of sample i of the bank: `tiles` pairs of rows (top, sum) from `row` on. Where
+/* What a table says of query i of the bank: `tiles` pairs of rows (top, sum) from `row` on. Where
  * the sum is 0 nothing is there. */
 static inline known_part told(__global const float *table, ulong row, ulong tiles, ulong bank,
                               ulong i)
@@ -237,20 +201,20 @@ static inline known_part told(__global const float *table, ulong row, ulong tile
     return all;
 }
 
-/* A work-item per sample of the bank: what its samples know of each other joins what they know of
- * the micro-step's n. */
+/* A work-item per query of the bank: what its samples know of each other, of `tiles` of passages
+ * and `back` of queries, joins what they know of the micro-step's n. */
 __kernel void recall(__global const float *table, ulong table_at, __global const int *bank_ids,
                      ulong bank_ids_at, __global float *rows, ulong rows_at,
-                     __global float *columns, ulong columns_at, ulong n, ulong bank, ulong tiles,
-                     int symmetric)
+                     __global float *columns, ulong columns_at, __global const uint *control,
+                     ulong control_at, ulong n, ulong bank, ulong tiles, ulong back)
 {
     const ulong i = get_global_id(0);
-    if (i >= bank || bank_ids[bank_ids_at + i] < 0)
+    if (i >= bank || bank_ids[bank_ids_at + stored_at((uint)i, next_in(control, control_at))] < 0)
         return;
     table += table_at;
     learn(rows + rows_at + (n + i) * 4, told(table, 1, tiles, bank, i), 0);
-    if (symmetric)
-        learn(columns + columns_at + (n + i) * 4, told(table, 1 + 2 * tiles, tiles, bank, i), 0);
+    if (back > 0)
+        learn(columns + columns_at + (n + i) * 4, told(table, 1 + 2 * tiles, back, bank, i), 0);
 }
 
 /* --- losses --- */

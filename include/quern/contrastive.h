@@ -28,8 +28,8 @@ typedef struct qn_info_nce_params {
      * may be fewer, (k, d) with k < m: then those of the k newest samples are. */
     qn_tensor bank_queries, bank_passages, bank_ids;
     /* What qn_bank_table made of these with the same params, as the input of its cell; none: scores
-     * of the bank's queries with its passages are made anew each time, whose number is m * m * p.
-     * There is no table without a bank of as many queries, nor with a logit scale. */
+     * of the bank's queries with its passages are made anew each time, whose number is k * m * p.
+     * There is no table without a bank of queries, nor with a logit scale. */
     qn_tensor bank_table;
     bool symmetric;  /* half of the loss is that of own passages, which look for their queries */
     bool local_mean; /* the sum over all queries is divided by n, not by n and those of the bank */
@@ -43,6 +43,13 @@ typedef struct qn_info_nce_params {
  *     -log(e^score(i, own) / sum over passages j of e^score(i, j));
  *
  * that of a bank's queries is in the first. `local` (may be NULL) receives the same without them.
+ *
+ * With banks of c samples that are there, and the queries of r of them, rows i are the n + r
+ * queries and columns j the (n + c) * p passages; the mean is over n + r rows. Samples without
+ * their query are columns alone, as all are where a bank has no queries (Kim et al. 2024, equations
+ * 5 to 7 with r < c). A query without its own passage would have no loss, so that r is never above
+ * c: of a symmetric loss one may exchange the sides.
+ *
  * In a loss each repetition weighs 1, so that a cycle's loss is the mean over its micro-steps.
  * Samples see each other: qn_graph_params.couples. */
 QN_API qn_tensor qn_info_nce(qn_graph *graph, qn_tensor queries, qn_tensor passages,
@@ -56,11 +63,12 @@ QN_API bool qn_bank_entry(qn_graph *graph, qn_tensor queries, qn_tensor passages
 
 /* What the samples of banks know of each other, for qn_output with the name of a cell of the kind
  * QN_CELL_TABLE: of each query the sums of its softmax over stretches of the banks' passages,
- * which stay until rows of them change. (qn_bank_table_rows, m) in f32; reads of `params` all but
+ * which stay until rows of them change. (qn_bank_table_rows, k) in f32; reads of `params` all but
  * what is the micro-step's own. */
 QN_API qn_tensor qn_bank_table(qn_graph *graph, const qn_info_nce_params *params);
-/* Rows of the table of a bank of `samples`, which is 1 or more; what is 0 has none. */
-QN_API int64_t qn_bank_table_rows(int64_t samples, bool symmetric);
+/* Rows of the table of a bank of `samples`, of which so many have queries; 0: there is none, since
+ * one of these is 0. */
+QN_API int64_t qn_bank_table_rows(int64_t samples, int64_t queries, bool symmetric);
 
 /* --- programs --- */
 
@@ -128,8 +136,8 @@ typedef struct qn_contrastive_params {
                       where weights still move fast, banks may begin later (Wang et al.,
                       "Cross-batch memory for embedding learning", CVPR 2020) */
     bool table;    /* what samples of the banks know of each other stays (qn_bank_table), where
-                      there are both banks, of one size, and the temperature is not learned:
-                      faster where they are large */
+                      there are both banks and the temperature is not learned: faster where they
+                      are large */
 } qn_contrastive_params;
 
 /* Graphs, runs and cells of a contrastive cycle. Thread-safety: Unsafe. Lifetime: until

@@ -107,11 +107,13 @@ static int64_t stored_queries(const qn_contrastive_params *params)
     return params->bank_queries ? params->bank_queries : params->bank;
 }
 
-/* Scores change with a learned temperature, and a table is of samples with queries. */
-static bool has_table(const qn_contrastive_params *params)
+/* Rows of the table of what samples of the banks know of each other. 0: there is none, since scores
+ * change with a learned temperature, and without queries nobody looks. */
+static int64_t table_rows(const qn_contrastive_params *params)
 {
-    return params->table && params->bank && stored_queries(params) == params->bank &&
-           !params->learned;
+    return params->table && !params->learned
+               ? qn_bank_table_rows(params->bank, stored_queries(params), params->symmetric)
+               : 0;
 }
 
 static void fill_bank(const qn_contrastive *c, qn_graph *graph, qn_tensor queries,
@@ -146,10 +148,9 @@ static qn_info_nce_params loss_params(const qn_contrastive *c, qn_graph *graph)
     }
     if (stored_queries(p))
         how.bank_queries = bank_of(c, graph, "bank.queries", stored_queries(p));
-    if (has_table(p))
-        how.bank_table =
-            qn_cell_input(graph, "bank.table", QN_F32, 2,
-                          (int64_t[]){qn_bank_table_rows(p->bank, p->symmetric), p->bank});
+    if (table_rows(p))
+        how.bank_table = qn_cell_input(graph, "bank.table", QN_F32, 2,
+                                       (int64_t[]){table_rows(p), stored_queries(p)});
     return how;
 }
 
@@ -163,7 +164,7 @@ static void put_loss(const qn_contrastive *c, qn_graph *graph, qn_tensor queries
     if (c->params.bank) {
         qn_loss(graph, local, "local_loss", &(qn_loss_params){.monitor = true});
         fill_bank(c, graph, queries, passages, how.ids);
-        if (has_table(&c->params))
+        if (table_rows(&c->params))
             qn_output(graph, qn_bank_table(graph, &how), "bank.table");
     }
 }
@@ -230,10 +231,10 @@ static void add_banks(qn_contrastive *c)
                            .rows = rows,
                            .first = -1,
                            .start = c->params.start});
-    if (has_table(&c->params))
+    if (table_rows(&c->params))
         add_cell(c, &(qn_cell){.name = "bank.table",
                                .kind = QN_CELL_TABLE,
-                               .rows = qn_bank_table_rows(rows, c->params.symmetric)});
+                               .rows = table_rows(&c->params)});
 }
 
 static qn_status add_step(qn_contrastive *c)

@@ -38,11 +38,11 @@ struct qn_bank_table_attr {
     int symmetric, duplicates; /* as above */
 };
 
-/* What the samples of a bank (m) know of each other, (1 + 2 * tiles * sides, m): sample i has
- * column i. Row 0 is the score of its own pair. Of the passages of each tile of samples, by their
- * place in the bank, it has the largest score with its query, and in the next row the sum of
- * e^(score - that); both 0 where no score of them counts. With two sides the same follows of its
- * own passage and the queries of each tile.
+/* What the samples of a bank know of each other, (rows, k): of its m samples the newest k have
+ * queries, in a ring of k rows, and row i of that ring has column i. Row 0 is the score of its own
+ * pair. Of the passages of each tile of samples, by their place in the bank, it has the largest
+ * score with the query, and in the next row the sum of e^(score - that); both 0 where no score of
+ * them counts. With two sides the same follows of its own passage and the queries of each tile.
  *
  * Small tiles are soon made anew, and many of them take bytes: 64 samples a tile, more from 128
  * tiles on, so that a sample has 1 KiB or 2. */
@@ -60,9 +60,9 @@ static inline int64_t qn_table_tiles(int64_t samples)
     return (samples + tile - 1) / tile;
 }
 
-static inline int64_t qn_table_rows(int64_t samples, int symmetric)
+static inline int64_t qn_table_rows(int64_t samples, int64_t queries, int symmetric)
 {
-    return 1 + 2 * qn_table_tiles(samples) * (symmetric ? 2 : 1);
+    return 1 + 2 * (qn_table_tiles(samples) + (symmetric ? qn_table_tiles(queries) : 0));
 }
 
 #endif

@@ -203,8 +203,8 @@ struct qn_state_info {
 struct qn_table_rule {
     unsigned forgets; /* bit i: rows of the ring that is input i may be emptied, since without them
                          only what the others know of their stretches is another one */
-    /* Rows of the rings in a stretch: what all rows know of one is made anew as a whole, where it
-     * has rows of the micro-step. */
+    /* Rows of a ring that forgets in a stretch: what all rows know of one is made anew as a whole,
+     * where by the position of that ring it has rows of the micro-step. */
     int64_t (*stretch)(const struct qn_call *call);
 };
 
@@ -218,8 +218,8 @@ struct qn_op {
     int n_out;
     bool view;                         /* the output shares the bytes of input 0; no groups */
     const struct qn_table_rule *table; /* output 0 is what a cell of the kind QN_CELL_TABLE holds:
-                                          it is made of the ring that is input 0, and of what it
-                                          was before; NULL: it is not */
+                                          it is made of rings, and of what it was before, which are
+                                          the inputs; NULL: it is not */
     unsigned no_gradient;              /* bit i: input i never gets a gradient (labels, images) */
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */

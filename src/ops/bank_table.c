@@ -4,7 +4,8 @@
  * exponentials over tiles of the bank, for info_nce, which would otherwise make all scores of the
  * bank anew in every micro-step. Vectors of a bank stay until they are written over, so that a
  * micro-step changes no more than the columns of its own samples and the rows of the tiles that
- * they are in: n * m and tile * m scores, where the whole has m * m.
+ * they are in: n * m and tile * k scores of k queries with the passages of m samples, where the
+ * whole has k * m.
  */
 #include "base/log.h"
 #include "base/shape.h"
@@ -19,9 +20,11 @@
 
 /* As in cl_kernels/bank_table.cl. */
 enum { ALL, FRESH, TOUCHED };
-/* Of a block of scores: samples that are looked at and look, at most, but for whole tiles; scores;
- * operations on a score beside its product. */
-enum { MOST_COLUMNS = 1024, MOST_SCORES = 2048 * 1024, LEARNING = 12 };
+enum { PASSAGES, QUERIES, OWN };
+/* Of a block of scores: what looks and is looked at, at most, but for whole tiles; scores.
+ * Operations on a score beside its product. */
+enum { MOST_ROWS = 2048, MOST_COLUMNS = 1024, MOST_SCORES = MOST_ROWS * MOST_COLUMNS };
+enum { LEARNING = 12 };
 
 static bool are_vectors(const struct qn_operand *operand)
 {
@@ -34,18 +37,22 @@ static qn_status shape(struct qn_shape_call *call)
     const struct qn_operand *queries = &call->in[QN_TABLE_QUERIES];
     const struct qn_operand *passages = &call->in[QN_TABLE_PASSAGES];
     const struct qn_operand *ids = &call->in[QN_TABLE_IDS], *before = &call->in[QN_TABLE_BEFORE];
-    if (!are_vectors(queries) || !are_vectors(passages) || queries->dtype != passages->dtype ||
-        queries->shape.dim[1] != passages->shape.dim[1] ||
-        passages->shape.dim[0] % queries->shape.dim[0] != 0)
-        return qn_shape_error(call, "takes queries (m, d) and passages (m * p, d) of one type");
-    const int64_t samples = queries->shape.dim[0];
-    const int64_t rows = qn_table_rows(samples, attr->symmetric);
-    if (ids->dtype != QN_I32 || ids->shape.rank != 1 || ids->shape.dim[0] != samples)
+    if (ids->dtype != QN_I32 || ids->shape.rank != 1)
         return qn_shape_error(call, "ids must be one in i32 for each sample of the bank");
-    if (before->dtype != QN_F32 || before->shape.rank != 2 || before->shape.dim[0] != rows ||
-        before->shape.dim[1] != samples)
-        return qn_shape_error(call, "the table must be (%lld, %lld) in f32", (long long)rows,
+    const int64_t samples = ids->shape.dim[0];
+    if (!are_vectors(queries) || !are_vectors(passages) || queries->dtype != passages->dtype ||
+        queries->shape.dim[1] != passages->shape.dim[1] || queries->shape.dim[0] > samples ||
+        passages->shape.dim[0] % samples != 0)
+        return qn_shape_error(call,
+                              "takes queries (k, d) and passages (m * p, d) of one type, k at most "
+                              "m, which is %lld",
                               (long long)samples);
+    const int64_t stored = queries->shape.dim[0];
+    const int64_t rows = qn_table_rows(samples, stored, attr->symmetric);
+    if (before->dtype != QN_F32 || before->shape.rank != 2 || before->shape.dim[0] != rows ||
+        before->shape.dim[1] != stored)
+        return qn_shape_error(call, "the table must be (%lld, %lld) in f32", (long long)rows,
+                              (long long)stored);
     if (!isfinite(attr->scale) || attr->scale <= 0)
         return qn_shape_error(call, "a scale of %g is not above 0", (double)attr->scale);
     qn_shape_set(&call->out[0], QN_F32, 2, before->shape.dim);
@@ -64,10 +71,12 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Samples of a bank by one of their vectors: `each` of them, of which `take` count. */
+/* Vectors of a bank, of its samples or of those whose queries it has: `count` entries with `each`
+ * of them, of which the first `take` count. */
 struct side {
     const struct qn_operand *vectors;
-    int64_t each, take;
+    int64_t count, each, take;
+    int what;
 };
 
 /* `product` is the call as the products see it, with the scratch that is left for them. */
@@ -75,7 +84,8 @@ struct work {
     const struct qn_call *call;
     const struct qn_bank_table_attr *attr;
     const struct qn_matmul_way *way;
-    int64_t samples, fresh, tile, features;
+    int64_t samples, queries, each, fresh, tile, features;
+    bool back;
     struct side looks, seen;
     int64_t row; /* of the table: the largest scores with the first tile */
     struct qn_call product;
@@ -86,31 +96,37 @@ static struct work work_of(const struct qn_call *call, const struct qn_matmul_wa
 {
     const struct qn_operand *queries = &call->in[QN_TABLE_QUERIES];
     const struct qn_operand *passages = &call->in[QN_TABLE_PASSAGES];
-    const int64_t samples = queries->shape.dim[0], each = passages->shape.dim[0] / samples;
-    struct work w = {.call = call,
-                     .attr = call->attr,
-                     .way = way,
-                     .samples = samples,
-                     .fresh = least(call->batch, samples),
-                     .tile = qn_table_tile(samples),
-                     .features = queries->shape.dim[1],
-                     .row = 1 + (back ? 2 * qn_table_tiles(samples) : 0),
-                     .product = *call};
-    w.looks = back ? (struct side){passages, each, 1} : (struct side){queries, 1, 1};
-    w.seen = back ? (struct side){queries, 1, 1} : (struct side){passages, each, each};
-    return w;
+    const int64_t samples = call->in[QN_TABLE_IDS].shape.dim[0];
+    const int64_t stored = queries->shape.dim[0], each = passages->shape.dim[0] / samples;
+    const struct side all = {passages, samples, each, each, PASSAGES};
+    const struct side asking = {queries, stored, 1, 1, QUERIES};
+    const struct side own = {passages, stored, each, 1, OWN};
+    return (struct work){.call = call,
+                         .attr = call->attr,
+                         .way = way,
+                         .samples = samples,
+                         .queries = stored,
+                         .each = each,
+                         .fresh = least(call->batch, stored),
+                         .tile = qn_table_tile(back ? stored : samples),
+                         .features = queries->shape.dim[1],
+                         .back = back,
+                         .looks = back ? own : asking,
+                         .seen = back ? asking : all,
+                         .row = 1 + (back ? 2 * qn_table_tiles(samples) : 0),
+                         .product = *call};
 }
 
-/* Tiles that fresh samples may be in, wherever they begin: one more than they fill at either end,
+/* Tiles that fresh entries may be in, wherever they begin: one more than they fill at either end,
  * and the last of the ring, which may be short. */
 static int64_t touched_tiles(const struct work *w)
 {
-    const int64_t tiles = qn_table_tiles(w->samples);
-    const int64_t missing = tiles * w->tile - w->samples;
+    const int64_t tiles = qn_table_tiles(w->seen.count);
+    const int64_t missing = tiles * w->tile - w->seen.count;
     return least(tiles, (w->fresh + missing + w->tile - 2) / w->tile + 1);
 }
 
-/* A block of scores: samples of a list from `first` on that look, and samples that are seen. */
+/* A block of scores: entries of a list from `first` on that look, and entries that are seen. */
 struct block {
     int rows, columns; /* lists */
     int64_t first_row, row_count, first_column, column_count;
@@ -146,56 +162,65 @@ struct visitor {
     void *user;
 };
 
-/* Columns of a block: samples in whole tiles. */
+/* Columns of a block: entries in whole tiles. */
 static int64_t block_columns(const struct work *w, int64_t rows, int64_t tiles)
 {
     const int64_t wide = w->tile * w->seen.take;
     return least(tiles, most(1, most(MOST_COLUMNS, MOST_SCORES / rows) / wide)) * w->tile;
 }
 
-/* The bank's samples look at the tiles that have fresh ones. */
+/* Whether those that look stand side by side, in the order of the table's columns. */
+static bool in_order(const struct work *w)
+{
+    return w->looks.each == 1 && (w->looks.what == QUERIES || w->queries == w->samples);
+}
+
+/* All that look, at the tiles that have fresh entries. */
 static qn_status visit_touched(struct work *w, const struct visitor *visitor)
 {
     const int64_t count = touched_tiles(w) * w->tile;
-    const int64_t columns = block_columns(w, w->samples * w->looks.each, touched_tiles(w));
-    const int64_t rows = most(1, MOST_SCORES / (columns * w->seen.take * w->looks.each));
-    const int64_t high = least(w->samples, rows);
+    const int64_t columns = block_columns(w, w->queries, touched_tiles(w));
+    const int64_t rows = in_order(w) ? most(1, MOST_SCORES / (columns * w->seen.take)) : MOST_ROWS;
+    const int64_t high = least(w->queries, rows);
     struct qn_operand *scratch = &w->product.scratch;
+    const qn_dtype dtype = w->seen.vectors->dtype;
     struct block b = {.rows = ALL, .columns = TOUCHED};
-    const struct qn_operand seen =
-        take(scratch, w->seen.vectors->dtype, columns * w->seen.take, w->features);
-    b.scores = take(scratch, QN_F32, high * w->looks.each, columns * w->seen.take);
+    const struct qn_operand seen = take(scratch, dtype, columns * w->seen.take, w->features);
+    const struct qn_operand looks = take(scratch, dtype, in_order(w) ? 0 : high, w->features);
+    b.scores = take(scratch, QN_F32, high, columns * w->seen.take);
     for (; b.first_column < count; b.first_column += columns) {
         b.column_count = least(columns, count - b.first_column);
         b.seen = seen;
         b.seen.shape.dim[0] = b.column_count * w->seen.take;
         QN_TRY(visitor->gather(visitor->user, w, &w->seen, TOUCHED, b.first_column, &b.seen));
-        for (b.first_row = 0; b.first_row < w->samples; b.first_row += high) {
-            b.row_count = least(high, w->samples - b.first_row);
-            b.looks = vectors_of(&w->looks, b.first_row, b.row_count);
+        for (b.first_row = 0; b.first_row < w->queries; b.first_row += high) {
+            b.row_count = least(high, w->queries - b.first_row);
+            b.looks = in_order(w) ? vectors_of(&w->looks, b.first_row, b.row_count) : looks;
+            b.looks.shape.dim[0] = b.row_count;
+            if (!in_order(w))
+                QN_TRY(visitor->gather(visitor->user, w, &w->looks, ALL, b.first_row, &b.looks));
             QN_TRY(visitor->score(visitor->user, w, &b));
         }
     }
     return QN_OK;
 }
 
-/* Fresh samples look at all tiles. */
+/* Fresh ones look at all tiles. */
 static qn_status visit_fresh(struct work *w, const struct visitor *visitor)
 {
-    const int64_t high = least(w->fresh, MOST_SCORES / MOST_COLUMNS);
-    const int64_t columns = block_columns(w, high, qn_table_tiles(w->samples));
+    const int64_t high = least(w->fresh, MOST_ROWS);
+    const int64_t columns = block_columns(w, high, qn_table_tiles(w->seen.count));
     struct qn_operand *scratch = &w->product.scratch;
-    struct side looks = w->looks;
     struct block b = {.rows = FRESH, .columns = ALL};
-    const struct qn_operand vectors = take(scratch, looks.vectors->dtype, high, w->features);
-    b.scores = take(scratch, QN_F32, high, least(columns, w->samples) * w->seen.take);
+    const struct qn_operand vectors = take(scratch, w->looks.vectors->dtype, high, w->features);
+    b.scores = take(scratch, QN_F32, high, least(columns, w->seen.count) * w->seen.take);
     for (; b.first_row < w->fresh; b.first_row += high) {
         b.row_count = least(high, w->fresh - b.first_row);
         b.looks = vectors;
         b.looks.shape.dim[0] = b.row_count;
-        QN_TRY(visitor->gather(visitor->user, w, &looks, FRESH, b.first_row, &b.looks));
-        for (b.first_column = 0; b.first_column < w->samples; b.first_column += columns) {
-            b.column_count = least(columns, w->samples - b.first_column);
+        QN_TRY(visitor->gather(visitor->user, w, &w->looks, FRESH, b.first_row, &b.looks));
+        for (b.first_column = 0; b.first_column < w->seen.count; b.first_column += columns) {
+            b.column_count = least(columns, w->seen.count - b.first_column);
             b.seen = vectors_of(&w->seen, b.first_column, b.column_count);
             QN_TRY(visitor->score(visitor->user, w, &b));
         }
@@ -225,12 +250,6 @@ static struct qn_matmul product_of(const struct work *w, const struct block *blo
                               .a = &block->looks,
                               .b = &block->seen,
                               .c = &block->scores};
-}
-
-/* Vectors of a sample that looks, in a block. */
-static int64_t row_each(const struct block *block)
-{
-    return block->looks.shape.dim[0] / block->row_count;
 }
 
 /* --- fits and costs --- */
@@ -292,44 +311,52 @@ static void cost_of(const struct qn_call *call, const struct qn_matmul_way *way,
 
 /* --- launches --- */
 
+/* Where there are fewer queries than samples the kernels ask which is whose: then by the next rows
+ * of the rings of queries and passages, since that of ids says which are fresh. */
+static void table_options(struct qn_launch *launch, const struct work *w)
+{
+    launch->program = "bank_table";
+    qn_launch_option(launch, "QN_TILE", w->tile);
+    if (w->queries == w->samples)
+        return;
+    qn_launch_option(launch, "QN_EACH", w->each);
+    qn_launch_option(launch, "QN_BANK_ROWS", w->queries);
+    qn_launch_option(launch, "QN_BANK_SAMPLES", w->samples);
+    qn_launch_option(launch, "QN_ROW_SLOT", w->call->slot[QN_TABLE_QUERIES]);
+    qn_launch_option(launch, "QN_SAMPLE_SLOT", w->call->slot[QN_TABLE_PASSAGES]);
+}
+
 static qn_status emit_gather(void *user, const struct work *w, const struct side *side, int list,
                              int64_t first, const struct qn_operand *to)
 {
     struct qn_launch launch = {
-        .program = "bank_table",
         .kernel = "gather",
         .args = {QN_BUF(side->vectors), QN_BUF(to), QN_BUF(&w->call->control), QN_LONG(w->samples),
-                 QN_LONG(w->fresh), QN_LONG(to->shape.dim[0]), QN_LONG(w->features),
-                 QN_LONG(side->take), QN_LONG(side->each), QN_LONG(first), QN_INT(list),
-                 QN_INT(w->call->slot[QN_TABLE_QUERIES])},
+                 QN_LONG(w->queries), QN_LONG(w->fresh), QN_LONG(to->shape.dim[0]),
+                 QN_LONG(w->features), QN_LONG(side->take), QN_LONG(side->each), QN_LONG(first),
+                 QN_INT(list), QN_INT(side->what), QN_INT(w->call->slot[QN_TABLE_IDS])},
         .global = {w->features, qn_row_range(to->shape.dim[0])},
         .local = {QN_ELEMENTWISE_LOCAL}};
+    table_options(&launch, w);
     qn_launch_type(&launch, "V", to);
-    qn_launch_option(&launch, "QN_TILE", w->tile);
     return qn_emit_launch(user, &launch);
-}
-
-static void block_options(struct qn_launch *launch, const struct work *w, const struct block *block)
-{
-    launch->program = "bank_table";
-    qn_launch_option(launch, "QN_TILE", w->tile);
-    qn_launch_option(launch, "QN_ROW_EACH", row_each(block));
-    qn_launch_option(launch, "QN_COLUMN_EACH", w->seen.take);
 }
 
 static qn_status emit_scores(struct qn_emit *emit, const struct work *w, const struct block *block)
 {
-    const int64_t m = block->looks.shape.dim[0], n = block->seen.shape.dim[0];
+    const int64_t m = block->row_count, n = block->seen.shape.dim[0];
     struct qn_launch launch = {
         .kernel = "scores",
         .args = {QN_BUF(&block->scores), QN_BUF(&w->call->in[QN_TABLE_IDS]),
-                 QN_BUF(&w->call->control), QN_LONG(w->samples), QN_LONG(w->fresh), QN_LONG(m),
-                 QN_LONG(n), QN_LONG(block->first_row), QN_LONG(block->first_column),
-                 QN_INT(block->rows), QN_INT(block->columns), QN_FLOAT(w->attr->scale),
-                 QN_INT(w->attr->duplicates), QN_INT(w->call->slot[QN_TABLE_QUERIES])},
-        .global = {n, qn_row_range(block->row_count)},
+                 QN_BUF(&w->call->control), QN_LONG(w->samples), QN_LONG(w->queries),
+                 QN_LONG(w->fresh), QN_LONG(m), QN_LONG(n), QN_LONG(block->first_row),
+                 QN_LONG(block->first_column), QN_INT(block->rows), QN_INT(block->columns),
+                 QN_FLOAT(w->attr->scale), QN_INT(w->attr->duplicates), QN_INT(w->back),
+                 QN_INT(w->call->slot[QN_TABLE_IDS])},
+        .global = {n, qn_row_range(m)},
         .local = {QN_ELEMENTWISE_LOCAL}};
-    block_options(&launch, w, block);
+    table_options(&launch, w);
+    qn_launch_option(&launch, "QN_COLUMN_EACH", w->seen.take);
     return qn_emit_launch(emit, &launch);
 }
 
@@ -340,14 +367,15 @@ static qn_status emit_learn(struct qn_emit *emit, const struct work *w, const st
     struct qn_launch launch = {
         .kernel = "learn",
         .args = {QN_BUF(&block->scores), QN_BUF(&w->call->out[0]), QN_BUF(&w->call->control),
-                 QN_LONG(w->samples), QN_LONG(w->fresh), QN_LONG(n), QN_LONG(block->first_row),
-                 QN_LONG(block->first_column), QN_LONG(w->row), QN_INT(block->rows),
-                 QN_INT(block->columns), QN_INT(w->row == 1),
-                 QN_INT(w->call->slot[QN_TABLE_QUERIES])},
+                 QN_LONG(w->samples), QN_LONG(w->queries), QN_LONG(w->fresh), QN_LONG(n),
+                 QN_LONG(block->first_row), QN_LONG(block->first_column), QN_LONG(w->row),
+                 QN_INT(block->rows), QN_INT(block->columns), QN_INT(w->back),
+                 QN_INT(w->call->slot[QN_TABLE_IDS])},
         .global = {block->row_count * qn_div_up(n, wide) * walk.group},
         .local = {walk.group}};
     qn_walk_options(&launch, &walk);
-    block_options(&launch, w, block);
+    table_options(&launch, w);
+    qn_launch_option(&launch, "QN_COLUMN_EACH", w->seen.take);
     return qn_emit_launch(emit, &launch);
 }
 
@@ -397,9 +425,13 @@ VARIANT(cpu)
 VARIANT(gpu)
 VARIANT(units)
 
+/* Samples of one tile have queries in several where there are fewer of these. */
 static int64_t stretch(const struct qn_call *call)
 {
-    return qn_table_tile(call->in[QN_TABLE_QUERIES].shape.dim[0]);
+    const struct qn_bank_table_attr *attr = call->attr;
+    const int64_t samples = call->in[QN_TABLE_IDS].shape.dim[0];
+    const bool all = call->in[QN_TABLE_QUERIES].shape.dim[0] == samples;
+    return attr->symmetric && !all ? 1 : qn_table_tile(samples);
 }
 
 static const struct qn_table_rule rule = {1u << QN_TABLE_IDS, stretch};
@@ -441,7 +473,7 @@ qn_tensor qn_bank_table(qn_graph *graph, const qn_info_nce_params *params)
     return qn_op_apply(graph, &qn_op_bank_table, in, &attr);
 }
 
-int64_t qn_bank_table_rows(int64_t samples, bool symmetric)
+int64_t qn_bank_table_rows(int64_t samples, int64_t queries, bool symmetric)
 {
-    return samples < 1 ? 0 : qn_table_rows(samples, symmetric);
+    return samples < 1 || queries < 1 ? 0 : qn_table_rows(samples, queries, symmetric);
 }

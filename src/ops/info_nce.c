@@ -68,14 +68,13 @@ static qn_status check_table(struct qn_shape_call *call)
         return QN_OK;
     if (!qn_present(queries) || qn_present(&call->in[QN_NCE_LOGIT_SCALE]))
         return qn_shape_error(call, "a table goes with a bank of queries and no logit scale");
-    const int64_t samples = queries->shape.dim[0];
-    if (samples != call->in[QN_NCE_BANK_IDS].shape.dim[0])
-        return qn_shape_error(call, "a table goes with banks of one size");
-    const int64_t rows = qn_table_rows(samples, attr->symmetric);
+    const int64_t stored = queries->shape.dim[0];
+    const int64_t rows =
+        qn_table_rows(call->in[QN_NCE_BANK_IDS].shape.dim[0], stored, attr->symmetric);
     if (table->dtype != QN_F32 || table->shape.rank != 2 || table->shape.dim[0] != rows ||
-        table->shape.dim[1] != samples)
+        table->shape.dim[1] != stored)
         return qn_shape_error(call, "the table must be (%lld, %lld) in f32", (long long)rows,
-                              (long long)samples);
+                              (long long)stored);
     return QN_OK;
 }
 

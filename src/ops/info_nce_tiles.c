@@ -487,14 +487,16 @@ static qn_status emit_tile(void *user, const struct work *w, const struct tile *
 static qn_status emit_recall(struct qn_emit *emit, const struct work *w)
 {
     const struct qn_operand *table = &w->product.in[QN_NCE_TABLE];
-    const struct qn_launch launch = {
+    struct qn_launch launch = {
         .program = "info_nce",
         .kernel = "recall",
         .args = {QN_BUF(table), QN_BUF(&w->product.in[QN_NCE_BANK_IDS]), QN_BUF(&w->known_rows),
-                 QN_BUF(&w->known_columns), QN_LONG(w->size.samples), QN_LONG(w->size.bank),
-                 QN_LONG(qn_table_tiles(w->size.bank)), QN_INT(w->attr->symmetric)},
+                 QN_BUF(&w->known_columns), QN_BUF(&w->product.control), QN_LONG(w->size.samples),
+                 QN_LONG(w->size.bank), QN_LONG(qn_table_tiles(w->size.stored)),
+                 QN_LONG(w->attr->symmetric ? qn_table_tiles(w->size.bank) : 0)},
         .global = {w->size.bank},
         .local = {QN_ELEMENTWISE_LOCAL}};
+    qn_nce_options(&w->product, &launch);
     return qn_present(table) ? qn_emit_launch(emit, &launch) : QN_OK;
 }
 

@@ -228,18 +228,29 @@ static void note_backward(struct users *users, const struct qn_run_of *run)
     users->backward++;
 }
 
-/* Whether the output is of an operator that keeps a table of the ring that is its first input. */
+/* Whether all inputs of a node are rings, but for the cell `name` itself. */
+static bool reads_rings(const struct making *m, const qn_graph *graph, const struct qn_node *node,
+                        const char *name)
+{
+    for (int i = 0; i < node->op->n_in; i++) {
+        const struct qn_node *input = &graph->nodes[graph->tensors[node->in[i]].node];
+        const struct qn_cell_of *cell = qn_cell_named(m->runs, input->name);
+        if (input->kind != QN_NODE_INPUT || !cell ||
+            (cell->kind != QN_CELL_RING && strcmp(cell->name, name) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the output is of an operator that keeps a table of the rings that are its inputs. */
 static bool keeps_table(const struct making *m, const qn_graph *graph, const char *name)
 {
     for (int i = 0; i < graph->n_outputs; i++) {
         const struct qn_node *node = &graph->nodes[graph->tensors[graph->outputs[i].tensor].node];
         if (strcmp(graph->outputs[i].name, name) != 0)
             continue;
-        if (node->kind != QN_NODE_OPERATOR || !node->op->table)
-            return false;
-        const struct qn_node *input = &graph->nodes[graph->tensors[node->in[0]].node];
-        const struct qn_cell_of *ring = qn_cell_named(m->runs, input->name);
-        return input->kind == QN_NODE_INPUT && ring && ring->kind == QN_CELL_RING;
+        return node->kind == QN_NODE_OPERATOR && node->op->table &&
+               reads_rings(m, graph, node, name);
     }
     return false;
 }
@@ -256,7 +267,7 @@ static qn_status use_output(struct making *m, struct qn_cell_of *cell, const str
     }
     if (cell->kind == QN_CELL_TABLE && !keeps_table(m, m->plan->graphs[run->graph], cell->name))
         return refuse(m, QN_ERR_ARGUMENT, "cell", cell->name,
-                      "its output is of no operator that keeps a table of a ring");
+                      "its output is of no operator that keeps a table of rings");
     if (output->dtype == QN_U8)
         return refuse(m, QN_ERR_SHAPE, "cell", cell->name,
                       "its elements are of one byte, not of two or four");

@@ -9,8 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Rows of a cell that a sample of the phase's repetition fills; 0: it fills none. */
-static int64_t rows_each(const struct qn_phase_run *phase, const struct qn_cell_of *cell)
+int64_t qn_cell_rows_each(const struct qn_phase_run *phase, const struct qn_cell_of *cell)
 {
     for (int i = 0; i < phase->n_steps; i++) {
         const struct qn_task *task = &phase->problem->tasks[phase->steps[i].task];
@@ -33,7 +32,7 @@ qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_phase
     for (int c = 0; c < runs->n_cells; c++) {
         const struct qn_cell_of *cell = &runs->cell[c];
         const int64_t capacity = cell->operand.shape.dim[0], rows = trainer->cell_rows[c];
-        const int64_t more = rows_each(phase, cell) * feed->count;
+        const int64_t more = qn_cell_rows_each(phase, cell) * feed->count;
         const int64_t at[] = {[QN_CELL_SAMPLES] = (feed->base + feed->first) * -capacity,
                               [QN_CELL_RING] = rows % capacity,
                               [QN_CELL_APPEND] = rows,
@@ -52,13 +51,15 @@ qn_status qn_cells_end(struct qn_trainer *trainer, const struct qn_phase_run *ph
                        int64_t samples)
 {
     const struct qn_run_set *runs = &trainer->plan->persist.runs;
+    int64_t more[QN_MAX_POSITIONS] = {0};
     for (int c = 0; c < runs->n_cells; c++) {
-        const int64_t before = trainer->cell_rows[c];
         if (counts_rows(&runs->cell[c]))
-            trainer->cell_rows[c] += samples * rows_each(phase, &runs->cell[c]);
-        if (runs->cell[c].kind == QN_CELL_RING)
-            QN_TRY(qn_ring_forget(trainer, c, phase, before));
+            more[c] = samples * qn_cell_rows_each(phase, &runs->cell[c]);
+        trainer->cell_rows[c] += more[c];
     }
+    for (int c = 0; c < runs->n_cells; c++)
+        if (runs->cell[c].kind == QN_CELL_RING)
+            QN_TRY(qn_ring_forget(trainer, c, phase, trainer->cell_rows[c] - more[c]));
     return QN_OK;
 }
 

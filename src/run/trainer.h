@@ -168,6 +168,8 @@ qn_status qn_trainer_run_phase(struct qn_trainer *trainer, int phase, const stru
 
 /* --- cells (cells.c) --- */
 
+/* Rows of a cell that a sample of the phase's repetition fills; 0: it fills none. */
+int64_t qn_cell_rows_each(const struct qn_phase_run *phase, const struct qn_cell_of *cell);
 /* Where the rows of a phase's repetition begin, and which are padding, in `start`. QN_ERR_ARGUMENT:
  * a cache has no room for them. */
 qn_status qn_cells_begin(const struct qn_trainer *trainer, const struct qn_phase_run *phase,

@@ -516,7 +516,8 @@ enum { IDS = 17, UPDATES = 12, SKIPPED = 3, RESUMED = 6, LIMITS = 3 };
 /* Banks with a table or without. */
 struct banked {
     int64_t bank, batch, micro_batch;
-    int64_t each; /* passages of a sample */
+    int64_t queries; /* of how many samples of the bank; 0: of all */
+    int64_t each;    /* passages of a sample */
     bool symmetric, duplicates, local_mean;
     qn_dtype storage;
     int64_t
@@ -538,6 +539,11 @@ static qn_tensor bank_input(qn_graph *graph, const struct banked *b, const char 
     return qn_cell_input(graph, name, dtype, 2, (int64_t[]){rows, CODE});
 }
 
+static int64_t queries_of(const struct banked *b)
+{
+    return b->queries ? b->queries : b->bank;
+}
+
 static qn_graph *banked_graph(const struct banked *b, bool table)
 {
     qn_graph *graph;
@@ -551,18 +557,19 @@ static qn_graph *banked_graph(const struct banked *b, bool table)
     qn_tensor q = qn_tanh(graph, dense(graph, x, "query", WIDE, CODE));
     qn_tensor p = qn_tanh(graph, dense(graph, y, "passage", WIDE, CODE * b->each));
     p = qn_reshape(graph, p, 2, (int64_t[]){b->each * QN_BATCH, CODE});
-    const int64_t rows = qn_bank_table_rows(b->bank, b->symmetric);
+    const int64_t rows = qn_bank_table_rows(b->bank, queries_of(b), b->symmetric);
     qn_info_nce_params how = {
         .temperature = 0.5,
         .symmetric = b->symmetric,
         .local_mean = b->local_mean,
         .duplicates = b->duplicates,
         .ids = qn_input(graph, "ids", QN_I32, 1, (int64_t[]){QN_BATCH}),
-        .bank_queries = bank_input(graph, b, "bank.queries", b->bank),
+        .bank_queries = bank_input(graph, b, "bank.queries", queries_of(b)),
         .bank_passages = bank_input(graph, b, "bank.passages", b->bank * b->each),
         .bank_ids = qn_cell_input(graph, "bank.ids", QN_I32, 1, (int64_t[]){b->bank})};
     if (table)
-        how.bank_table = qn_cell_input(graph, "bank.table", QN_F32, 2, (int64_t[]){rows, b->bank});
+        how.bank_table =
+            qn_cell_input(graph, "bank.table", QN_F32, 2, (int64_t[]){rows, queries_of(b)});
     qn_loss(graph, qn_info_nce(graph, q, p, &how, &local), "loss", NULL);
     qn_loss(graph, local, "local_loss", &(qn_loss_params){.monitor = true});
     assert_true(qn_bank_entry(graph, q, p, how.ids, entry));
@@ -588,11 +595,11 @@ static void make_banked(struct banked_program *program, const struct banked *b, 
     *program = (struct banked_program){
         .graph = banked_graph(b, table),
         .cells = {{.name = "bank.passages", .kind = QN_CELL_RING, .rows = b->bank * b->each},
-                  {.name = "bank.queries", .kind = QN_CELL_RING, .rows = b->bank},
+                  {.name = "bank.queries", .kind = QN_CELL_RING, .rows = queries_of(b)},
                   {.name = "bank.ids", .kind = QN_CELL_RING, .rows = b->bank, .first = -1},
                   {.name = "bank.table",
                    .kind = QN_CELL_TABLE,
-                   .rows = qn_bank_table_rows(b->bank, b->symmetric)}}};
+                   .rows = qn_bank_table_rows(b->bank, queries_of(b), b->symmetric)}}};
     program->run = (qn_run){.name = "train", .graph = program->graph};
     program->list = (qn_run_list){&program->run, 1, program->cells, table ? 4 : 3};
 }
@@ -711,6 +718,36 @@ static void a_table_changes_rounding_alone(void **state)
         &(struct banked){.bank = 67, .batch = 21, .micro_batch = 7, .each = 2, .storage = QN_BF16});
 }
 
+/* Also where fewer samples have queries: in one tile of the table where passages are in several, in
+ * several, and those of a micro-step alone. */
+static void a_table_of_fewer_queries_does_so_too(void **state)
+{
+    (void)state;
+    follow_table(
+        &(struct banked){.bank = 133, .queries = 10, .batch = 21, .micro_batch = 7, .each = 1});
+    follow_table(&(struct banked){.bank = 71,
+                                  .queries = 66,
+                                  .batch = 16,
+                                  .micro_batch = 5,
+                                  .each = 2,
+                                  .symmetric = true,
+                                  .duplicates = true});
+    follow_table(&(struct banked){.bank = 201,
+                                  .queries = 131,
+                                  .batch = 49,
+                                  .micro_batch = 16,
+                                  .each = 1,
+                                  .symmetric = true,
+                                  .local_mean = true});
+    follow_table(&(struct banked){.bank = 67,
+                                  .queries = 7,
+                                  .batch = 21,
+                                  .micro_batch = 7,
+                                  .each = 3,
+                                  .symmetric = true,
+                                  .storage = QN_BF16});
+}
+
 /* Also where entries of the bank count no more: few or many at once, in one tile of the table and
  * in several, again and again, fewer than a micro-step has, or until the limit is lifted. */
 static void a_table_follows_limits(void **state)
@@ -740,6 +777,21 @@ static void a_table_follows_limits(void **state)
                                   .each = 1,
                                   .symmetric = true,
                                   .limit = {90, 80, 0}});
+    follow_table(&(struct banked){.bank = 133,
+                                  .queries = 70,
+                                  .batch = 21,
+                                  .micro_batch = 7,
+                                  .each = 2,
+                                  .symmetric = true,
+                                  .duplicates = true,
+                                  .limit = {90, 23, 0}});
+    follow_table(&(struct banked){.bank = 195,
+                                  .queries = 75,
+                                  .batch = 70,
+                                  .micro_batch = 70,
+                                  .each = 1,
+                                  .symmetric = true,
+                                  .limit = {130, 69, 1}});
 }
 
 /* What others know of vectors that are no more is not made anew: ids alone say which those are. */
@@ -841,13 +893,12 @@ static void count_banks(int64_t bank, int64_t queries, int64_t table)
     qn_contrastive_destroy(&without);
 }
 
-/* Without a table where some samples have no queries. */
 static void banks_are_in_the_plan(void **state)
 {
     (void)state;
-    count_banks(33, 0, qn_bank_table_rows(33, false) * 33);
-    count_banks(33, 33, qn_bank_table_rows(33, false) * 33);
-    count_banks(33, 8, 0);
+    count_banks(33, 0, qn_bank_table_rows(33, 33, false) * 33);
+    count_banks(33, 33, qn_bank_table_rows(33, 33, false) * 33);
+    count_banks(133, 8, qn_bank_table_rows(133, 8, false) * 8);
 }
 
 enum { MANY = 65536, LONG = 512 };
@@ -961,6 +1012,7 @@ int main(void)
         cmocka_unit_test(banks_may_be_short),
         cmocka_unit_test(banks_are_saved),
         cmocka_unit_test(a_table_changes_rounding_alone),
+        cmocka_unit_test(a_table_of_fewer_queries_does_so_too),
         cmocka_unit_test(a_table_follows_limits),
         cmocka_unit_test(vectors_with_a_table_have_no_limit),
         cmocka_unit_test(tables_that_cannot_be_are_refused),

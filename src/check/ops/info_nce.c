@@ -82,30 +82,31 @@ static bool counts(const struct scores *s, int64_t row, int64_t column)
     return is_there(s, looks) && is_there(s, sample) && !twin;
 }
 
-/* A number of what the bank's samples know of each other, for sample i of micro-step and bank. */
+/* A number of what the bank's samples know of each other, for row i of micro-step and bank. */
 static double told(const struct scores *s, int64_t row, int64_t i)
 {
-    return s->r->in[QN_NCE_TABLE][row * s->bank + i - s->samples];
+    return s->r->in[QN_NCE_TABLE][row * s->bank_rows + i - s->samples];
 }
 
-/* The sum of exponentials of the bank's tiles, from `row` of the table on. */
-static double told_sum(const struct scores *s, int64_t row, int64_t i, double top)
+/* The sum of exponentials of so many tiles, from `row` of the table on. */
+static double told_sum(const struct scores *s, int64_t row, int64_t tiles, int64_t i)
 {
     double sum = 0;
-    for (int64_t t = 0; t < qn_table_tiles(s->bank); t++)
-        sum += told(s, row + 2 * t + 1, i) * exp(told(s, row + 2 * t, i) - top);
+    for (int64_t t = 0; t < tiles; t++)
+        sum += told(s, row + 2 * t + 1, i) * exp(told(s, row + 2 * t, i));
     return sum;
 }
 
-/* The same as `share` of sample i of the bank, where a table tells of the bank's. */
+/* The same as `share` of row i, which is of the bank, where a table tells of the bank's. */
 static double told_share(const struct scores *s, bool of_row, int64_t i)
 {
     const int64_t count = of_row ? s->samples * s->each : s->samples;
-    const int64_t row = of_row ? 1 : 1 + 2 * qn_table_tiles(s->bank);
-    double sum = told_sum(s, row, i, 0);
+    const int64_t tiles = qn_table_tiles(s->bank), own = sample_of(s, i) * s->each;
+    double sum = of_row ? told_sum(s, 1, tiles, i)
+                        : told_sum(s, 1 + 2 * tiles, qn_table_tiles(s->bank_rows), i);
     for (int64_t j = 0; j < count; j++)
-        if (of_row ? counts(s, i, j) : counts(s, j, i * s->each))
-            sum += exp(of_row ? score(s, i, j) : score(s, j, i * s->each));
+        if (of_row ? counts(s, i, j) : counts(s, j, own))
+            sum += exp(of_row ? score(s, i, j) : score(s, j, own));
     return log(sum) - told(s, 0, i);
 }
 
@@ -333,6 +334,34 @@ static const struct qn_check_case cases[] = {
       NONE},
      ATTR(.symmetric = 1),
      .control = STORED(1130)},
+    {"fewer queries with a table",
+     {VECTORS(5, 4), VECTORS(5, 4), IDS(5, five), NONE, VECTORS(3, 4), VECTORS(7, 4), IDS(7, seven),
+      TABLE(3, 3)},
+     ATTR(0),
+     .control = STORED(16),
+     .small = true},
+    {"fewer queries and hard negatives with a table",
+     {VECTORS(5, 4), VECTORS(15, 4), IDS(5, five), NONE, VECTORS(7, 4), VECTORS(33, 4),
+      IDS(11, eleven), TABLE(5, 7)},
+     ATTR(.duplicates = 1, .symmetric = 1),
+     .control = STORED(26)},
+    {"a table of three tiles of passages and two of queries",
+     {VECTORS(5, 4),
+      VECTORS(5, 4),
+      NONE,
+      NONE,
+      VECTORS(70, 4),
+      VECTORS(131, 4),
+      {.role = QN_ROLE_FIXED,
+       .dtype = QN_I32,
+       .rank = 1,
+       .dim = {131},
+       .fill = QN_FILL_INTEGER,
+       .a = -9,
+       .b = 60},
+      TABLE(11, 70)},
+     ATTR(.symmetric = 1),
+     .control = STORED(193)},
     {"full tiles", {PLAIN(64, 1, 16)}, ATTR(0)},
     {"primes", {PLAIN(131, 1, 67)}, ATTR(.symmetric = 1)},
     {"two tiles of columns", {PLAIN(521, 2, 3)}, ATTR(.symmetric = 1)},
@@ -364,9 +393,9 @@ static const struct qn_check_case refused[] = {
     {"more queries than passages",
      {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(8, 4), VECTORS(7, 4), IDS(7, seven), NONE},
      ATTR(0)},
-    {"fewer queries with a table",
+    {"fewer queries with a table of all",
      {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(6, 4), VECTORS(7, 4), IDS(7, seven),
-      TABLE(3, 6)},
+      TABLE(3, 7)},
      ATTR(0)},
     {0},
 };
