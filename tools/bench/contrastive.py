@@ -5,6 +5,7 @@
     tools/bench/contrastive.py fashion|bank|warm|kjv [--seeds 1,2,3]
     tools/bench/contrastive.py time [--batch 512] [--rounds 3] [--updates 2]
     tools/bench/contrastive.py bytes
+    tools/bench/contrastive.py loss [--batch 65536]
 
   fashion  recipe retrieve-fashion: whole, gradcache, accumulate, contaccum with a bank of 128, and the same without
            a bank of queries; the ratio is the largest of the towers' gradient norms in an update
@@ -14,6 +15,8 @@
   time     seconds of an update of two transformers (6 layers, width 384, 64 tokens), micro-batches of 8, the fastest
            of runs that take turns; ratios to accumulate
   bytes    by tag, of contaccum and of accumulate: they differ in banks and tables alone
+  loss     one update of gradcache by towers of hardly any work, whose vectors have 512 numbers: bytes that the plan says
+           and that are made, beside vectors and their gradients. The loss makes batch * batch * 512 * 10 operations
 
 Every run is reported, then mean and deviation over the seeds. Trainings take one after another; figures of quality
 do not depend on what else the machine does, those of time do.
@@ -21,8 +24,10 @@ do not depend on what else the machine does, those of time do.
 import argparse
 import json
 import pathlib
+import random
 import re
 import statistics
+import struct
 import subprocess
 import tempfile
 
@@ -56,6 +61,31 @@ eval_every = 0
 micro_batch = 8
 budget = 4GiB
 """
+
+
+# Two perceptrons of halves of 4 x 8 pixels.
+LOSS = """[contrastive]
+mode = gradcache
+symmetric = yes
+dim = {dim}
+[model]
+name = mlp
+hidden1 = 16
+hidden2 = 0
+[data]
+path = {folder}
+pairs = halves
+[train]
+batch = {batch}
+steps = 1
+lr = 0.001
+eval_every = 0
+[memory]
+micro_batch = 64
+budget = 4GiB
+tune = off
+"""
+DIM = 512
 
 
 def sets(*keys):
@@ -139,11 +169,12 @@ MODES = {'accumulate': (), 'contaccum 1024': ('contrastive.mode=contaccum', 'con
 
 def times(runs):
     recipe, options = write_transformers(runs), runs.options
+    batch = options.batch or 512
     fastest = {name: [] for name in MODES}
-    print(f'two transformers, {options.batch} pairs by 8: fastest of {options.updates} updates in each round')
+    print(f'two transformers, {batch} pairs by 8: fastest of {options.updates} updates in each round')
     for turn in range(options.rounds):
         for name, keys in MODES.items():
-            rows, _ = runs.train(f'{name}-{turn}'.replace(' ', '-'), recipe, '--batch', options.batch, '--steps',
+            rows, _ = runs.train(f'{name}-{turn}'.replace(' ', '-'), recipe, '--batch', batch, '--steps',
                                  options.updates + 2, *sets(*keys))
             fastest[name].append(min(row['seconds'] for row in rows[1:-1]))  # metrics arrive one update late
     least = min(fastest['accumulate'])
@@ -167,7 +198,27 @@ def count_bytes(runs):
         print(f'  {tag:20}' + ''.join(f'{plan.get(tag, 0):16}' for plan in plans.values()))
 
 
-WORKS = {'fashion': fashion, 'bank': bank, 'warm': warm, 'kjv': kjv, 'time': times, 'bytes': count_bytes}
+def write_halves(folder, train, test):
+    for name, count in (('train', train), ('t10k', test)):
+        pixels = random.Random(count).randbytes(32 * count)
+        (folder / f'{name}-images-idx3-ubyte').write_bytes(struct.pack('>4I', 0x803, count, 4, 8) + pixels)
+        (folder / f'{name}-labels-idx1-ubyte').write_bytes(struct.pack('>2I', 0x801, count) + bytes(count))
+
+
+def count_loss(runs):
+    batch, recipe = runs.options.batch or 65536, runs.folder / 'loss.ini'
+    write_halves(runs.folder, batch, 64)
+    recipe.write_text(LOSS.format(dim=DIM, folder=runs.folder, batch=batch))
+    rows, end = runs.train('loss', recipe)
+    vectors = 4 * batch * DIM * 4  # of queries and passages, and their gradients, in f32
+    print(f"  {batch} pairs of {DIM} numbers: loss {rows[0]['loss']:.4f}, an update {rows[0]['seconds']:.1f} s")
+    for name in ('planned', 'allocated'):
+        peak = end[f'peak_bytes_{name}']
+        print(f'  peak {name} {peak}: {(peak - vectors) / 2**20:.2f} MiB beside vectors and their gradients')
+
+
+WORKS = {'fashion': fashion, 'bank': bank, 'warm': warm, 'kjv': kjv, 'time': times, 'bytes': count_bytes,
+         'loss': count_loss}
 
 
 def seeds(text):
@@ -182,7 +233,7 @@ def main():
     parser.add_argument('--program', default=ROOT / 'build/tools/quern/quern')
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.'), help='of kjv.txt and web.txt')
     parser.add_argument('--seeds', type=seeds, default=[1, 2, 3])
-    parser.add_argument('--batch', type=int, default=512)
+    parser.add_argument('--batch', type=int, help='pairs of an update: time 512, loss 65536')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--updates', type=int, default=2)
     options = parser.parse_args()
