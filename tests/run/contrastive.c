@@ -785,13 +785,13 @@ static void a_table_follows_limits(void **state)
                                   .symmetric = true,
                                   .duplicates = true,
                                   .limit = {90, 23, 0}});
-    follow_table(&(struct banked){.bank = 195,
-                                  .queries = 75,
-                                  .batch = 70,
-                                  .micro_batch = 70,
+    follow_table(&(struct banked){.bank = 200,
+                                  .queries = 100,
+                                  .batch = 36,
+                                  .micro_batch = 5,
                                   .each = 1,
                                   .symmetric = true,
-                                  .limit = {130, 69, 1}});
+                                  .limit = {104, 26, 90}});
 }
 
 /* What others know of vectors that are no more is not made anew: ids alone say which those are. */
