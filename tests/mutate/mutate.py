@@ -38,6 +38,7 @@ import sites
 ELSEWHERE = {
     "activation.clh": "functions of one value; touches no memory",
     "type.clh": "its macros are what the bugs are made of",
+    "bits.clh": "its macros are what the bugs are made of",
     "piece.clh": "its macros are what the bugs are made of",
     "tiled.clh": "touches local memory alone; a wrong sum is in all results of the products",
     "control.clh": "has no code",
