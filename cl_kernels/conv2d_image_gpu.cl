@@ -4,50 +4,89 @@
  * gradient of the image (S the gradient of the result), which is also the result of a transposed
  * convolution.
  *
- * A work-group of SIDE x SIDE makes a tile of SIDE * QN_ROWS channels x SIDE * QN_COLUMNS pixels,
- * SIDE terms of the sum at a time: weights and patches go through local memory, QN_ROWS x
- * QN_COLUMNS sums of each work-item stay in registers.
+ * A work-group makes a tile of channels x pixels (lib/tiled.clh): the strips are weights and
+ * patches of the source. Each work-item loads one term of some channels' weights and some terms of
+ * one pixel, while the strips before are multiplied. Where the terms of a strip lie in the source
+ * is in local memory.
+ *
+ * Options: S_TYPE, W_TYPE, B_TYPE, D_TYPE; QN_GRADIENT; those of lib/tiled.clh
+ *   QN_TAPS, QN_STRIDE, QN_DILATION  those of the window, if they are the same both ways and known
  */
-#include "lib/type.clh"
-#include "lib/conv2d.clh"
+#include "lib/bits.clh"
+#include "lib/conv2d_patch.clh"
+#include "lib/tiled.clh"
 
-#define SIDE 16
-#define TILE_ROWS (SIDE * QN_ROWS)
-#define TILE_COLUMNS (SIDE * QN_COLUMNS)
+/* What work-item `id` copies: of the weights' strip a term, and every ROW_STEP-th row from its
+ * first one on; of the patches' a pixel, and every TERM_STEP-th term. Neighbours copy neighbours in
+ * memory. */
+#define WEIGHT_TERM(id) ((id) % DEPTH)
+#define ROW(id) ((id) / DEPTH)
+#define ROW_STEP (ITEMS / DEPTH)
+#define PIXEL(id) ((id) % TILE_COLUMNS)
+#define TERM(id) ((id) / TILE_COLUMNS)
+#define TERM_STEP (ITEMS / TILE_COLUMNS)
+/* The column of a pixel in its tile: neighbouring work-items make neighbouring pixels. */
+#define COLUMN(pixel)                                                                              \
+    ((pixel) / (SIDE * QN_V) * (SIDE * QN_V) + (pixel) % SIDE * QN_V + (pixel) / SIDE % QN_V)
 
-/* A pixel of the tile: row y, column x and offset `at`, counted from channel 0 of the channel
- * group, of the source element that its tap 0 meets. */
-typedef struct {
-    int y, x;
-    long at;
-    bool exists;
-} conv_pixel;
-
-static inline conv_pixel pixel_at(ulong number, ulong pixels, conv_axis v, conv_axis h, ulong image,
-                                  int sw)
+static inline conv_axis axis_of(int size, int residue, int taps, int stride, int padding,
+                                int dilation)
 {
-    conv_pixel pixel = {0, 0, 0, number < pixels};
-    if (pixel.exists) {
-        const conv_position position = conv_position_at(number, v.count, h.count);
-        pixel.y = v.start + v.step * position.row;
-        pixel.x = h.start + h.step * position.column;
-        pixel.at = (long)(position.image * image) + (long)pixel.y * sw + pixel.x;
-    }
-    return pixel;
+    return QN_GRADIENT ? conv_gradient_axis(size, residue, taps, stride, padding, dilation)
+                       : conv_forward_axis(size, taps, stride, padding, dilation);
 }
 
-/* The source element that term k multiplies for the pixel; 0 in the padding. */
-static inline float patch(__global const TYPE(S) * s, conv_pixel pixel, int k, int terms,
-                          conv_axis v, conv_axis h, int sh, int sw)
+static inline void load_weights(BITS(W) next[QN_ROWS], __global const TYPE(W) * w, bool exists,
+                                int rows, uint row_step)
 {
-    if (k >= terms || !pixel.exists)
-        return 0.0f;
-    const conv_term term = conv_term_at(k, v, h);
-    const int down = term.row * v.move, right = term.column * h.move;
-    const int y = pixel.y + down, x = pixel.x + right;
-    if (y < 0 || y >= sh || x < 0 || x >= sw)
-        return 0.0f;
-    return LD(S, s, (ulong)(pixel.at + ((long)term.channel * sh + down) * sw + right));
+#pragma unroll
+    for (uint e = 0; e < QN_ROWS; e++)
+        next[e] = exists && (int)(e * ROW_STEP) < rows ? LDB(W, w, e * ROW_STEP * row_step) : 0;
+}
+
+static inline void put_weights(__local float *strip, const BITS(W) next[QN_ROWS])
+{
+    const uint id = tiled_item();
+#pragma unroll
+    for (uint e = 0; e < QN_ROWS; e++)
+        strip[WEIGHT_TERM(id) * PITCH_A + ROW(id) + e * ROW_STEP] = WIDEN_BITS(W, next[e]);
+}
+
+static inline void load_patches(BITS(S) next[QN_COLUMNS], __global const TYPE(S) * from,
+                                conv_pixel pixel, const __local conv_offset *offset, int sh, int sw)
+{
+#pragma unroll
+    for (uint e = 0; e < QN_COLUMNS; e++)
+        next[e] = conv_patch(from, pixel, offset[TERM(tiled_item()) + e * TERM_STEP], sh, sw);
+}
+
+static inline void put_patches(__local float *strip, const BITS(S) next[QN_COLUMNS])
+{
+    const uint id = tiled_item();
+#pragma unroll
+    for (uint e = 0; e < QN_COLUMNS; e++)
+        strip[(TERM(id) + e * TERM_STEP) * PITCH_B + COLUMN(PIXEL(id))] = WIDEN_BITS(S, next[e]);
+}
+
+/* Adds the bias to the rows of the work-item that there are. */
+static inline void add_bias(floatv sum[QN_ROWS][RUNS], __global const TYPE(B) * b, int rows)
+{
+#pragma unroll
+    for (uint r = 0; r < QN_ROWS; r++)
+        if ((int)r < rows)
+#pragma unroll
+            for (uint run = 0; run < RUNS; run++)
+                sum[r][run] += LD(B, b, r);
+}
+
+/* Stores column i of the work-item, whose rows are `plane` elements apart. */
+static inline void store_column(floatv sum[QN_ROWS][RUNS], uint i, __global TYPE(D) * d, int rows,
+                                ulong plane, float beta)
+{
+#pragma unroll
+    for (uint r = 0; r < QN_ROWS; r++)
+        if ((int)r < rows)
+            ACC(D, d, r * plane, beta, ((const float *)&sum[r][i / QN_V])[i % QN_V]);
 }
 
 /* `batch` images of `groups` x `depth` source channels of sh x sw become `groups` x `channels`
@@ -62,80 +101,80 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
              int dilation_y, int dilation_x, int inputs, int input0, __global const TYPE(S) * t,
              ulong t_at, int front)
 {
-    __local float weight[SIDE][TILE_ROWS + 1];
-    __local float panel[SIDE][TILE_COLUMNS + 1];
-    const int lx = get_local_id(0), ly = get_local_id(1);
+    __local floatv strip_a[STRIP_A], strip_b[STRIP_B];
+    __local conv_offset offset[DEPTH];
     const int residue = get_group_id(2) / groups, group = get_group_id(2) - residue * groups;
-    const int taps = kh * kw;
-#if QN_GRADIENT
-    const int across = min(stride_x, dw), down = residue / across, right = residue - down * across;
-    const conv_axis v = conv_gradient_axis(dh, down, kh, stride_y, padding_y, dilation_y);
-    const conv_axis h = conv_gradient_axis(dw, right, kw, stride_x, padding_x, dilation_x);
-    const ulong row_step = taps, term_step = (ulong)inputs * taps;
-#else
-    const conv_axis v = conv_forward_axis(dh, kh, stride_y, padding_y, dilation_y);
-    const conv_axis h = conv_forward_axis(dw, kw, stride_x, padding_x, dilation_x);
-    const ulong row_step = (ulong)inputs * taps, term_step = taps;
+#ifdef QN_TAPS
+    kh = kw = QN_TAPS;
+    stride_y = stride_x = QN_STRIDE;
+    dilation_y = dilation_x = QN_DILATION;
 #endif
-    const ulong plane = (ulong)dh * dw;
-    const ulong pixels = (ulong)batch * v.count * h.count;
+    const int taps = kh * kw, across = QN_GRADIENT ? min(stride_x, dw) : 1;
+    const int down = residue / across, right = residue - down * across;
+    const conv_axis v = axis_of(dh, down, kh, stride_y, padding_y, dilation_y);
+    const conv_axis h = axis_of(dw, right, kw, stride_x, padding_x, dilation_x);
+    const uint row_step = (QN_GRADIENT ? 1 : inputs) * taps;
+    const uint term_step = (QN_GRADIENT ? inputs : 1) * taps;
     const ulong first = get_group_id(0) * (ulong)TILE_COLUMNS;
     const int row0 = get_group_id(1) * TILE_ROWS, images = front < depth ? 2 : 1;
-    if (first >= pixels)
+    if (first >= (ulong)batch * v.count * h.count)
         return;
     s += s_at + (ulong)group * depth * sh * sw;
     t += t_at;
     w += w_at + ((ulong)group * channels * depth + input0) * taps;
-    b += b_at + group * channels;
-    d += d_at;
-    conv_pixel pixel[QN_COLUMNS];
-    float sum[QN_ROWS][QN_COLUMNS];
-    for (int i = 0; i < QN_ROWS; i++)
-        for (int j = 0; j < QN_COLUMNS; j++)
-            sum[i][j] = 0.0f;
+    const uint id = tiled_item();
+    const int rows = channels - row0 - (int)ROW(id);
+    w += (row0 + ROW(id)) * (ulong)row_step;
+    floatv sum[QN_ROWS][RUNS];
+    tiled_clear(sum);
     for (int n = 0; n < images; n++) {
         const int before = n ? front : 0, own = n ? depth - front : front;
-        const int terms = own * v.taps * h.taps;
-        for (int j = 0; j < QN_COLUMNS; j++)
-            pixel[j] =
-                pixel_at(first + j * SIDE + lx, pixels, v, h, (ulong)groups * own * sh * sw, sw);
-        for (int k0 = 0; k0 < terms; k0 += SIDE) {
-            for (int i = 0; i < QN_ROWS; i++) {
-                const int row = row0 + i * SIDE + ly, k = k0 + lx;
-                float value = 0.0f;
-                if (row < channels && k < terms) {
-                    const conv_term term = conv_term_at(k, v, h);
-                    value = LD(W, w,
-                               row * row_step + (before + term.channel) * term_step +
-                                   conv_tap(term, v, h, kw));
-                }
-                weight[lx][i * SIDE + ly] = value;
+        const int terms = own * v.taps * h.taps, strips = (terms + DEPTH - 1) / DEPTH;
+        if (terms == 0) /* of pixels that no tap meets */
+            continue;
+        const conv_position at = conv_position_at(first + PIXEL(id), v.count, h.count);
+        const conv_pixel pixel =
+            conv_pixel_at(at, at.image < batch, v, h, (ulong)groups * own * sh * sw, sw);
+        __global const TYPE(S) *from = n ? t : s;
+        __global const TYPE(W) *weights = w + (before * term_step + v.tap0 * kw + h.tap0);
+        const conv_term step = conv_term_at(DEPTH, v, h);
+        conv_term term = conv_term_at(WEIGHT_TERM(id), v, h);
+        BITS(W) next_w[QN_ROWS];
+        BITS(S) next_s[QN_COLUMNS];
+        /* A turn copies and multiplies the strips that the turn before loaded. */
+        for (int turn = 0; turn <= strips; turn++) {
+            const bool exists = term.channel < own;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (turn > 0) {
+                put_weights((__local float *)strip_a, next_w);
+                put_patches((__local float *)strip_b, next_s);
             }
-            for (int j = 0; j < QN_COLUMNS; j++)
-                panel[ly][j * SIDE + lx] = patch(n ? t : s, pixel[j], k0 + ly, terms, v, h, sh, sw);
+            if (id < DEPTH)
+                offset[id] = conv_offset_of(term, exists, v, h, sh, sw);
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (int k = 0; k < SIDE; k++)
-                for (int i = 0; i < QN_ROWS; i++)
-                    for (int j = 0; j < QN_COLUMNS; j++)
-                        sum[i][j] =
-                            fma(weight[k][i * SIDE + ly], panel[k][j * SIDE + lx], sum[i][j]);
-            barrier(CLK_LOCAL_MEM_FENCE);
+            load_weights(next_w,
+                         weights + (term.channel * term_step + term.row * v.tap_step * kw +
+                                    term.column * h.tap_step),
+                         exists, rows, row_step);
+            load_patches(next_s, from, pixel, offset, sh, sw);
+            term = conv_term_ahead(term, step, v, h);
+            if (turn > 0)
+                tiled_multiply(sum, strip_a, strip_b);
         }
     }
+    const int row = row0 + tiled_row(0), made = channels - row;
+    if (has_bias)
+        add_bias(sum, b + b_at + group * channels + row, made);
+    const ulong plane = (ulong)dh * dw;
+    const conv_position step = conv_position_at(SIDE, v.count, h.count);
+    conv_position at = conv_position_at(first + get_local_id(0), v.count, h.count);
 #pragma unroll
-    for (int j = 0; j < QN_COLUMNS; j++) {
-        const ulong number = first + j * SIDE + lx;
-        if (number >= pixels)
-            return;
-        const conv_position position = conv_position_at(number, v.count, h.count);
-        const ulong x = h.at + position.column * (ulong)h.at_step;
-        const ulong y = v.at + position.row * (ulong)v.at_step;
-        const ulong at = (ulong)position.image * groups * channels * plane + y * dw + x;
-        for (int i = 0; i < QN_ROWS; i++) {
-            const int row = row0 + i * SIDE + ly;
-            if (row < channels)
-                ACC(D, d, at + (group * channels + row) * plane, beta,
-                    sum[i][j] + (has_bias ? LD(B, b, (ulong)row) : 0.0f));
-        }
+    for (uint i = 0; i < QN_COLUMNS; i++) {
+        const ulong x = h.at + at.column * (ulong)h.at_step;
+        const ulong y = v.at + at.row * (ulong)v.at_step;
+        const ulong channel = ((ulong)at.image * groups + group) * channels + row;
+        if (at.image < batch)
+            store_column(sum, i, d + d_at + channel * plane + y * dw + x, made, plane, beta);
+        at = conv_position_ahead(at, step, v.count, h.count);
     }
 }

@@ -128,7 +128,8 @@ const struct qn_op qn_op_conv2d = {
                                             qn_conv2d_image_settings, .cpu = true},
                                            {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
                                             forward_cost, qn_conv2d_depthwise_forward},
-                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward}}},
+                                           {"gpu", qn_conv2d_fits_gpu, forward_cost, forward,
+                                            qn_conv2d_gpu_settings}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
@@ -141,7 +142,8 @@ const struct qn_op qn_op_conv2d = {
                                           qn_conv2d_image_settings, .cpu = true},
                                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, input_cost,
                                           qn_conv2d_depthwise_input},
-                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input}}},
+                                         {"gpu", qn_conv2d_fits_gpu, input_cost, input,
+                                          qn_conv2d_gpu_settings}}},
         [QN_CONV2D_WEIGHT] =
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
@@ -154,7 +156,7 @@ const struct qn_op qn_op_conv2d = {
                          {"cpu", qn_conv2d_fits_cpu, weight_cost, weight, .cpu = true},
                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, depthwise_weight_cost,
                           qn_conv2d_depthwise_weight},
-                         {"gpu", qn_conv2d_fits_gpu, weight_cost, weight}}},
+                         {"gpu", qn_conv2d_fits_gpu, weight_cost, weight, qn_conv2d_gpu_settings}}},
         [QN_CONV2D_BIAS] = {.name = "bias gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_DOUT(0)}},
@@ -169,7 +171,8 @@ const struct qn_op qn_op_conv2d = {
                                            second_winograd_cost, second_winograd, .cpu = true},
                                           {"cpu", qn_conv2d_fits_cpu, second_cost, second,
                                            qn_conv2d_image_settings, .cpu = true},
-                                          {"gpu", qn_conv2d_fits_gpu, second_cost, second}}},
+                                          {"gpu", qn_conv2d_fits_gpu, second_cost, second,
+                                           qn_conv2d_gpu_settings}}},
     }};
 
 /* --- public functions --- */

@@ -43,12 +43,6 @@ bool qn_conv2d_fits_cpu(const struct qn_call *call, const char **why)
     return call->facts->local_bytes >= CPU_LOCAL_BYTES;
 }
 
-bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why)
-{
-    *why = "the device's work-groups are too small";
-    return call->facts->max_work_group >= QN_CONV2D_SIDE * QN_CONV2D_SIDE;
-}
-
 /* --- launches --- */
 
 /* The pixels of one residue of an image, or all of a result: the most there are. */
@@ -115,17 +109,14 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
 }
 
-static void shape_image_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p)
+static void shape_image_gpu(struct qn_launch *launch, const struct qn_call *call,
+                            const struct qn_conv2d_product *p)
 {
-    const int64_t rows = qn_conv2d_gpu_tile(p->channels);
-    const int64_t tiles = qn_div_up(residue_pixels(p), QN_CONV2D_SIDE * QN_CONV2D_GPU_TILE);
+    const struct qn_conv2d_grid grid = qn_conv2d_gpu_grid(call, p->channels, residue_pixels(p));
     launch->program = "conv2d_image_gpu";
-    launch->global[0] = tiles * QN_CONV2D_SIDE;
-    launch->global[1] = qn_div_up(p->channels, QN_CONV2D_SIDE * rows) * QN_CONV2D_SIDE;
     launch->global[2] = p->groups * residues_of(p);
-    launch->local[0] = launch->local[1] = QN_CONV2D_SIDE;
-    qn_launch_option(launch, "QN_ROWS", rows);
-    qn_launch_option(launch, "QN_COLUMNS", QN_CONV2D_GPU_TILE);
+    qn_conv2d_gpu_shape(launch, &grid);
+    qn_conv2d_gpu_window(launch, p);
 }
 
 qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
@@ -139,6 +130,6 @@ qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
     if (call->cpu)
         shape_image_cpu(&launch, call, p);
     else
-        shape_image_gpu(&launch, p);
+        shape_image_gpu(&launch, call, p);
     return qn_emit_launch(emit, &launch);
 }

@@ -136,11 +136,6 @@ const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
     return tile;
 }
 
-int64_t qn_conv2d_gpu_tile(int64_t size)
-{
-    return size > QN_CONV2D_SIDE ? QN_CONV2D_GPU_TILE : 1;
-}
-
 void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *p, int group,
                     struct qn_cost *cost)
 {

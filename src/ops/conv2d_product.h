@@ -15,9 +15,8 @@ enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS, QN_
 /* Attributes and dimensions of images are at most this: the geometry is counted in 32 bits. */
 enum { QN_CONV2D_LARGEST_ATTRIBUTE = 1 << 14, QN_CONV2D_LARGEST_IMAGE = 1 << 29 };
 
-/* GPU shape: work-groups of SIDE x SIDE, up to 4 x 4 elements of the result each. CPU shape: the
- * work-groups for each compute unit that tiles and splits aim at. */
-enum { QN_CONV2D_SIDE = 16, QN_CONV2D_GPU_TILE = 4, QN_CONV2D_GROUPS_PER_UNIT = 4 };
+/* Work-groups for each compute unit that tiles and splits aim at. */
+enum { QN_CONV2D_GROUPS_PER_UNIT = 4 };
 
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
  * the weights, walks along. Channels are those of one of the `groups`. A convolution makes a result
@@ -72,8 +71,6 @@ struct qn_conv2d_tile {
     struct qn_register_tile image, narrow, wide, winograd;
 };
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts);
-/* Elements of the result, along one edge, of a work-item of the GPU shape. */
-int64_t qn_conv2d_gpu_tile(int64_t size);
 
 /* Flops and bytes of a group that is this product, in one launch. */
 void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *product, int group,
@@ -131,9 +128,20 @@ qn_status qn_conv2d_check_bias(struct qn_shape_call *call, int64_t channels);
 /* conv2d_image.c: a result or an image, with the settings of the CPU shape. */
 extern const char *const qn_conv2d_image_settings[];
 bool qn_conv2d_fits_cpu(const struct qn_call *call, const char **why);
-bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why);
 qn_status qn_conv2d_image(struct qn_emit *emit, const struct qn_call *call,
                           const struct qn_conv2d_product *product);
+
+/* conv2d_gpu.c: tiles of the GPU shape. Rows and columns of a work-item, and how many tiles are
+ * tall and wide enough for a product of so many rows and columns; what a launch has of that, and of
+ * the window: constants, where it is a usual one. */
+struct qn_conv2d_grid {
+    int64_t rows, columns, tall, wide;
+};
+extern const char *const qn_conv2d_gpu_settings[];
+bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why);
+struct qn_conv2d_grid qn_conv2d_gpu_grid(const struct qn_call *call, int64_t rows, int64_t columns);
+void qn_conv2d_gpu_shape(struct qn_launch *launch, const struct qn_conv2d_grid *grid);
+void qn_conv2d_gpu_window(struct qn_launch *launch, const struct qn_conv2d_product *product);
 
 /* conv2d_depthwise.c: by groups of one input channel. */
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);

@@ -46,11 +46,12 @@ static const struct weight_block *weight_block_of(const struct qn_facts *facts)
 static struct tiles tiles_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
     const int64_t terms = qn_conv2d_terms(p);
-    const int64_t tile_terms = call->cpu ? weight_block_of(call->facts)->terms
-                                         : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(terms);
-    const int64_t tile_channels = call->cpu ? weight_block_of(call->facts)->channels
-                                            : QN_CONV2D_SIDE * qn_conv2d_gpu_tile(p->channels);
-    return (struct tiles){qn_div_up(terms, tile_terms), qn_div_up(p->channels, tile_channels)};
+    if (!call->cpu) {
+        const struct qn_conv2d_grid grid = qn_conv2d_gpu_grid(call, p->channels, terms);
+        return (struct tiles){grid.wide, grid.tall};
+    }
+    const struct weight_block *block = weight_block_of(call->facts);
+    return (struct tiles){qn_div_up(terms, block->terms), qn_div_up(p->channels, block->channels)};
 }
 
 /* The same for all images: what the one needs that has the fewest tiles. */
@@ -84,8 +85,9 @@ void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_pr
 /* --- launches --- */
 
 static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *call,
-                             const struct qn_conv2d_product *p, const struct tiles *t)
+                             const struct qn_conv2d_product *p)
 {
+    const struct tiles t = tiles_of(call, p);
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
     const struct weight_block *block = weight_block_of(call->facts);
     const bool narrow = p->channels <= tile->vector;
@@ -94,8 +96,8 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     while (vectors * tile->vector < p->channels && vectors * tile->vector < block->channels)
         vectors *= 2;
     launch->program = "conv2d_weight_cpu";
-    launch->global[0] = t->terms;
-    launch->global[1] = t->channels * p->groups;
+    launch->global[0] = t.terms;
+    launch->global[1] = t.channels * p->groups;
     qn_launch_option(launch, "QN_V", tile->vector);
     qn_launch_option(launch, "QN_NV", BLOCK_PIXELS / tile->vector);
     qn_launch_option(launch, "QN_WIDE", vectors);
@@ -106,15 +108,13 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
 }
 
-static void shape_weight_gpu(struct qn_launch *launch, const struct qn_conv2d_product *p,
-                             const struct tiles *t)
+static void shape_weight_gpu(struct qn_launch *launch, const struct qn_call *call,
+                             const struct qn_conv2d_product *p)
 {
+    const struct qn_conv2d_grid grid = qn_conv2d_gpu_grid(call, p->channels, qn_conv2d_terms(p));
     launch->program = "conv2d_weight_gpu";
-    launch->global[0] = t->terms * QN_CONV2D_SIDE;
-    launch->global[1] = t->channels * p->groups * QN_CONV2D_SIDE;
-    launch->local[0] = launch->local[1] = QN_CONV2D_SIDE;
-    qn_launch_option(launch, "QN_ROWS", qn_conv2d_gpu_tile(p->channels));
-    qn_launch_option(launch, "QN_COLUMNS", qn_conv2d_gpu_tile(qn_conv2d_terms(p)));
+    qn_conv2d_gpu_shape(launch, &grid);
+    launch->global[1] *= p->groups;
 }
 
 qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
@@ -123,12 +123,11 @@ qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
     const struct qn_conv2d_split split = split_of(call, p);
     for (int i = 0; i < qn_conv2d_images(p); i++) {
         const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
-        const struct tiles t = tiles_of(call, &own);
         struct qn_launch launch = qn_conv2d_split_launch(call, &own, &split);
         if (call->cpu)
-            shape_weight_cpu(&launch, call, &own, &t);
+            shape_weight_cpu(&launch, call, &own);
         else
-            shape_weight_gpu(&launch, &own, &t);
+            shape_weight_gpu(&launch, call, &own);
         QN_TRY(qn_emit_launch(emit, &launch));
     }
     return qn_conv2d_split_add(emit, call, &split);

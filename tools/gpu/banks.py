@@ -12,22 +12,34 @@ import subprocess
 BANKS = LANES = 32
 # Constants of the kernels that the indices below are made of; those of lib/tile_mma.clh.
 MMA = ["TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "UNIT_PACK"]
+TILED = ["SIDE", "DEPTH", "QN_ROWS", "QN_V", "PITCH_A", "PITCH_B"]
 CONSTANTS = {
-    "matmul_gpu": ["SIDE", "QN_ROWS", "QN_V", "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
+    "matmul_gpu": [*TILED, "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
+    "conv2d_image_gpu": [*TILED, "TILE_COLUMNS"],
+    "conv2d_weight_gpu": TILED,
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
                      "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
     "attention_units": [*MMA, "SHARED_PITCH"],
 }
 # The text of the source that the functions below repeat.
+TILED_READS = ["a + d * PITCH_A + tiled_row(0);", "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
+               "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"]
 INDICES = {
     "matmul_gpu": ["? (id) / PIECES : (id) % SIDE * PIECE_WIDTH)",
                    "? (id) % PIECES * PIECE_WIDTH : (id) / SIDE)",
                    "strip[(l + e) * PITCH + edge] = element[e];",
-                   "(strip + l * PITCH + edge + e) =",
-                   "a + d * PITCH_A + tiled_row(0);",
-                   "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
-                   "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"],
+                   "(strip + l * PITCH + edge + e) =", *TILED_READS],
+    "conv2d_image_gpu": ["WEIGHT_TERM(id) ((id) % DEPTH)", "ROW(id) ((id) / DEPTH)",
+                         "PIXEL(id) ((id) % TILE_COLUMNS)", "TERM(id) ((id) / TILE_COLUMNS)",
+                         "(SIDE * QN_V) + (pixel) % SIDE * QN_V + (pixel) / SIDE % QN_V)",
+                         "strip[WEIGHT_TERM(id) * PITCH_A + ROW(id) + e * ROW_STEP] =",
+                         "strip[(TERM(id) + e * TERM_STEP) * PITCH_B + COLUMN(PIXEL(id))] =",
+                         "offset[TERM(tiled_item()) + e * TERM_STEP]", *TILED_READS],
+    "conv2d_weight_gpu": ["PIXEL(id) ((id) % DEPTH)", "EDGE(id) ((id) / DEPTH)",
+                          "strip[PIXEL(id) * PITCH_A + EDGE(id) + e * EDGE_STEP] =",
+                          "strip[PIXEL(id) * PITCH_B + EDGE(id) + e * EDGE_STEP] =",
+                          "offset[EDGE(tiled_item()) + e * EDGE_STEP]", *TILED_READS],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
                      "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))", "(i)*TALL + (int)get_local_id(1)",
@@ -79,8 +91,14 @@ def ways(words, width):
     return worst
 
 
+def tiled_reads(c):
+    """Work-item id is lane y * SIDE + x; see lib/tiled.clh."""
+    yield "read a", [i // c["SIDE"] * c["QN_ROWS"] for i in range(LANES)], min(c["QN_ROWS"], c["QN_V"])
+    yield "read b", [i % c["SIDE"] * c["QN_V"] for i in range(LANES)], c["QN_V"]
+
+
 def matmul_gpu(c):
-    """Work-item id is lane y * SIDE + x; see put, PIECE_EDGE, PIECE_L and lib/tiled.clh."""
+    """See put, PIECE_EDGE and PIECE_L."""
     side, piece, pieces, pitch = c["SIDE"], c["PIECE_WIDTH"], c["PIECES"], c["PITCH"]
 
     def store(along_k):
@@ -89,8 +107,29 @@ def matmul_gpu(c):
         return [i % pieces * piece * pitch + i // pieces for i in range(LANES)], 1
     yield "store a", *store(not c["A_T"])
     yield "store b", *store(bool(c["B_T"]))
-    yield "read a", [i // side * c["QN_ROWS"] for i in range(LANES)], c["QN_V"]
-    yield "read b", [i % side * c["QN_V"] for i in range(LANES)], c["QN_V"]
+    yield from tiled_reads(c)
+
+
+def conv2d_image_gpu(c):
+    """See put_weights, put_patches, COLUMN and load_patches."""
+    side, wide, run, lane = c["SIDE"], c["TILE_COLUMNS"], c["QN_V"], range(LANES)
+
+    def column(pixel):
+        return pixel // (side * run) * (side * run) + pixel % side * run + pixel // side % run
+    yield "store a", [i % c["DEPTH"] * c["PITCH_A"] + i // c["DEPTH"] for i in lane], 1
+    yield "store b", [i // wide * c["PITCH_B"] + column(i % wide) for i in lane], 1
+    yield "offsets", [i // wide * 4 for i in lane], 4
+    yield from tiled_reads(c)
+
+
+def conv2d_weight_gpu(c):
+    """See put_gradient, put_patches and load_patches."""
+    for operand in "ab":
+        pitch = c[f"PITCH_{operand.upper()}"]
+        yield (f"store {operand}",
+               [i % c["DEPTH"] * pitch + i // c["DEPTH"] for i in range(LANES)], 1)
+    yield "offsets", [i // c["DEPTH"] * 4 for i in range(LANES)], 4
+    yield from tiled_reads(c)
 
 
 class Mma:
@@ -158,8 +197,9 @@ def attention_units(c):
     yield "maxima", [i // 4 * 2 * shared for i in lane], 4
 
 
-ACCESSES = {"matmul_gpu": matmul_gpu, "matmul_units": matmul_units, "attention_gpu": attention_gpu,
-            "attention_units": attention_units}
+ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,
+            "conv2d_weight_gpu": conv2d_weight_gpu, "matmul_units": matmul_units,
+            "attention_gpu": attention_gpu, "attention_units": attention_units}
 
 
 def conflicts(kernels, program):

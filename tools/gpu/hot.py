@@ -7,14 +7,16 @@ from gpu.programs import launches
 PLAIN = {"HAS_BIAS": ["0"], "HAS_RESIDUAL": ["0"], "ACTIVATION": ["0"], "A_T": ["0", "1"],
          "B_T": ["0", "1"]}
 LAYOUTS = ["mma", "mfma", "wmma", "dpas8", "dpas16"]
+TILES = {"QN_ROWS": ["4", "8"], "QN_COLUMNS": ["8"]}
 BOTH_WAYS = {"QN_GRADIENT": ["0", "1"]}
 # STEM: (family, {option: the values that are looked at}). Of several values each is looked at by
 # itself; options that are not named have the value of the first launch that does.
 HOT = {
     "matmul_gpu": ("matrix product", {**PLAIN, "QN_ROWS": ["4", "8"]}),
     "matmul_units": ("matrix units", {**PLAIN, "TILE_LAYOUT": LAYOUTS}),
-    "conv2d_image_gpu": ("convolution", {**BOTH_WAYS, "QN_ROWS": ["4"]}),
-    "conv2d_weight_gpu": ("convolution", {"QN_ROWS": ["4"], "QN_COLUMNS": ["4"]}),
+    "conv2d_image_gpu": ("convolution", {**BOTH_WAYS, **TILES, "QN_TAPS": ["3"],
+                                         "QN_STRIDE": ["1"]}),
+    "conv2d_weight_gpu": ("convolution", TILES),
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),
     "conv2d_depthwise_weight_gpu": ("convolution", {}),
     "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
@@ -43,7 +45,7 @@ FAMILIES = list(dict.fromkeys(family for family, _ in HOT.values()))
 CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0 QN_ROWS=8"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=dpas8"),
-        ("conv2d_image_gpu", "f32", "QN_GRADIENT=0"), ("attention_gpu", "f16", "HEAD=64"),
+        ("conv2d_image_gpu", "f32", "QN_GRADIENT=0 QN_ROWS=8"), ("attention_gpu", "f16", "HEAD=64"),
         ("attention_units", "f16", "HEAD=64"), ("row_norm", "f16", "QN_RMS=0"),
         ("softmax_cross_entropy", "f32", ""), ("update", "f32", ""), ("unary", "f16", "")}
 
