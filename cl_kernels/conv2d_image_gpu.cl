@@ -79,7 +79,7 @@ static inline void add_bias(floatv sum[QN_ROWS][RUNS], __global const TYPE(B) * 
                 sum[r][run] += LD(B, b, r);
 }
 
-/* Stores column i of the work-item, whose rows are `plane` elements apart. */
+/* Stores the first `rows` of column i of the work-item, which are `plane` elements apart. */
 static inline void store_column(floatv sum[QN_ROWS][RUNS], uint i, __global TYPE(D) * d, int rows,
                                 ulong plane, float beta)
 {
@@ -173,8 +173,9 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
         const ulong x = h.at + at.column * (ulong)h.at_step;
         const ulong y = v.at + at.row * (ulong)v.at_step;
         const ulong channel = ((ulong)at.image * groups + group) * channels + row;
-        if (at.image < batch)
-            store_column(sum, i, d + d_at + channel * plane + y * dw + x, made, plane, beta);
+        /* Not within another condition: of two, PoCL 3.1 heeds one, and stores behind the end. */
+        const int stored = at.image < batch ? made : 0;
+        store_column(sum, i, d + d_at + channel * plane + y * dw + x, stored, plane, beta);
         at = conv_position_ahead(at, step, v.count, h.count);
     }
 }
