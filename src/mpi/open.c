@@ -5,12 +5,13 @@
 #include "mpi/link.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double DEFAULT_TIMEOUT = 600;        /* seconds */
 static const uint64_t MAGIC = 0x69706d2d6e726571; /* "qern-mpi" */
-enum { PROTOCOL = 1, ORDER = 0x01020304 };
+enum { PROTOCOL = 2, ORDER = 0x01020304 };
 
 /* Of 32 bytes in every version. */
 struct hello {
@@ -23,11 +24,27 @@ struct hello {
 
 /* --- MPI itself --- */
 
+/* Open MPI announces a message of more bytes than this (64 KiB) and sends it when the other rank
+ * has answered, which takes two latencies more. A bucket of gradients goes out at once: who
+ * receives it asked for it before. Other MPIs do not look, and what the user says stays. */
+static void send_buckets_at_once(void)
+{
+    static const char *const keys[] = {"OMPI_MCA_btl_tcp_eager_limit",
+                                       "OMPI_MCA_btl_tcp_max_send_size"};
+    enum { HEADERS = 4096 };
+    char bytes[16];
+    snprintf(bytes, sizeof bytes, "%d", QN_BUCKET_BYTES + HEADERS);
+    for (int i = 0; i < 2; i++)
+        setenv(keys[i], bytes, 0);
+}
+
 static qn_status initialise(qn_mpi *mpi)
 {
     int before, after, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&before);
     MPI_Finalized(&after);
+    if (!before)
+        send_buckets_at_once();
     if (after)
         return qn_link_fail(QN_ERR_ARGUMENT, "mpi: MPI was finalised and begins only once");
     if (before)

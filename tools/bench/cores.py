@@ -16,7 +16,11 @@ BEGUN = 0.2  # seconds that a thread must have computed to be a member's
 def threads(pid):
     """Of a process: number of the thread -> (seconds computed, core on which it ran last)."""
     found = {}
-    for task in pathlib.Path(f'/proc/{pid}/task').glob('*'):
+    try:
+        tasks = list(pathlib.Path(f'/proc/{pid}/task').glob('*'))
+    except OSError:
+        return found  # the process has ended
+    for task in tasks:
         try:
             fields = (task / 'stat').read_text(encoding='ascii').rsplit(')', 1)[1].split()
         except OSError:
