@@ -31,8 +31,8 @@ typedef struct qn_mpi_params {
 /* Called by every rank at the same time. Initialises MPI with MPI_THREAD_MULTIPLE if nobody has,
  * and qn_mpi_close finalises it then; before that it asks Open MPI, by variables of the environment
  * that nobody has set, to send a bucket of gradients without waiting for an answer (the eager limit
- * of btl tcp). A program that does so itself sets MPI_ERRORS_RETURN for
- * MPI_COMM_WORLD: MPICH asks there what an error of any message shall do. `params` may be NULL.
+ * of btl tcp). A program that initialises MPI itself sets MPI_ERRORS_RETURN for MPI_COMM_WORLD:
+ * MPICH asks there what an error of any message shall do. `params` may be NULL.
  * QN_ERR_ARGUMENT: MPI lacks thread support or was finalised, or there are too many members.
  * QN_ERR_MEMBER: a rank does not come, or is not what this one can talk to. */
 QN_API qn_status qn_mpi_open(qn_mpi **mpi, const qn_mpi_params *params);
