@@ -173,7 +173,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
         const ulong x = h.at + at.column * (ulong)h.at_step;
         const ulong y = v.at + at.row * (ulong)v.at_step;
         const ulong channel = ((ulong)at.image * groups + group) * channels + row;
-        /* Not within another condition: of two, PoCL 3.1 heeds one, and stores behind the end. */
+        /* One condition a store: of two, each within the other, a compiler for CPUs heeds one. */
         const int stored = at.image < batch ? made : 0;
         store_column(sum, i, d + d_at + channel * plane + y * dw + x, stored, plane, beta);
         at = conv_position_ahead(at, step, v.count, h.count);
