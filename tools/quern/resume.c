@@ -146,7 +146,7 @@ static int plan_all(struct session *s, const qn_checkpoint *checkpoint, const st
     const enum tune_mode known =
         s->settings.memory.tune == TUNE_QUICK ? TUNE_STORED : s->settings.memory.tune;
     if (s->members) {
-        TRY(plan_members(s, checkpoint, a, known));
+        TRY(ranks_agree(plan_members(s, checkpoint, a, known), s->failure));
         return members_settle(s, known);
     }
     return was_member(s, checkpoint) ? members_plan(s, known) : make_plan(s, checkpoint, a);

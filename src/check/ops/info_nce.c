@@ -203,6 +203,12 @@ static double flops(const struct qn_call *call, const char *group)
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {(n)}, .values = (of)            \
     }
+/* Some are the same, some nothing. */
+#define MANY_IDS(n)                                                                                \
+    {                                                                                              \
+        .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {(n)}, .fill = QN_FILL_INTEGER,  \
+        .a = -9, .b = 60                                                                           \
+    }
 #define LEARNED(from)                                                                              \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_F32, .rank = 1, .dim = {1}, .a = 0.1, .b = (from)       \
@@ -282,19 +288,7 @@ static const struct qn_check_case cases[] = {
       IDS(11, eleven), TABLE(5, 11)},
      ATTR(.duplicates = 1, .symmetric = 1)},
     {"a table of three tiles, the mean of the micro-step",
-     {VECTORS(5, 4),
-      VECTORS(5, 4),
-      NONE,
-      NONE,
-      VECTORS(131, 4),
-      VECTORS(131, 4),
-      {.role = QN_ROLE_FIXED,
-       .dtype = QN_I32,
-       .rank = 1,
-       .dim = {131},
-       .fill = QN_FILL_INTEGER,
-       .a = -9,
-       .b = 60},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(131, 4), VECTORS(131, 4), MANY_IDS(131),
       TABLE(13, 131)},
      ATTR(.local_mean = 1, .symmetric = 1)},
     {"fewer queries than passages",
@@ -318,19 +312,7 @@ static const struct qn_check_case cases[] = {
      ATTR(.symmetric = 1),
      .control = STORED(7)},
     {"fewer queries and two tiles of columns",
-     {VECTORS(3, 2),
-      VECTORS(6, 2),
-      NONE,
-      NONE,
-      VECTORS(130, 2),
-      VECTORS(1042, 2),
-      {.role = QN_ROLE_FIXED,
-       .dtype = QN_I32,
-       .rank = 1,
-       .dim = {521},
-       .fill = QN_FILL_INTEGER,
-       .a = -9,
-       .b = 60},
+     {VECTORS(3, 2), VECTORS(6, 2), NONE, NONE, VECTORS(130, 2), VECTORS(1042, 2), MANY_IDS(521),
       NONE},
      ATTR(.symmetric = 1),
      .control = STORED(1130)},
@@ -346,19 +328,7 @@ static const struct qn_check_case cases[] = {
      ATTR(.duplicates = 1, .symmetric = 1),
      .control = STORED(26)},
     {"a table of three tiles of passages and two of queries",
-     {VECTORS(5, 4),
-      VECTORS(5, 4),
-      NONE,
-      NONE,
-      VECTORS(70, 4),
-      VECTORS(131, 4),
-      {.role = QN_ROLE_FIXED,
-       .dtype = QN_I32,
-       .rank = 1,
-       .dim = {131},
-       .fill = QN_FILL_INTEGER,
-       .a = -9,
-       .b = 60},
+     {VECTORS(5, 4), VECTORS(5, 4), NONE, NONE, VECTORS(70, 4), VECTORS(131, 4), MANY_IDS(131),
       TABLE(11, 70)},
      ATTR(.symmetric = 1),
      .control = STORED(193)},
