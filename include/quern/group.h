@@ -156,7 +156,9 @@ typedef struct qn_group_figures {
     int64_t updates, samples; /* samples: of its own ranges */
     int64_t bytes_sent;       /* of gradients and parameters, and of rows of cells */
     int64_t bytes_told;       /* of numbers beside them, of which each update has a few */
-    double computed;          /* seconds from the beginning of updates to its last gradient */
+    double computed;          /* seconds from the beginning of updates until its last gradients
+                                 were on their way: of a large model, whose first ones have to
+                                 leave room for them, also what others take */
     double waited;            /* seconds from there until the sums of all, or what they have
                                  updated, had arrived */
 } qn_group_figures;

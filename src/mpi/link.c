@@ -6,14 +6,12 @@
 #include "mpi/link.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
-/* Seconds: of testing without sleep; the longest sleep; after a failure, for messages that both
- * sides have begun. */
-static const double AWAKE = 2e-4, LONGEST_SLEEP = 1e-3, GRACE = 0.5;
+/* Seconds: the longest sleep; after a failure, for messages that both sides have begun. */
+static const double LONGEST_SLEEP = 1e-3, GRACE = 0.5;
 
 qn_status qn_link_fail(qn_status status, const char *format, ...)
 {
@@ -43,12 +41,7 @@ const char *qn_party_name(struct qn_party party, char name[QN_PARTY_BYTES])
 
 void qn_link_pause(double waited)
 {
-    double sleep = waited / 16;
-    if (waited < AWAKE) {
-        sched_yield();
-        return;
-    }
-    sleep = sleep < LONGEST_SLEEP ? sleep : LONGEST_SLEEP;
+    const double sleep = waited < 16 * LONGEST_SLEEP ? waited / 16 : LONGEST_SLEEP;
     nanosleep(&(struct timespec){.tv_nsec = (long)(sleep * 1e9)}, NULL);
 }
 

@@ -17,7 +17,8 @@
   bytes      what each of four members has of the optimizer's state and masters, over one member's (gate
              0.30, aim 0.26)
   model      quern plan --members beside what pair, unequal and slow-link measured, and pair and slow-link of
-             pairs whose loss is of all samples (within 15 %)
+             pairs whose loss is of all samples (within 15 %); each device is as fast as it was by itself,
+             in trainings that take turns with those of all
 
 Sides take turns; figures are the best of the rounds, of each round without the first quarter of updates. It
 is told on which core each thread computed. Data are random. The first run on a machine tunes kernels, which
@@ -79,6 +80,12 @@ class Bench:
                                    wrap=lambda command, core=core: on_core(core, command)) for core in CORES]
         return run(trainings)
 
+    def rates_apart(self, work, steps, env):
+        """Samples per second of each of them."""
+        lines, told = self.apart(work, steps, env)
+        seen('unconnected', told)
+        return [cores.rate(one) for one in lines]
+
     def together(self, work, steps):
         """Two members in one process."""
         devices = ('--device', 'basic', '--device', 'basic')
@@ -134,15 +141,14 @@ def all_of(values, form='{:.1f}'):
 
 
 def measure_pair(bench, work):
+    """Of each round: samples per second of two members, those of each of two unconnected trainings."""
     steps = bench.steps(work, BASIC)
     together, apart = [], []
     for _ in range(bench.options.rounds):
         lines, told = bench.together(work, steps)
         together.append(cores.rate(lines[0]))
         seen('two members', told)
-        lines, told = bench.apart(work, steps, BASIC)
-        apart.append(sum(map(cores.rate, lines)))
-        seen('unconnected', told)
+        apart.append(bench.rates_apart(work, steps, BASIC))
     return together, apart
 
 
@@ -150,39 +156,35 @@ def pair(bench):
     rows = [(work, *measure_pair(bench, work)) for work in chosen(bench.options, WORKS)]
     table('two members, one core each', 'samples per second', 'two unconnected trainings', 'ratio', 'gate, aim')
     for work, together, apart in rows:
-        ratio = max(together) / max(apart)
-        row(work.name, all_of(together), all_of(apart), f'{ratio:.3f}', verdict(ratio, 0.85, 0.95))
-
-
-def slowed(told, lines):
-    """What part of its core the second rank had."""
-    return sum(by_core.get(CORES[1], 0) for by_core in told) / sum(line['seconds'] for line in lines if 'step' in line)
+        sums = [sum(rates) for rates in apart]
+        ratio = max(together) / max(sums)
+        row(work.name, all_of(together), all_of(sums), f'{ratio:.3f}', verdict(ratio, 0.85, 0.95))
 
 
 def measure_unequal(bench, work, shares):
-    """By share: samples per second of each round; and what part of its core the second rank had."""
-    steps, rates, parts = bench.steps(work, WORKER), {share: [] for share in shares}, []
+    """By share: samples per second of each round; and those of each of two unconnected trainings."""
+    steps, rates, apart = bench.steps(work, WORKER), {share: [] for share in shares}, []
     with Busy(2, CORES[1]):
         for _ in range(bench.options.rounds):
             for share in shares:
                 lines, told = bench.joined(work, steps, '--share', share)
                 rates[share].append(cores.rate(lines[0]))
-                if share == '1:1':
-                    parts.append(slowed(told, lines[0]))
                 seen(f'share {share}', told)
                 told = lines[0][-1]['summary']['members']
                 print(f'    took {all_of([member["share"] for member in told], "{:g}")}', flush=True)
-    return rates, parts
+            apart.append(bench.rates_apart(work, steps, WORKER))
+    return rates, apart
 
 
 def unequal(bench):
     rows = [(work, *measure_unequal(bench, work, ('1:1', 'auto', *SHARES))) for work in chosen(bench.options, WORKS)]
-    table('second member slowed', 'its part of the core', *rows[0][1], 'auto over equal', 'gate, ideal',
+    table('second member slowed', 'by itself over the first', *rows[0][1], 'auto over equal', 'gate, ideal',
           'auto over the best fixed', 'aim')
-    for work, rates, parts in rows:
+    for work, rates, apart in rows:
+        slowed = [second / first for first, second in apart]
         best = {share: max(values) for share, values in rates.items()}
         gain, beside = best['auto'] / best['1:1'], best['auto'] / max(best[share] for share in ('1:1', *SHARES))
-        row(work.name, all_of(parts, '{:.2f}'), *(f'{rate:.1f}' for rate in best.values()), f'{gain:.2f}',
+        row(work.name, all_of(slowed, '{:.2f}'), *(f'{rate:.1f}' for rate in best.values()), f'{gain:.2f}',
             verdict(gain, 1.5, 2.0), f'{beside:.3f}', '0.95 ' + ('met' if beside >= 0.95 else 'missed'))
 
 
@@ -224,8 +226,14 @@ def ddp(bench):
 LATENCIES = 4
 
 
-def bound(plan, compute, link):
-    """Seconds of an update at least, and its parts."""
+def slowest(work, apart):
+    """Seconds of an update of the slower of two trainings, each at its fastest; `apart`: see measure_link."""
+    return work.samples / min(map(max, zip(*apart)))
+
+
+def bound(bench, work, compute, link):
+    """Seconds of an update at least, and its parts; `compute`: of one without the link."""
+    plan = bench.plan(work, '--batch', work.samples, env=WORKER)
     size = 4 * plan['trained_parameters']  # sent by each of two members, gradients and results together
     backward = plan['backward_seconds'] * compute / plan['predicted_seconds']
     carried = size / link.bandwidth
@@ -233,17 +241,15 @@ def bound(plan, compute, link):
 
 
 def measure_link(bench, work, link):
-    """Seconds of an update across the link, of one without it, by round; the bound."""
+    """Of each round: seconds of an update across the link, samples per second of each of two unconnected
+    trainings."""
     steps, across, apart = bench.steps(work, WORKER), [], []
     for _ in range(bench.options.rounds):
         lines, told = bench.joined(work, steps, wrap=link.command, env={})
         across.append(cores.update_seconds(lines[0]))
         seen('ranks', told)
-        lines, told = bench.apart(work, steps, WORKER)
-        apart.append(max(map(cores.update_seconds, lines)))
-        seen('unconnected', told)
-    plan = bench.plan(work, '--batch', work.samples, env=WORKER)
-    return across, apart, bound(plan, min(apart), link)
+        apart.append(bench.rates_apart(work, steps, WORKER))
+    return across, apart
 
 
 @contextlib.contextmanager
@@ -264,13 +270,15 @@ def over_link(bench):
     with slow_link(bench) as link:
         if not link:
             return
-        rows = [(work, *measure_link(bench, work, link)) for work in chosen(bench.options, LINKED)]
+        rows = [(work, *measured, bound(bench, work, slowest(work, measured[1]), link))
+                for work in chosen(bench.options, LINKED) for measured in [measure_link(bench, work, link)]]
         latency = 1e3 * link.latency()
     table(f'{bench.options.rate:g} Mbit/s, {latency:.2f} ms', 'an update', 'without the link', 'bytes / bandwidth',
           'last backward pass', 'bound', 'ratio', 'gate, aim')
     for work, across, apart, (least, carried, backward) in rows:
         ratio = min(across) / least
-        row(work.name, all_of(across, '{:.3f} s'), all_of(apart, '{:.3f} s'), f'{carried:.3f} s', f'{backward:.3f} s',
+        alone = [work.samples / min(rates) for rates in apart]
+        row(work.name, all_of(across, '{:.3f} s'), all_of(alone, '{:.3f} s'), f'{carried:.3f} s', f'{backward:.3f} s',
             f'{least:.3f} s', f'{ratio:.2f}', verdict(ratio, 1.3, 1.15, more=False))
 
 
@@ -341,7 +349,7 @@ class Model:
     """Predictions of quern plan --members, by facts and costs of this machine."""
 
     def __init__(self, bench, env, match):
-        self.bench, self.match, self.copied = bench, match, copied_per_second()
+        self.bench, self.env, self.match, self.copied = bench, env, match, copied_per_second()
         facts = subprocess.run([bench.options.program, 'devices', '--json'], check=True, stdout=subprocess.PIPE,
                                env={**os.environ, **env}).stdout
         (bench.folder / 'facts.json').write_bytes(facts)
@@ -352,6 +360,11 @@ class Model:
         folder = pathlib.Path(os.environ.get('QN_CACHE_DIR') or pathlib.Path(cache) / 'quern')
         return max((path for path in folder.glob('tuning-*.json') if self.match in path.read_text()),
                    key=os.path.getmtime)
+
+    def speeds(self, work, apart):
+        """Of devices, over what they were when kernels were timed: by trainings of theirs alone."""
+        alone = self.bench.plan(work, '--batch', work.samples, env=self.env)['predicted_seconds']
+        return [alone * max(rates) / work.samples for rates in zip(*apart)]
 
     def seconds(self, work, batch, members, nodes=1, link=None):
         """Of an update; members: (share, speed) of each of a node."""
@@ -376,19 +389,22 @@ def compare(what, predicted, measured):
 def model_rows(bench):
     """(what, predicted, measured) of every case."""
     for work in chosen(bench.options, {**WORKS, **PAIRED}):
-        together, _ = measure_pair(bench, work)
-        seconds = Model(bench, BASIC, 'basic').seconds(work, 2 * work.samples, [(1, 1), (1, 1)])
-        yield f'pair, {work.name}', seconds, 2 * work.samples / max(together)
+        together, apart = measure_pair(bench, work)
+        known = Model(bench, BASIC, 'basic')
+        members = [(1, speed) for speed in known.speeds(work, apart)]
+        yield f'pair, {work.name}', known.seconds(work, 2 * work.samples, members), 2 * work.samples / max(together)
     for work in chosen(bench.options, WORKS):
-        rates, parts = measure_unequal(bench, work, ('1:1', '3:1'))
+        rates, apart = measure_unequal(bench, work, ('1:1', '3:1'))
+        known = Model(bench, WORKER, 'pthread')
         for share, values in rates.items():
-            given = [(float(number), speed) for number, speed in zip(share.split(':'), (1, max(parts)))]
-            seconds = Model(bench, WORKER, 'pthread').seconds(work, 2 * work.samples, given)
+            members = zip(map(float, share.split(':')), known.speeds(work, apart))
+            seconds = known.seconds(work, 2 * work.samples, members)
             yield f'unequal, {work.name}, {share}', seconds, 2 * work.samples / max(values)
     with slow_link(bench) as link:
         for work in chosen(bench.options, {**LINKED, **PAIRED}) if link else ():
-            across, _, _ = measure_link(bench, work, link)
-            seconds = Model(bench, WORKER, 'pthread').seconds(work, 2 * work.samples, [(1, 1)], 2, link)
+            across, apart = measure_link(bench, work, link)
+            known = Model(bench, WORKER, 'pthread')
+            seconds = known.seconds(work, 2 * work.samples, [(1, min(known.speeds(work, apart)))], 2, link)
             yield f'slow link, {work.name}', seconds, min(across)
 
 
@@ -401,7 +417,7 @@ def model(bench):
 
 # With rounds, and seconds of each training, so that none takes much longer than five minutes.
 MEASURES = {'pair': (pair, 3, 5), 'unequal': (unequal, 2, 3), 'ddp': (ddp, 3, 5), 'slow-link': (over_link, 3, 5),
-            'bytes': (count_bytes, 1, 1), 'model': (model, 1, 3)}
+            'bytes': (count_bytes, 1, 1), 'model': (model, 2, 3)}
 
 
 def main():

@@ -13,9 +13,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tests/supp
 
 from slow_line import Network
 
-# For Open MPI: root may run it, waiting ranks give way, and it binds nobody, since we do.
+# For Open MPI: root may run it, and it binds nobody, since we do. Ranks sleep when they wait: to yield
+# besides would give the core to whoever is busy on it, for a whole slice.
 SETTINGS = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1',
-            'OMPI_MCA_rmaps_base_oversubscribe': '1', 'OMPI_MCA_mpi_yield_when_idle': '1',
+            'OMPI_MCA_rmaps_base_oversubscribe': '1', 'OMPI_MCA_mpi_yield_when_idle': '0',
             'OMPI_MCA_hwloc_base_binding_policy': 'none', 'OMPI_MCA_pml': 'ob1'}
 HERE = {'OMPI_MCA_btl': 'self,vader', 'OMPI_MCA_btl_vader_single_copy_mechanism': 'none',
         'OMPI_MCA_plm_rsh_agent': '/bin/false'}
