@@ -224,6 +224,10 @@ struct qn_op {
     qn_status (*shape)(struct qn_shape_call *call);
     struct qn_group groups[QN_MAX_GROUPS]; /* ended by the first without a name */
     struct qn_state_info state[QN_MAX_STATE];
+    /* Whether the groups of the update of nodes with these attributes do the same to each element
+     * of their states, so that one launch may do it to those of many nodes, with what lies between
+     * them. NULL: never. */
+    bool (*commits_like)(const void *a, const void *b);
     bool optimizer; /* its inputs are a block's parameters, gradients and table; output 0 the new
                        parameters; its states are kept for the block (ops/update.h) */
     bool whole;     /* of an optimizer: it is given each parameter alone and in its own shape, with

@@ -80,6 +80,12 @@ static int64_t batch_group(const void *attr)
     return ((const struct qn_batch_norm_attr *)attr)->group;
 }
 
+static bool commits_like(const void *a, const void *b)
+{
+    const struct qn_batch_norm_attr *x = a, *y = b;
+    return x->momentum == y->momentum;
+}
+
 /* Backward reads that are for the ReLU's sake alone. */
 static unsigned spared_sums(const void *attr)
 {
@@ -136,8 +142,9 @@ static void affine_gradient_cost(const struct qn_call *call, struct qn_cost *cos
 
 static void commit_cost(const struct qn_call *call, struct qn_cost *cost)
 {
-    cost_of(call, COMMIT, 0, 1, cost);
     cost->flops = 6 * (double)qn_operand_count(&call->state[0]);
+    cost->bytes = qn_group_bytes(call, COMMIT);
+    cost->launches = 1;
 }
 
 /* --- launches --- */
@@ -319,6 +326,7 @@ const struct qn_op qn_op_batch_norm = {
     .shape = shape,
     .batch_group = batch_group,
     .state = {{"running_mean", 0}, {"running_var", 1}},
+    .commits_like = commits_like,
     .groups = {
         [STATISTICS] = {.name = "statistics",
                         .phase = QN_PHASE_TRAIN,

@@ -38,7 +38,7 @@ static const struct bound bounds[] = {
       false,
       {{0}}},
      201,
-     23},
+     4},
     {{"gpt2",
       "GPT-2 124M",
       "gpt",

@@ -271,6 +271,18 @@ static int number_of(const struct qn_phase_run *phase, int phase_number, int val
                                                                : value;
 }
 
+/* Whether persistent value `part` is one of those that `value` is made of: all parts of a block, or
+ * of a slice of one those that lie in it. */
+static bool is_part(const struct qn_problem *problem, int part, int value)
+{
+    const struct qn_value *p = &problem->values[part], *v = &problem->values[value];
+    if (!is_slice(problem, value))
+        return p->block == value && !is_slice(problem, part);
+    return part < problem->persist->n_values && p->block == v->block &&
+           p->block_offset >= v->block_offset &&
+           p->block_offset + p->bytes <= v->block_offset + v->bytes;
+}
+
 /* Writes a value, or checks that it is there. A block is its parts, each under its own number; what
  * lies between them belongs to nobody. */
 static void touch(struct memory *m, int p, int value, int storage, bool write)
@@ -279,7 +291,7 @@ static void touch(struct memory *m, int p, int value, int storage, bool write)
     const struct qn_problem *problem = phase->problem;
     bool whole = true;
     for (int v = 0; v < problem->n_values; v++)
-        if (problem->values[v].block == value && !is_slice(problem, v)) {
+        if (is_part(problem, v, value)) {
             touch(m, p, v, storage, write);
             whole = false;
         }

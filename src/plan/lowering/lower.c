@@ -19,13 +19,15 @@ static int *new_numbers(struct qn_arena *arena, size_t count)
 }
 
 /* Values that a node adds at most (outputs, their gradients, saved, temporaries; an input adds
- * one), those of them that may be parked, and those that a parameter adds that is updated alone
- * (parts of the norms, of the table and of the states), or a range (of its block's values, too). */
+ * one), those of them that may be parked, those that a parameter adds that is updated alone (parts
+ * of the norms, of the table and of the states), or a range (of its block's values, too), and those
+ * that a state of an operator adds. */
 enum {
     VALUES_PER_NODE = 2 * QN_MAX_OUT + QN_MAX_SAVED + QN_MAX_TEMP,
     PARKED_PER_NODE = QN_MAX_OUT + QN_MAX_SAVED,
     VALUES_PER_PARAMETER = 2 + QN_MAX_STATE,
-    VALUES_PER_RANGE = 6 + QN_MAX_STATE
+    VALUES_PER_RANGE = 6 + QN_MAX_STATE,
+    VALUES_PER_MOVING = 2
 };
 
 static size_t own_ranges(const struct qn_shard *shard)
@@ -44,8 +46,8 @@ static bool allocate(struct lowering *l)
     const struct qn_persist *persist = l->problem->persist;
     const size_t parameters = (size_t)persist->n_parameters, ranges = own_ranges(&persist->shard);
     size_t values = (size_t)persist->n_values + nodes * VALUES_PER_NODE +
-                    parameters * VALUES_PER_PARAMETER + ranges * VALUES_PER_RANGE + QN_MAX_BLOCKS +
-                    parked + 1;
+                    parameters * VALUES_PER_PARAMETER + ranges * VALUES_PER_RANGE +
+                    (size_t)persist->n_moving * VALUES_PER_MOVING + QN_MAX_BLOCKS + parked + 1;
     l->forward = new_numbers(arena, tensors);
     l->gradient = new_numbers(arena, tensors);
     l->first_reader = new_numbers(arena, nodes);
@@ -241,34 +243,6 @@ qn_status qn_lower_start(const struct qn_lowering *how, const struct qn_persist 
     return price_all(&l);
 }
 
-/* Marks the nodes of the first graph, which has all running averages, whose averages the run
- * gathers. */
-static void mark_gathered(struct lowering *l, const struct qn_run_of *run)
-{
-    const struct qn_persist *persist = l->problem->persist;
-    const struct qn_bound *bound = &persist->graphs[run->graph];
-    const int nodes = bound->graph->n_nodes;
-    bool *used = qn_arena_new(l->how->arena, bool, (size_t)nodes + 1);
-    if (!used) {
-        l->status = qn_fail(l->how->log, QN_ERR_MEMORY, "plan: out of host memory");
-        return;
-    }
-    qn_run_mark(&persist->runs, run, bound->graph, used);
-    for (const struct qn_moving *m = persist->moving; m < persist->moving + persist->n_moving; m++)
-        for (int n = 0; n < nodes && m->gather >= 0; n++)
-            if (used[n] && bound->gather[n][m->index] == m->gather)
-                l->used[m->node - l->graph->nodes] = true;
-}
-
-static void add_commits(struct lowering *l)
-{
-    const struct qn_run_set *runs = &l->problem->persist->runs;
-    for (int r = 0; r < runs->n_runs; r++)
-        if (runs->run[r].what != QN_RUN_EVALUATE)
-            mark_gathered(l, &runs->run[r]);
-    add_forward(l, QN_PHASE_UPDATE);
-}
-
 qn_status qn_lower_norms(const struct qn_lowering *how, const struct qn_persist *persist,
                          struct qn_problem *problem)
 {
@@ -287,7 +261,7 @@ qn_status qn_lower_update(const struct qn_lowering *how, const struct qn_persist
     QN_TRY(begin(&l, how, persist, -1, 0, qn_one_group(how->params, persist->graphs[0].graph),
                  problem));
     qn_lower_add_update(&l);
-    add_commits(&l);
+    qn_lower_add_commits(&l);
     QN_TRY(l.status);
     return price_all(&l);
 }

@@ -31,6 +31,8 @@ struct lowering {
 
 int qn_lower_add_value(struct lowering *l, const char *name, const struct qn_operand *operand,
                        enum qn_tag tag);
+/* Adds a part of value `whole` as a value: `count` rows of dimension 0, from row `first` on. */
+int qn_lower_add_slice(struct lowering *l, int whole, int64_t first, int64_t count);
 uint32_t qn_lower_root_of(const struct lowering *l, uint32_t tensor);
 /* The value of a tensor, made when first asked for. */
 int qn_lower_forward_value(struct lowering *l, uint32_t tensor);
@@ -56,6 +58,8 @@ void qn_lower_add_backward(struct lowering *l);
 void qn_lower_find_readers(struct lowering *l);
 void qn_lower_add_early(struct lowering *l, int n);
 void qn_lower_add_update(struct lowering *l);
+/* Commits of the states that runs of the cycle gathered for (commits.c). */
+void qn_lower_add_commits(struct lowering *l);
 /* The norms of the chunks of this member's ranges. */
 void qn_lower_add_norms(struct lowering *l);
 

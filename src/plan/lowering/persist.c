@@ -8,8 +8,6 @@
 #include "base/shape.h"
 #include "op/control.h"
 
-#include <string.h>
-
 /* Early updates drop each gradient, members of a group sum up only their own: the norms of their
  * chunks stay for the norm of the whole. */
 static void add_norms(struct qn_persist *persist)
@@ -44,55 +42,6 @@ static void bind_leaf(struct qn_persist *persist, struct qn_bound *bound, int n)
     bound->gradient[n] = parameter ? parameter->gradient : -1;
 }
 
-static int add_operand(struct qn_persist *persist, const struct qn_node *node,
-                       const struct qn_operand *operand, enum qn_life life)
-{
-    const struct qn_value value = {.name = node->name,
-                                   .operand = *operand,
-                                   .bytes = qn_operand_bytes(operand),
-                                   .tag = QN_TAG_STATE,
-                                   .life = life,
-                                   .block = -1};
-    return qn_present(operand) ? qn_persist_add(persist, &value) : -1;
-}
-
-static struct qn_moving *find_moving(const struct qn_persist *persist, const char *name, int index)
-{
-    for (int i = 0; i < persist->n_moving; i++)
-        if (persist->moving[i].index == index && strcmp(persist->moving[i].node->name, name) == 0)
-            return &persist->moving[i];
-    return NULL;
-}
-
-static qn_status bind_state(const struct qn_lowering *how, struct qn_persist *persist,
-                            struct qn_bound *bound, int n, const struct qn_shape_call *call)
-{
-    const struct qn_node *node = &bound->graph->nodes[n];
-    for (int i = 0; i < QN_MAX_STATE; i++) {
-        struct qn_moving *moving = find_moving(persist, node->name, i);
-        if (!qn_present(&call->state[i]) && !qn_present(&call->gather[i]))
-            continue;
-        if (!moving && bound != persist->graphs)
-            return qn_fail(how->log, QN_ERR_ARGUMENT,
-                           "%s: its running averages are not in the first graph of the plan",
-                           node->name);
-        if (!moving) {
-            moving = &persist->moving[persist->n_moving++];
-            *moving = (struct qn_moving){node, i, -1, -1};
-            moving->value = add_operand(persist, node, &call->state[i], QN_LIFE_TRAINING);
-            moving->gather = add_operand(persist, node, &call->gather[i], QN_LIFE_CYCLE);
-        } else if (moving->node->op != node->op ||
-                   !qn_shape_equal(&persist->values[moving->value].operand.shape,
-                                   &call->state[i].shape)) {
-            return qn_fail(how->log, QN_ERR_SHAPE,
-                           "%s: two graphs of the plan describe its state differently", node->name);
-        }
-        bound->state[n][i] = moving->value;
-        bound->gather[n][i] = moving->gather;
-    }
-    return QN_OK;
-}
-
 static qn_status bind_graph(const struct qn_lowering *how, struct qn_persist *persist,
                             struct qn_bound *bound)
 {
@@ -102,7 +51,7 @@ static qn_status bind_graph(const struct qn_lowering *how, struct qn_persist *pe
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct qn_node *node = &graph->nodes[n];
         if (node->kind == QN_NODE_OPERATOR)
-            QN_TRY(bind_state(how, persist, bound, n, &shapes.calls[n]));
+            QN_TRY(qn_persist_bind_states(how, persist, bound, n, &shapes.calls[n]));
         else if (node->kind == QN_NODE_INPUT)
             qn_persist_bind_cell(persist, bound, n);
         else
@@ -147,7 +96,7 @@ static bool allocate(const struct qn_lowering *how, const struct qn_graph *const
             return false;
     }
     const size_t values =
-        nodes * (2 + 2 * QN_MAX_STATE) + QN_MAX_BLOCKS * (6 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 4;
+        nodes * (2 + 4 * QN_MAX_STATE) + QN_MAX_BLOCKS * (6 + QN_MAX_STATE) + 2 * QN_MAX_CELLS + 4;
     struct qn_optimizer_attr *settings = qn_arena_new(how->arena, struct qn_optimizer_attr, 1);
     struct qn_average_attr *averaging = qn_arena_new(how->arena, struct qn_average_attr, 1);
     persist->values = qn_arena_new(how->arena, struct qn_value, values);

@@ -87,6 +87,15 @@ void qn_shard_states(struct qn_persist *persist, int block, struct qn_slots *slo
 /* Brings the ranges of all blocks into their order. QN_ERR_MEMORY. */
 qn_status qn_shard_order(const struct qn_lowering *how, struct qn_persist *persist);
 
+/* --- states of operators (states.c) --- */
+
+/* Binds the states of node n, and what is gathered for them, to their values: parts of arrays, in
+ * which those of the first graph's nodes lie side by side, in the order of the nodes, each from the
+ * device's alignment on. QN_ERR_ARGUMENT: another graph has a state that the first has not;
+ * QN_ERR_SHAPE: two graphs describe one differently. */
+qn_status qn_persist_bind_states(const struct qn_lowering *how, struct qn_persist *persist,
+                                 struct qn_bound *bound, int n, const struct qn_shape_call *call);
+
 /* --- cells --- */
 
 /* Gives every cell its values, and binds the input of node n to the cell of its name, if there is

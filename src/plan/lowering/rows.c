@@ -139,9 +139,11 @@ void qn_lower_add_zeros(struct lowering *l)
     const struct qn_persist *persist = l->problem->persist;
     for (int b = 0; b < persist->n_blocks; b++)
         add_zero(l, persist->blocks[b].gradients);
-    for (int i = 0; i < persist->n_moving; i++)
-        if (persist->moving[i].gather >= 0)
-            add_zero(l, persist->moving[i].gather);
+    for (int i = 0; i < persist->n_moving; i++) {
+        const int gather = persist->moving[i].gather;
+        if (gather >= 0 && persist->values[gather].block_offset == 0)
+            add_zero(l, persist->values[gather].block);
+    }
     for (int c = 0; c < persist->runs.n_cells; c++)
         if (persist->runs.cell[c].gradient >= 0)
             add_zero(l, persist->runs.cell[c].gradient);

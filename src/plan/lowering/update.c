@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The update: gradient norms, optimizer, averages of parameters, and what operators commit once per
- * update. Parameters are updated after the whole norm is known, by the block, or one by one if the
- * optimizer wants whole tensors; or early, one by one in the micro-step, each as soon as its
- * gradient is complete, so that the gradient can go.
+ * The update: gradient norms, optimizer, averages of parameters. Parameters are updated after the
+ * whole norm is known, by the block, or one by one if the optimizer wants whole tensors; or early,
+ * one by one in the micro-step, each as soon as its gradient is complete, so that the gradient can
+ * go.
  */
 #include "base/number.h"
 #include "base/shape.h"
@@ -48,20 +48,6 @@ static void own_write(struct lowering *l, struct qn_task *task, int value, struc
     write_as(task, value, &array, ref, accumulates);
 }
 
-/* Adds a part of value `whole` as a value: `count` rows of dimension 0, from row `first` on. */
-static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count)
-{
-    const struct qn_value of = l->problem->values[whole];
-    struct qn_operand operand = of.operand;
-    const int64_t unit = of.bytes / operand.shape.dim[0];
-    operand.shape.dim[0] = count;
-    const int value = qn_lower_add_value(l, of.name, &operand, of.tag);
-    l->problem->values[value].life = of.life;
-    l->problem->values[value].block = whole;
-    l->problem->values[value].block_offset = first * unit;
-    return value;
-}
-
 /* --- the steps --- */
 
 /* Adds the task that writes the norms of the block's chunks into their part of value `norms`, which
@@ -69,7 +55,7 @@ static int add_slice(struct lowering *l, int whole, int64_t first, int64_t count
 static int add_partial(struct lowering *l, const struct qn_block *block, int norms,
                        const char *name)
 {
-    const int part = add_slice(l, norms, block->first_chunk, block->chunks);
+    const int part = qn_lower_add_slice(l, norms, block->first_chunk, block->chunks);
     struct qn_task *task =
         qn_lower_add_own(l, "gradient_norm_partial", name, l->problem->persist->settings);
     own_read(l, task, block->gradients, 0);
@@ -158,18 +144,19 @@ static struct qn_block range_alone(struct lowering *l, const struct qn_range *ra
                              .chunks = range->chunks,
                              .first_chunk = range->first_chunk,
                              .working_average = -1};
-    alone.working = add_slice(l, block->working, range->first, range->count);
+    alone.working = qn_lower_add_slice(l, block->working, range->first, range->count);
     alone.parameters = block->parameters == block->working
                            ? alone.working
-                           : add_slice(l, block->parameters, range->kept, range->count);
+                           : qn_lower_add_slice(l, block->parameters, range->kept, range->count);
     alone.average =
-        block->average < 0 ? -1 : add_slice(l, block->average, range->kept, range->count);
-    alone.gradients = add_slice(l, block->gradients, range->first, range->count);
-    alone.table = add_slice(l, block->table, range->kept_chunk, range->chunks);
+        block->average < 0 ? -1 : qn_lower_add_slice(l, block->average, range->kept, range->count);
+    alone.gradients = qn_lower_add_slice(l, block->gradients, range->first, range->count);
+    alone.table = qn_lower_add_slice(l, block->table, range->kept_chunk, range->chunks);
     for (int s = 0; s < QN_MAX_STATE; s++)
-        alone.state[s] = block->state[s] < 0 ? -1
-                                             : add_slice(l, block->state[s], range->kept_state[s],
-                                                         qn_range_part(persist, range, s).count);
+        alone.state[s] = block->state[s] < 0
+                             ? -1
+                             : qn_lower_add_slice(l, block->state[s], range->kept_state[s],
+                                                  qn_range_part(persist, range, s).count);
     return alone;
 }
 
@@ -183,10 +170,12 @@ static struct qn_block block_alone(struct lowering *l, const struct qn_parameter
                              .gradients = parameter->gradient,
                              .chunks = parameter->chunks,
                              .first_chunk = parameter->first_chunk};
-    alone.table = add_slice(l, block->table, alone.first_chunk - block->first_chunk, alone.chunks);
+    alone.table =
+        qn_lower_add_slice(l, block->table, alone.first_chunk - block->first_chunk, alone.chunks);
     for (int s = 0; s < QN_MAX_STATE; s++) {
         const struct qn_state_part part = parameter->part[s];
-        alone.state[s] = part.count ? add_slice(l, block->state[s], part.first, part.count) : -1;
+        alone.state[s] =
+            part.count ? qn_lower_add_slice(l, block->state[s], part.first, part.count) : -1;
     }
     return alone;
 }

@@ -18,6 +18,19 @@ int qn_lower_add_value(struct lowering *l, const char *name, const struct qn_ope
     return l->problem->n_values++;
 }
 
+int qn_lower_add_slice(struct lowering *l, int whole, int64_t first, int64_t count)
+{
+    const struct qn_value of = l->problem->values[whole];
+    struct qn_operand operand = of.operand;
+    const int64_t unit = of.bytes / operand.shape.dim[0];
+    operand.shape.dim[0] = count;
+    const int value = qn_lower_add_value(l, of.name, &operand, of.tag);
+    l->problem->values[value].life = of.life;
+    l->problem->values[value].block = whole;
+    l->problem->values[value].block_offset = first * unit;
+    return value;
+}
+
 uint32_t qn_lower_root_of(const struct lowering *l, uint32_t tensor)
 {
     return qn_graph_root(l->graph, tensor);
