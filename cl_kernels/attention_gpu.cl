@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention for GPUs, with the same two products as attention_cpu.cl. A work-group of WIDE x TALL
- * work-items takes BLOCK tokens, side by side in local memory (a panel: HEAD rows of BLOCK), and
- * goes through the tokens of the other side in tiles of ROWS rows. Work-item (x, y) computes DEEP x
- * EACH scores, those of rows y * DEEP .. and tokens x * EACH ..; and, in registers, EACH elements
- * at a time, quads y, y + TALL, ... of the sums over tiles of the same tokens. Tokens past the last
- * one are zeros in tiles and repeat that token in panels; they are never stored.
+ * work-items takes BLOCK tokens and goes through the tokens of the other side, ROWS at a time.
+ * Local memory has pieces of both, so that it does not grow with HEAD: for scores PIECE elements of
+ * the block's tokens, side by side (a panel: PIECE rows of BLOCK), and of the ROWS others (a tile);
+ * for sums over these whole tokens, PART at a time. Work-item (x, y) computes DEEP x EACH scores,
+ * those of rows y * DEEP .. and tokens x * EACH ..; and, in registers, EACH elements at a time,
+ * quads y, y
+ * + TALL, ... of the sums over rows of the same tokens. Tokens past the last one are zeros in tiles
+ * and repeat that token in panels; they are never stored.
  *
- * Options beside those of lib/attention.clh: TALL; DEEP, 4, 2 or 1.
+ * Options beside those of lib/attention.clh: WIDE, 8 or 16; TALL; DEEP, 4, 2 or 1.
  */
 #define QN_V 4
 #include "lib/attention.clh"
 
-#define WIDE 8
 #define EACH QN_V
 #define BLOCK (WIDE * EACH)
 #define ROWS (TALL * DEEP)
 #define ITEMS (WIDE * TALL)
+#define PIECE (HEAD < 32 ? HEAD : 32)
+#define PART (HEAD <= PIECE ? ROWS : HEAD <= 2 * PIECE ? ROWS / 2 : ROWS / 4)
+/* Vectors that neighbours store to all banks of local memory at once. */
+#define NEAR 8
 /* EACH neighbouring elements of a token; how many of them a token has, and a work-item's share. */
 #define QUADS (HEAD / EACH)
 #define SHARE ((QUADS + TALL - 1) / TALL)
@@ -27,21 +33,29 @@
 
 /* Where the vector of EACH tokens of a panel's row d lies: moved by d, so that a column of the
  * panel is spread over the banks of local memory. */
-#define PANEL_AT(d, vector) ((d)*WIDE + ((vector) ^ (d) % WIDE))
+#define PANEL_AT(d, vector) ((d)*WIDE + ((vector) ^ (d) % NEAR))
 
-/* to (HEAD, BLOCK) = factor * transpose of tokens first .. first + BLOCK - 1 of x; tokens past
- * count - 1 repeat that one. Neighbours take two quads of EACH tokens of four vectors, which they
- * store to all banks at once. */
-static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ulong pitch,
-                              int first, int count, float factor)
+/* `count` tokens of one head, `pitch` elements apart, and what they are multiplied by. */
+typedef struct {
+    __global const TYPE(X) * x;
+    ulong pitch;
+    int count;
+    float factor;
+} tokens;
+
+/* to (PIECE, BLOCK) = the transpose of elements from .. of tokens first .. of t; tokens past the
+ * last repeat that one. Neighbours take two quads of EACH tokens of four vectors. */
+static inline void pack_panel(__local floatv *to, tokens t, int first, int from)
 {
     const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
-    for (int w = id; w < BLOCK * QUADS; w += ITEMS) {
-        const int part = w / BLOCK, pairs = QUADS / 2;
+    for (int w = id; w < BLOCK * PIECE / EACH; w += ITEMS) {
+        const int part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;
         const int d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;
-        const int vector = part / pairs * (WIDE / 2) + w / WIDE % (WIDE / 2);
-        const int from = min(first + vector * EACH + token, count - 1);
-        const floatv v = factor * LDV(X, x, from * pitch + d);
+        const int vector = part / pairs * (NEAR / 2) + w / NEAR % (NEAR / 2);
+        const int row = min(first + vector * EACH + token, t.count - 1);
+        if (HEAD % PIECE && from + d >= HEAD)
+            continue;
+        const floatv v = t.factor * LDV(X, t.x, row * t.pitch + from + d);
         __local float *at = (__local float *)to + token;
         at[PANEL_AT(d, vector) * EACH] = v.s0;
         at[PANEL_AT(d + 1, vector) * EACH] = v.s1;
@@ -50,16 +64,15 @@ static inline void pack_panel(__local floatv *to, __global const TYPE(X) * x, ul
     }
 }
 
-/* to (ROWS, HEAD) = factor * tokens first .. of x, the first `rows` of them. */
-static inline void load_tile(__local floatv *to, __global const TYPE(X) * x, ulong pitch, int first,
-                             int rows, float factor)
+/* to (rows, width) = elements from .. of tokens first .. of t; `rows` and `width` are constants. */
+static inline void load_tile(__local floatv *to, int rows, int width, tokens t, int first, int from)
 {
-    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
-    for (int w = id; w < ROWS * QUADS; w += ITEMS) {
-        const int row = w / QUADS, d = (w - row * QUADS) * EACH;
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0)), quads = width / EACH;
+    for (int w = id; w < rows * quads; w += ITEMS) {
+        const int row = w / quads, d = from + (w - row * quads) * EACH;
         floatv value = (floatv)(0.0f);
-        if (row < rows)
-            value = factor * LDV(X, x, (first + row) * pitch + d);
+        if (first + row < t.count && d < HEAD)
+            value = t.factor * LDV(X, t.x, (first + row) * t.pitch + d);
         to[w] = value;
     }
 }
@@ -88,23 +101,22 @@ static inline void weaken(quad_sum *sum, floatv factor)
     }
 }
 
-/* score = DEEP x EACH elements of tile * panel: rows y * DEEP .. of the tile, tokens x * EACH .. of
- * the panel, with (x, y) the work-item. */
-static inline void dots(floatv *score, __local const floatv *tile, __local const floatv *panel)
+/* score += DEEP x EACH elements of tile * panel, elements from .. of the head: rows y * DEEP .. of
+ * the tile, tokens x * EACH .. of the panel, with (x, y) the work-item. */
+static inline void multiply(floatv *score, __local const floatv *tile, __local const floatv *panel,
+                            int from)
 {
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
-#pragma unroll
-    for (int r = 0; r < DEEP; r++)
-        score[r] = (floatv)(0.0f);
+    const int end = HEAD % PIECE ? min(PIECE, HEAD - from) : PIECE;
 #pragma unroll 1
-    for (int first = 0; first < HEAD; first += WIDE)
+    for (int first = 0; first < end; first += NEAR)
 #pragma unroll
-        for (int d = first; d < first + WIDE; d += EACH) {
+        for (int d = first; d < first + NEAR; d += EACH) {
             const floatv tokens0 = panel[PANEL_AT(d, x)], tokens1 = panel[PANEL_AT(d + 1, x)];
             const floatv tokens2 = panel[PANEL_AT(d + 2, x)], tokens3 = panel[PANEL_AT(d + 3, x)];
 #pragma unroll
             for (int r = 0; r < DEEP; r++) {
-                const floatv quad = tile[(y * DEEP + r) * QUADS + d / EACH];
+                const floatv quad = tile[((y * DEEP + r) * PIECE + d) / EACH];
                 score[r] = fma((floatv)(quad.s0), tokens0, score[r]);
                 score[r] = fma((floatv)(quad.s1), tokens1, score[r]);
                 score[r] = fma((floatv)(quad.s2), tokens2, score[r]);
@@ -113,20 +125,47 @@ static inline void dots(floatv *score, __local const floatv *tile, __local const
         }
 }
 
-/* sum += this work-item's elements of the product transpose(tile) * scores. */
-static inline void fold(quad_sum *sum, __local const floatv *tile, __local const floatv *scores)
+/* score = those of the block's tokens from `first` on and the others from `row` on. A panel of
+ * whole tokens that is still there serves again unless it is `fresh`. */
+static inline void dots(floatv *score, __local floatv *panel, tokens block, int first, bool fresh,
+                        __local floatv *tile, tokens others, int row)
+{
+#pragma unroll
+    for (int r = 0; r < DEEP; r++)
+        score[r] = (floatv)(0.0f);
+#pragma unroll 1
+    for (int from = 0; from < HEAD; from += PIECE) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (fresh || HEAD > PIECE)
+            pack_panel(panel, block, first, from);
+        load_tile(tile, ROWS, PIECE, others, row, from);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        multiply(score, tile, panel, from);
+    }
+}
+
+/* sum += this work-item's elements of the product transpose(others) * scores, of those from `first`
+ * on. Scores may have been written just before. */
+static inline void fold(quad_sum *sum, __local const floatv *scores, __local floatv *tile,
+                        tokens others, int first)
 {
     const int x = (int)get_local_id(0);
 #pragma unroll 1
-    for (int row = 0; row < ROWS; row++) {
-        const floatv tokens = scores[row * WIDE + x];
+    for (int part = 0; part < ROWS; part += PART) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        load_tile(tile, PART, HEAD, others, first + part, 0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+        for (int row = 0; row < PART; row++) {
+            const floatv weights = scores[(part + row) * WIDE + x];
 #pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            const floatv quad = tile[row * QUADS + QUAD_READ(i)];
-            sum[i].s0 = fma((floatv)(quad.s0), tokens, sum[i].s0);
-            sum[i].s1 = fma((floatv)(quad.s1), tokens, sum[i].s1);
-            sum[i].s2 = fma((floatv)(quad.s2), tokens, sum[i].s2);
-            sum[i].s3 = fma((floatv)(quad.s3), tokens, sum[i].s3);
+            for (int i = 0; i < SHARE; i++) {
+                const floatv quad = tile[row * QUADS + QUAD_READ(i)];
+                sum[i].s0 = fma((floatv)(quad.s0), weights, sum[i].s0);
+                sum[i].s1 = fma((floatv)(quad.s1), weights, sum[i].s1);
+                sum[i].s2 = fma((floatv)(quad.s2), weights, sum[i].s2);
+                sum[i].s3 = fma((floatv)(quad.s3), weights, sum[i].s3);
+            }
         }
     }
 }
@@ -234,10 +273,13 @@ static inline void keep_lanes(floatv *keep, attention_draws draws, int query, in
 }
 #endif
 
+#define LOCAL_ARRAYS                                                                               \
+    __local floatv panel[PIECE * WIDE], tile[ROWS * PIECE / EACH], scores[ROWS * WIDE]
+
 GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
                    ulong saved_at, uint saves)
 {
-    __local floatv query[HEAD * WIDE], tile[ROWS * QUADS], scores[ROWS * WIDE];
+    LOCAL_ARRAYS;
     quad_sum sum[SHARE];
     floatv score[DEEP], top = (floatv)(LOWEST), total = (floatv)(0.0f);
     const attention_place at =
@@ -250,13 +292,11 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     k += k_at + K_AT(at.row, at.head / group);
     v += v_at + K_AT(at.row, at.head / group);
 
-    pack_panel(query, q, q_row, first, queries, scale);
+    const tokens all_q = {q, q_row, queries, scale}, all_k = {k, k_row, end, 1.0f};
+    const tokens all_v = {v, k_row, end, 1.0f};
     clear(sum);
     for (int key = 0; key < end; key += ROWS) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        load_tile(tile, k, k_row, key, min(ROWS, end - key), 1.0f);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, tile, query);
+        dots(score, panel, all_q, first, key == 0, tile, all_k, key);
         hide_rows(score, key, end, first, causal);
         share_scores(scores, score);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -269,7 +309,6 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
             score[r] = exp2(score[r] - most);
         barrier(CLK_LOCAL_MEM_FENCE);
         share_scores(scores, score);
-        load_tile(tile, v, k_row, key, min(ROWS, end - key), 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         const floatv shrink = exp2(top - most);
         top = most;
@@ -285,10 +324,9 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
             score[r] *= keep[r];
         barrier(CLK_LOCAL_MEM_FENCE);
         share_scores(scores, score);
-        barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         weaken(sum, shrink);
-        fold(sum, tile, scores);
+        fold(sum, scores, tile, all_v, key);
     }
     const floatv factor = select(1.0f / total, (floatv)(0.0f), total == (floatv)(0.0f));
     unpack(o + o_at + O_AT(at.row, at.head), sum, heads * HEAD, first, queries, factor, 0.0f);
@@ -307,7 +345,7 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
                           __global const float *saved, ulong saved_at, __global const float *level,
                           ulong level_at, __global TYPE(X) * dq, ulong dq_at, float beta)
 {
-    __local floatv panel[HEAD * WIDE], tile[ROWS * QUADS], scores[ROWS * WIDE];
+    LOCAL_ARRAYS;
     quad_sum sum[SHARE];
     floatv score[DEEP], product[DEEP];
     const attention_place at =
@@ -324,19 +362,12 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
     const floatv mean =
         load_lanes(level + level_at + STATISTIC_AT(at.row, at.head), first, queries);
 
+    const tokens all_q = {q, q_row, queries, scale}, all_d_o = {d_o, heads * HEAD, queries, 1.0f};
+    const tokens all_k = {k, k_row, end, 1.0f}, all_v = {v, k_row, end, 1.0f};
     clear(sum);
     for (int key = 0; key < end; key += ROWS) {
-        const int rows = min(ROWS, end - key);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        pack_panel(panel, d_o, heads * HEAD, first, queries, 1.0f);
-        load_tile(tile, v, k_row, key, rows, 1.0f);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        dots(product, tile, panel);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        pack_panel(panel, q, q_row, first, queries, scale);
-        load_tile(tile, k, k_row, key, rows, 1.0f);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, tile, panel);
+        dots(product, panel, all_d_o, first, true, tile, all_v, key);
+        dots(score, panel, all_q, first, true, tile, all_k, key);
         hide_rows(score, key, end, first, causal);
 #if DROPOUT
         floatv keep[DEEP];
@@ -349,8 +380,7 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
         for (int r = 0; r < DEEP; r++)
             score[r] = exp2(score[r] - top) * (product[r] - mean);
         share_scores(scores, score);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        fold(sum, tile, scores);
+        fold(sum, scores, tile, all_k, key);
     }
     unpack(dq + dq_at + Q_AT(at.row, at.head), sum, q_row, first, queries, (floatv)(scale * LN2),
            beta);
@@ -362,7 +392,7 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
                               ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
                               uint has_dv, float beta_k, float beta_v)
 {
-    __local floatv panel[HEAD * WIDE], tile[ROWS * QUADS], scores[ROWS * WIDE];
+    LOCAL_ARRAYS;
     quad_sum sum_k[SHARE], sum_v[SHARE];
     floatv score[DEEP], product[DEEP], part[DEEP];
     const attention_place at =
@@ -376,23 +406,17 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
     saved += saved_at + STATISTIC_AT(at.row, at.head * group);
     level += level_at + STATISTIC_AT(at.row, at.head * group);
 
+    const tokens all_k = {k, k_row, keys, 1.0f}, all_v = {v, k_row, keys, 1.0f};
     clear(sum_k);
     clear(sum_v);
     for (uint g = 0; g < group && first < here; g++) {
         ATTENTION_DRAWS(at.row, at.head * group + g);
+        const tokens all_q = {q + g * HEAD, q_row, queries, scale};
+        const tokens all_d_o = {d_o + g * HEAD, heads * HEAD, queries, 1.0f};
         for (int query = causal ? first : 0; query < (int)queries; query += ROWS) {
-            const int rows = min(ROWS, (int)queries - query);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            pack_panel(panel, k, k_row, first, keys, 1.0f);
-            load_tile(tile, q + g * HEAD, q_row, query, rows, scale);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            dots(score, tile, panel);
+            dots(score, panel, all_k, first, true, tile, all_q, query);
             hide_lanes(score, query, queries, first, here, causal);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            pack_panel(panel, v, k_row, first, keys, 1.0f);
-            load_tile(tile, d_o + g * HEAD, heads * HEAD, query, rows, 1.0f);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            dots(product, tile, panel);
+            dots(product, panel, all_v, first, true, tile, all_d_o, query);
 #if DROPOUT
             floatv keep[DEEP];
             keep_lanes(keep, draws, query, first);
@@ -410,13 +434,10 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
                 score[r] *= product[r] - LD(STATISTIC, level, g * queries + row);
             }
             share_scores(scores, part);
+            fold(sum_v, scores, tile, all_d_o, query);
             barrier(CLK_LOCAL_MEM_FENCE);
-            fold(sum_v, tile, scores);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            load_tile(tile, q + g * HEAD, q_row, query, rows, scale);
             share_scores(scores, score);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            fold(sum_k, tile, scores);
+            fold(sum_k, scores, tile, all_q, query);
         }
     }
     if (has_dv)

@@ -9,8 +9,8 @@ of local memory takes: registers, bytes of stack or scratch, spills, local memor
 share of multiply-adds in the inner loop and in the whole step, how wide it loads, and conflicts of
 the banks of local memory, and how many instructions are those of matrix units. --gate fails where a
 default setting spills or has a stack or scratch, but for what tools/gpu/exceptions.txt lists, where
-one of a family of tools/gpu/widths.py never loads 128 bits at once, or where a kernel for matrix
-units does without them. Compilers that are missing are said and left out; the status is 77 where
+one of a family of tools/gpu/widths.py never loads 128 bits at once, where one of tools/gpu/waves.py
+leaves room for too few waves, or where a kernel for matrix units does without them. Compilers that are missing are said and left out; the status is 77 where
 none is there. They come from packages of Debian 12 and PyPI:
 
     apt-get install clang-19 libclc-15 rocm-device-libs intel-opencl-icd
@@ -28,7 +28,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gpu import amd, banks, intel, nvidia, widths
+from gpu import amd, banks, intel, nvidia, waves, widths
 from gpu.call import Failed
 from gpu.exceptions import Exceptions
 from gpu.hot import FAMILIES, hot_programs
@@ -142,7 +142,8 @@ def print_table(rows):
 def judge(rows, whole):
     """Prints what is wrong with default settings and returns how many rows are."""
     exceptions = Exceptions()
-    wrong = [text for row in rows for text in exceptions.faults(row) + widths.faults(row)]
+    wrong = [text for row in rows for text in exceptions.faults(row) + widths.faults(row)
+             + waves.faults(row)]
     if whole:
         wrong += exceptions.unused({row["target"] for row in rows})
     for text in wrong:

@@ -199,32 +199,39 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
 }
 
 /* GPU shape: as in attention_gpu.cl. Long heads are shared by more work-items, so that sums stay in
- * registers. Tiles have half the rows where local memory is short. */
-enum { WIDE = 8, EACH = 4, GPU_BLOCK = WIDE * EACH, LONG_HEAD = 64, MOST_ROWS = 32 };
-struct gpu_tile {
-    int64_t tall, rows;
+ * registers. The first shape that fits the device is taken; shorter heads begin at a later one. */
+enum { EACH = 4, PIECE = 32, LONG_HEAD = 64, LONG_SHAPE = 1, SHORT_SHAPE = 3 };
+struct gpu_shape {
+    int64_t wide, tall, deep;
 };
+static const struct gpu_shape gpu_shapes[] = {
+    {8, 32, 1}, {16, 16, 1}, {8, 16, 1}, {8, 8, 4}, {8, 8, 2}};
+enum { GPU_SHAPES = sizeof gpu_shapes / sizeof *gpu_shapes };
 
-static bool fits_tile(const struct qn_facts *facts, int64_t head, int64_t rows)
+static bool fits_shape(const struct qn_facts *facts, int64_t head, const struct gpu_shape *shape)
 {
-    const int64_t floats = head * GPU_BLOCK + rows * (head + GPU_BLOCK);
-    return facts->local_bytes >= floats * (int64_t)sizeof(float);
+    const int64_t piece = head < PIECE ? head : PIECE, block = shape->wide * EACH;
+    const int64_t rows = shape->tall * shape->deep;
+    const int64_t floats = piece * block + rows * (piece + block);
+    return facts->max_work_group >= shape->wide * shape->tall &&
+           facts->local_bytes >= floats * (int64_t)sizeof(float);
 }
 
-static struct gpu_tile tile_of(const struct qn_facts *facts, int64_t head)
+static const struct gpu_shape *gpu_shape_of(const struct qn_facts *facts, int64_t head)
 {
-    const int64_t tall = head < LONG_HEAD || facts->max_work_group < WIDE * 16 ? 8 : 16;
-    return (struct gpu_tile){tall, fits_tile(facts, head, MOST_ROWS) ? MOST_ROWS : MOST_ROWS / 2};
+    const struct gpu_shape *shape = gpu_shapes;
+    if (head <= LONG_HEAD)
+        shape += head < LONG_HEAD ? SHORT_SHAPE : LONG_SHAPE;
+    while (shape < gpu_shapes + GPU_SHAPES - 1 && !fits_shape(facts, head, shape))
+        shape++;
+    return shape;
 }
 
 static bool fits_gpu(const struct qn_call *call, const char **why)
 {
-    const struct qn_facts *facts = call->facts;
     const int64_t head = sizes_of(call->attr, call->in).head;
-    const struct gpu_tile tile = tile_of(facts, head);
-    *why = facts->max_work_group < WIDE * tile.tall ? "the device's work-groups are too small"
-                                                    : "the device has too little local memory";
-    return facts->max_work_group >= WIDE * tile.tall && fits_tile(facts, head, tile.rows);
+    *why = "the device's work-groups or its local memory are too small";
+    return fits_shape(call->facts, head, gpu_shape_of(call->facts, head));
 }
 
 /* By matrix units, for the forward pass or for both gradients. */
@@ -302,14 +309,15 @@ static int64_t set_cpu(struct qn_launch *launch, const struct qn_call *call, int
 
 static int64_t set_gpu(struct qn_launch *launch, const struct qn_call *call, int64_t head)
 {
-    const struct gpu_tile tile = tile_of(call->facts, head);
+    const struct gpu_shape *shape = gpu_shape_of(call->facts, head);
     launch->program = "attention_gpu";
-    launch->local[0] = WIDE;
-    launch->local[1] = launch->global[1] = tile.tall;
-    qn_launch_option(launch, "TALL", tile.tall);
-    qn_launch_option(launch, "DEEP", tile.rows / tile.tall);
+    launch->local[0] = shape->wide;
+    launch->local[1] = launch->global[1] = shape->tall;
+    qn_launch_option(launch, "WIDE", shape->wide);
+    qn_launch_option(launch, "TALL", shape->tall);
+    qn_launch_option(launch, "DEEP", shape->deep);
     qn_launch_aligned(launch, call, EACH, head);
-    return GPU_BLOCK;
+    return shape->wide * EACH;
 }
 
 static int64_t set_shape(struct qn_launch *launch, const struct qn_call *call, int64_t head)

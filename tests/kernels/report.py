@@ -17,7 +17,7 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import gpu_report  # noqa: E402
-from gpu import amd, banks, intel, listing, nvidia, widths  # noqa: E402
+from gpu import amd, banks, intel, listing, nvidia, waves, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -113,6 +113,15 @@ def check_widths():
     assert not widths.faults({**row, "program": listed[0], "kernel": listed[1]})
 
 
+def check_waves():
+    """Attention with 2 waves fails; with 3, at another setting, or where they are not told, not."""
+    row = {"target": "gfx90a", "program": "attention_gpu", "kernel": "k", "types": "f16", "what": "",
+           "setting": 0, "waves": 2}
+    assert waves.faults(row) and not waves.faults({**row, "waves": 3})
+    assert not waves.faults({**row, "setting": 1}) and not waves.faults({**row, "waves": None})
+    assert not waves.faults({**row, "program": "matmul_gpu"})
+
+
 def gate(program, *more, **options):
     return subprocess.run([TOOLS / "gpu_report.py", "--programs", program, "--gate", "--core",
                            *more], check=False, **options)
@@ -145,6 +154,7 @@ def main():
     check_listings()
     check_banks(kernels)
     check_exceptions()
+    check_waves()
     check_widths()
     status = gate(program).returncode
     if status == 0:

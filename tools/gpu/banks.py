@@ -19,7 +19,7 @@ CONSTANTS = {
     "conv2d_weight_gpu": TILED,
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
                      "A_T", "B_T"],
-    "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS"],
+    "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
     "attention_units": [*MMA, "SHARED_PITCH"],
 }
 # The text of the source that the functions below repeat.
@@ -42,13 +42,15 @@ INDICES = {
                           "offset[EDGE(tiled_item()) + e * EDGE_STEP]", *TILED_READS],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
                      "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
-    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % WIDE))", "(i)*TALL + (int)get_local_id(1)",
+    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
+                      "PIECE (HEAD < 32 ? HEAD : 32)",
+                      "part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;",
                       "d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;",
-                      "vector = part / pairs * (WIDE / 2) + w / WIDE % (WIDE / 2);",
+                      "vector = part / pairs * (NEAR / 2) + w / NEAR % (NEAR / 2);",
                       "at[PANEL_AT(d, vector) * EACH] =", "to[w] = value;",
                       "tokens0 = panel[PANEL_AT(d, x)]",
-                      "tile[(y * DEEP + r) * QUADS + d / EACH];", "scores[row * WIDE + x];",
-                      "tile[row * QUADS + QUAD_READ(i)];",
+                      "tile[((y * DEEP + r) * PIECE + d) / EACH];",
+                      "scores[(part + row) * WIDE + x];", "tile[row * QUADS + QUAD_READ(i)];",
                       "to[(y * DEEP + r) * WIDE + x] = score[r];"],
     "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
                         "strip_store(to, LIKE_COLUMNS, held);",
@@ -170,15 +172,15 @@ def matmul_units(c):
 
 def attention_gpu(c):
     """See PANEL_AT, pack_panel, load_tile, dots, fold and share_scores."""
-    wide, each, deep, row, block = c["WIDE"], c["EACH"], c["DEEP"], c["QUADS"] * c["EACH"], c["BLOCK"]
-    lane = range(LANES)
+    wide, each, deep, block = c["WIDE"], c["EACH"], c["DEEP"], c["BLOCK"]
+    near, piece, lane = c["NEAR"], min(c["HEAD"], 32), range(LANES)
 
     def panel(d, vector):
-        return (d * wide + (vector ^ d % wide)) * each
-    yield "store panel", [panel(i % 2 * each, i // wide) + i // 2 % each for i in lane], 1
+        return (d * wide + (vector ^ d % near)) * each
+    yield "store panel", [panel(i % 2 * each, i // near) + i // 2 % each for i in lane], 1
     yield "store tile", [i * each for i in lane], each
     yield "dots, panel", [panel(1, i % wide) for i in lane], each
-    yield "dots, tile", [i // wide * deep * row for i in lane], each
+    yield "dots, tile", [i // wide * deep * piece for i in lane], each
     yield "fold, scores", [i % wide * each for i in lane], each
     yield "fold, tile", [i // wide * each for i in lane], each
     yield "store scores", [i // wide * deep * block + i % wide * each for i in lane], each

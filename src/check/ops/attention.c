@@ -192,7 +192,7 @@ static const double single[2 * 9 * 16] = {
     [204] = 1,   [221] = 0.5, [238] = -1, [255] = 1, [256] = 1,  [273] = -2};
 static const double most[] = {9, 6};
 
-/* Panels are 8 to 32 lanes wide, and work-groups take up to 128; tiles have 16 to 64 rows. */
+/* Panels are 8 to 64 lanes wide, and work-groups take up to 128; tiles have 16 to 64 rows. */
 static const struct qn_check_case cases[] = {
     {"one token", PACKED(2, 1, 24), .attr = &one},
     {"few tokens", SEPARATE(2, 3, 16, 5, 16), .attr = &two, .small = true},
@@ -222,6 +222,8 @@ static const struct qn_check_case cases[] = {
     {"one over a tile", PACKED(1, 65, 48), .attr = &two},
     {"one over a tile of GPUs", SEPARATE(1, 33, 8, 33, 8), .attr = &one, .small = true,
      .f32_only = true, .only = "gpu"},
+    {"long heads, one over a block of GPUs", SEPARATE(1, 65, 72, 67, 72), .attr = &causal,
+     .only = "gpu"},
     {"causal and one over a block", PACKED(1, 129, 24), .attr = &causal},
     {"one over a block", SEPARATE(1, 129, 8, 257, 8), .attr = &one},
     {"a scale", SEPARATE(1, 21, 32, 22, 32), .attr = &steep},
