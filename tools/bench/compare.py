@@ -177,7 +177,7 @@ def matmul(options):
     if reported:
         print(f'Thin matrix products beside the same: geometric mean {reported:.2f} (a report)')
     mean = conclude('Matrix products beside the fastest of OpenBLAS and PyTorch', found.values(),
-                    0.80, 1.0)
+                    0.92, 1.0)
     slow = conclude('Matrix products beside CLBlast',
                     ratios(table, keys, ours, [clblast]).values(), 8, 12)
     close(peers)
@@ -208,7 +208,7 @@ def conv2d(options):
         print(f'  {name:48} forward + both gradients: {ratio:.2f}')
     of_gate = [ratio for name, ratio in layers.items() if not name.startswith('depthwise')]
     close([torch])
-    return {'conv2d': conclude('Convolutions beside PyTorch', of_gate, 0.85, 1.1)}
+    return {'conv2d': conclude('Convolutions beside PyTorch', of_gate, 1.0, 1.2)}
 
 
 class Summed(Quern):
