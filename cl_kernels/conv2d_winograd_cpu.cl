@@ -1,38 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3), for CPUs: a
- * tile of 2 x 2 neighbours made meets 4 x 4 elements of the source. These are transformed to 16
- * POINTS, each of which needs one multiplication a channel; the plain sums of the tile need 36.
- *
- *     made = A' [(G w G') . (B' s B)] A     summed over channels inside the brackets
- *
- * G takes halves and B and A only add, so the error is that of the plain sum times a small number.
- * The gradient of the image is the same sum with the taps in reverse order.
+ * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3)
+ * (lib/winograd.clh), for CPUs.
  */
 #include "lib/conv2d_winograd.clh"
-
-/* u = G g G' for the taps g of QN_V pairs of channels. */
-static inline void transform_taps(floatv *u, const floatv *g)
-{
-    floatv half_way[12];
-#pragma unroll
-    for (int x = 0; x < 3; x++) {
-        const floatv outer = 0.5f * (g[x] + g[6 + x]), inner = 0.5f * g[3 + x];
-        half_way[x] = g[x];
-        half_way[3 + x] = outer + inner;
-        half_way[6 + x] = outer - inner;
-        half_way[9 + x] = g[6 + x];
-    }
-#pragma unroll
-    for (int y = 0; y < 4; y++) {
-        const floatv *row = half_way + 3 * y;
-        const floatv outer = 0.5f * (row[0] + row[2]), inner = 0.5f * row[1];
-        u[4 * y] = row[0];
-        u[4 * y + 1] = outer + inner;
-        u[4 * y + 2] = outer - inner;
-        u[4 * y + 3] = row[2];
-    }
-}
 
 /* Transforms the weights of `rows` channels to make. The order of u: row block of QN_V rows, point,
  * channel of the source, row of the row block; rows past the end repeat the last one. Work-groups:
@@ -52,7 +23,7 @@ conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *
                 tap[turned ? TAPS - 1 - t : t][i] = LD(W, w, at + t);
         }
         floatv point[POINTS];
-        transform_taps(point, (const floatv *)tap);
+        winograd_taps(point, (const floatv *)tap);
         for (int p = 0; p < POINTS; p++)
             QN_PASTE(vstore, QN_V)(point[p], 0, u + ((ulong)p * depth + c) * QN_V);
     }
@@ -87,17 +58,14 @@ static inline void multiply(__local floatv *sum, __local const floatv *panel,
 /* A' m A of one vector of tiles, as two lines of neighbouring pixels. */
 static inline void transform_sum(float *line, __local const floatv *m, float bias)
 {
-    floatv half_way[8];
+    floatv sum[POINTS], made[4];
 #pragma unroll
-    for (int x = 0; x < 4; x++) {
-        const floatv one = m[(4 + x) * QN_NV], two = m[(8 + x) * QN_NV];
-        half_way[x] = m[x * QN_NV] + one + two;
-        half_way[4 + x] = one - two - m[(12 + x) * QN_NV];
-    }
+    for (int p = 0; p < POINTS; p++)
+        sum[p] = m[p * QN_NV];
+    winograd_made(made, sum);
 #pragma unroll
     for (int y = 0; y < 2; y++) {
-        const floatv *s = half_way + 4 * y;
-        const floatv left = s[0] + s[1] + s[2] + bias, right = s[1] - s[2] - s[3] + bias;
+        const floatv left = made[2 * y] + bias, right = made[2 * y + 1] + bias;
         float *to = line + y * 2 * QN_ROW;
         QN_PASTE(vstore, QN_V)(QN_PASTE(QN_LOW, QN_V)(left, right), 0, to);
         QN_PASTE(vstore, QN_V)(QN_PASTE(QN_HIGH, QN_V)(left, right), 1, to);

@@ -18,7 +18,7 @@
 #include <quern/tensor.h>
 
 enum { QN_MAX_IN = 8, QN_MAX_OUT = 3, QN_MAX_SAVED = 2, QN_MAX_TEMP = 3, QN_MAX_STATE = 5 };
-enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 6 };
+enum { QN_MAX_READS = 10, QN_MAX_WRITES = 6, QN_MAX_GROUPS = 10, QN_MAX_VARIANTS = 8 };
 
 /* What an operand of a group is, seen from its node. */
 enum qn_ref_kind {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Convolution as an implicit matrix product: patches are packed inside the kernels, so each group
- * is one launch for the whole micro-batch. CPUs do 3 x 3 taps of stride 1 in Winograd's way. Groups
+ * is one launch for the whole micro-batch. 3 x 3 taps of stride 1 go in Winograd's way, too. Groups
  * of one input channel have kernels of their own. The image may be two, so that what joins them is
  * never stored.
  */
@@ -80,14 +80,20 @@ QN_CONV2D_VARIANT(forward, QN_CONV2D_FORWARD, qn_conv2d_forward(call), qn_conv2d
                   qn_conv2d_image)
 QN_CONV2D_VARIANT(forward_winograd, QN_CONV2D_FORWARD, qn_conv2d_forward(call),
                   qn_conv2d_winograd_cost, qn_conv2d_winograd)
+QN_CONV2D_VARIANT(forward_winograd_gpu, QN_CONV2D_FORWARD, qn_conv2d_forward(call),
+                  qn_conv2d_winograd_gpu_cost, qn_conv2d_winograd_gpu)
 QN_CONV2D_VARIANT(input, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false), qn_conv2d_cost,
                   qn_conv2d_image)
 QN_CONV2D_VARIANT(input_winograd, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false),
                   qn_conv2d_winograd_cost, qn_conv2d_winograd)
+QN_CONV2D_VARIANT(input_winograd_gpu, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false),
+                  qn_conv2d_winograd_gpu_cost, qn_conv2d_winograd_gpu)
 QN_CONV2D_VARIANT(second, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true), qn_conv2d_cost,
                   qn_conv2d_image)
 QN_CONV2D_VARIANT(second_winograd, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
                   qn_conv2d_winograd_cost, qn_conv2d_winograd)
+QN_CONV2D_VARIANT(second_winograd_gpu, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
+                  qn_conv2d_winograd_gpu_cost, qn_conv2d_winograd_gpu)
 
 static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
@@ -129,7 +135,9 @@ const struct qn_op qn_op_conv2d = {
                                            {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu,
                                             forward_cost, qn_conv2d_depthwise_forward},
                                            {"gpu", qn_conv2d_fits_gpu, forward_cost, forward,
-                                            qn_conv2d_gpu_settings}}},
+                                            qn_conv2d_gpu_settings},
+                                           {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
+                                            forward_winograd_gpu_cost, forward_winograd_gpu}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
@@ -143,7 +151,9 @@ const struct qn_op qn_op_conv2d = {
                                          {"depthwise-gpu", qn_conv2d_depthwise_fits_gpu, input_cost,
                                           qn_conv2d_depthwise_input},
                                          {"gpu", qn_conv2d_fits_gpu, input_cost, input,
-                                          qn_conv2d_gpu_settings}}},
+                                          qn_conv2d_gpu_settings},
+                                         {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
+                                          input_winograd_gpu_cost, input_winograd_gpu}}},
         [QN_CONV2D_WEIGHT] =
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
@@ -172,7 +182,9 @@ const struct qn_op qn_op_conv2d = {
                                           {"cpu", qn_conv2d_fits_cpu, second_cost, second,
                                            qn_conv2d_image_settings, .cpu = true},
                                           {"gpu", qn_conv2d_fits_gpu, second_cost, second,
-                                           qn_conv2d_gpu_settings}}},
+                                           qn_conv2d_gpu_settings},
+                                          {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
+                                           second_winograd_gpu_cost, second_winograd_gpu}}},
     }};
 
 /* --- public functions --- */

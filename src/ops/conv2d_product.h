@@ -151,13 +151,21 @@ qn_status qn_conv2d_depthwise_input(struct qn_emit *emit, const struct qn_call *
 qn_status qn_conv2d_depthwise_weight(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_winograd.c: by Winograd's F(2x2, 3x3), on CPUs. Whether the window and the channels are
- * such that Winograd's way is worth it; whether it fits. */
+ * such that Winograd's way is worth it, on any device; whether it fits. */
 bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why);
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why);
 void qn_conv2d_winograd_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
                              int group, struct qn_cost *cost);
 qn_status qn_conv2d_winograd(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_conv2d_product *product);
+
+/* conv2d_winograd_gpu.c: the same on GPUs. */
+bool qn_conv2d_winograd_fits_gpu(const struct qn_call *call, const char **why);
+void qn_conv2d_winograd_gpu_cost(const struct qn_call *call,
+                                 const struct qn_conv2d_product *product, int group,
+                                 struct qn_cost *cost);
+qn_status qn_conv2d_winograd_gpu(struct qn_emit *emit, const struct qn_call *call,
+                                 const struct qn_conv2d_product *product);
 
 /* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2), on CPUs. */
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why);

@@ -61,8 +61,6 @@ static const struct winograd_block *winograd_block_of(const struct qn_facts *fac
 bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why)
 {
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    if (!qn_fits_cpu(call, why))
-        return false;
     *why = "made for 3 x 3 taps, stride and dilation 1, one group";
     for (int i = 0; i < 2; i++)
         if (p.kernel[i] != 3 || p.attr->stride[i] != 1 || p.attr->dilation[i] != 1)
@@ -75,7 +73,7 @@ bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why)
 
 bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
 {
-    if (!qn_conv2d_winograd_is_for(call, why))
+    if (!qn_fits_cpu(call, why) || !qn_conv2d_winograd_is_for(call, why))
         return false;
     *why = "the device has too little local memory";
     return winograd_block_of(call->facts) != NULL;

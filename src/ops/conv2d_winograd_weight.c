@@ -53,7 +53,7 @@ static int64_t local_bytes(int64_t vector)
 
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why)
 {
-    if (!qn_conv2d_winograd_is_for(call, why))
+    if (!qn_fits_cpu(call, why) || !qn_conv2d_winograd_is_for(call, why))
         return false;
     *why = "the image and the result are of different types";
     if (call->in[0].dtype != call->out[0].dtype)

@@ -41,6 +41,7 @@ ELSEWHERE = {
     "bits.clh": "its macros are what the bugs are made of",
     "piece.clh": "its macros are what the bugs are made of",
     "tiled.clh": "touches local memory alone; a wrong sum is in all results of the products",
+    "winograd.clh": "touches no memory; a wrong sign is in all that is made by it",
     "control.clh": "has no code",
     "correction.clh": "touches no memory; a wrong bit is in the parameters of flash_adamw",
     "math.clh": "tests/cl/math.c bounds the errors of its functions",

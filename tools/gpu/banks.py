@@ -17,6 +17,8 @@ CONSTANTS = {
     "matmul_gpu": [*TILED, "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
     "conv2d_image_gpu": [*TILED, "TILE_COLUMNS"],
     "conv2d_weight_gpu": TILED,
+    "conv2d_winograd_gpu": ["POINTS", "ROWS", "TILES", "DEPTH", "STEP", "SHARE", "EDGE", "EACH",
+                            "PARTS", "MET", "QN_V"],
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
                      "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
@@ -40,6 +42,13 @@ INDICES = {
                           "strip[PIXEL(id) * PITCH_A + EDGE(id) + e * EDGE_STEP] =",
                           "strip[PIXEL(id) * PITCH_B + EDGE(id) + e * EDGE_STEP] =",
                           "offset[EDGE(tiled_item()) + e * EDGE_STEP]", *TILED_READS],
+    "conv2d_winograd_gpu": ["{id / SHARE, id % SHARE / EDGE * EACH, id % EDGE * QN_V};",
+                            "channel = at / (POINTS * line), point = at / line % POINTS;",
+                            "strip[(point * DEPTH + channel) * line + at % line] =",
+                            "strip[p * STEP + id] =", "weights += at.point * STEP + at.row;",
+                            "source += at.point * STEP + at.column;",
+                            "met + (at.point * MET + row) * TILES + column",
+                            "strips[(p * MET + row) * TILES + lane]"],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
                      "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
@@ -134,6 +143,21 @@ def conv2d_weight_gpu(c):
     yield from tiled_reads(c)
 
 
+def conv2d_winograd_gpu(c):
+    """See seat_of, put_weights, put_source, multiply and meet."""
+    line, share, step, lane = c["ROWS"] // c["QN_V"], c["SHARE"], c["STEP"], range(LANES)
+    row = [i % share // c["EDGE"] * c["EACH"] for i in lane]
+    column = [i % c["EDGE"] * c["QN_V"] for i in lane]
+    yield ("store weights", [(i // line % c["POINTS"] * c["DEPTH"] * line + i % line) * c["QN_V"]
+                             for i in lane], c["QN_V"])
+    yield "store source", list(lane), 1
+    yield "read weights", [i // share * step + row[i] for i in lane], c["QN_V"]
+    yield "read source", [i // share * step + column[i] for i in lane], c["QN_V"]
+    yield ("meet", [(i // share * c["MET"] + row[i] // c["PARTS"]) * c["TILES"] + column[i]
+                    for i in lane], c["QN_V"])
+    yield "read sums", list(lane), 1
+
+
 class Mma:
     """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along and
     strip_store_across."""
@@ -200,8 +224,9 @@ def attention_units(c):
 
 
 ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,
-            "conv2d_weight_gpu": conv2d_weight_gpu, "matmul_units": matmul_units,
-            "attention_gpu": attention_gpu, "attention_units": attention_units}
+            "conv2d_weight_gpu": conv2d_weight_gpu, "conv2d_winograd_gpu": conv2d_winograd_gpu,
+            "matmul_units": matmul_units, "attention_gpu": attention_gpu,
+            "attention_units": attention_units}
 
 
 def conflicts(kernels, program):
