@@ -165,7 +165,9 @@ static bool check_cost(struct qn_bed *bed, const struct qn_call *call,
                        const struct qn_cost *cost)
 {
     const struct load load = load_of(bed, use);
-    double most = MOST_MOVES * (load.bytes + (double)cost->scratch);
+    /* Scratch may be filled anew by every launch. */
+    const double moves = cost->launches > MOST_MOVES ? cost->launches : MOST_MOVES;
+    double most = MOST_MOVES * load.bytes + moves * (double)cost->scratch;
     if (cost->scratch < 0 || cost->scratch > bed->scratch_bytes)
         return qn_verdict_fail(bed->verdict,
                                "%s: cost: %lld bytes of scratch, but %lld with all operands", group,
