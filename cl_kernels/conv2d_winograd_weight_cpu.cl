@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The gradient of the weights of convolutions of 3 x 3 taps with stride and dilation 1 by
- * Winograd's F(3 x 3, 2 x 2), for CPUs. For each pair of channels a tile d of 2 x 2 neighbours of
- * the gradient of the result meets 4 x 4 elements s of the image, with 16 multiplications instead
- * of 36:
- *
- *     gradient = A' [(G d G') . (B' s B)] A     summed over tiles inside the brackets
+ * Winograd's F(3 x 3, 2 x 2) (lib/winograd.clh), for CPUs.
  *
  * A work-item makes QN_DEPTH input channels of QN_WIDE vectors of output channels from one part of
  * the tiles, QN_ROW tiles at a time. QN_MR divides QN_DEPTH; QN_NR divides QN_WIDE. Both operands
@@ -18,27 +14,6 @@
 
 /* Vectors from one point to the next of the transformed gradient: odd, as PANEL_STEP. */
 #define GRADIENT_STEP (QN_ROW * QN_WIDE + 1)
-
-/* G d G' of one tile, for a vector of channels. */
-static inline void transform_gradient(__local floatv *to, const floatv *d)
-{
-    floatv half_way[8];
-#pragma unroll
-    for (int x = 0; x < 2; x++) {
-        half_way[x] = d[x];
-        half_way[2 + x] = 0.5f * (d[x] + d[2 + x]);
-        half_way[4 + x] = 0.5f * (d[x] - d[2 + x]);
-        half_way[6 + x] = d[2 + x];
-    }
-#pragma unroll
-    for (int y = 0; y < 4; y++) {
-        const floatv left = half_way[2 * y], right = half_way[2 * y + 1];
-        to[(4 * y) * GRADIENT_STEP] = left;
-        to[(4 * y + 1) * GRADIENT_STEP] = 0.5f * (left + right);
-        to[(4 * y + 2) * GRADIENT_STEP] = 0.5f * (left - right);
-        to[(4 * y + 3) * GRADIENT_STEP] = right;
-    }
-}
 
 /* Packs and transforms QN_V channels from `channel` on, of which `channels` exist. */
 static inline void pack_gradient(__local floatv *gradient, __local float *stage,
@@ -59,7 +34,11 @@ static inline void pack_gradient(__local floatv *gradient, __local float *stage,
         }
         for (int i = 0; i < QN_V; i++) {
             const floatv d4[4] = {turned[0][i], turned[1][i], turned[2][i], turned[3][i]};
-            transform_gradient(gradient + (n + i) * QN_WIDE, d4);
+            floatv point[POINTS];
+            winograd_tile(point, d4);
+#pragma unroll
+            for (int p = 0; p < POINTS; p++)
+                gradient[p * GRADIENT_STEP + (n + i) * QN_WIDE] = point[p];
         }
     }
 }
@@ -90,22 +69,14 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
 /* A' m A of one input channel and a vector of output channels: the nine taps. */
 static inline void transform_sum(__local floatv *tap, __local const floatv *m)
 {
-    const int step = QN_DEPTH * QN_WIDE;
-    floatv half_way[12];
+    floatv sum[POINTS], gradient[TAPS];
 #pragma unroll
-    for (int x = 0; x < 4; x++) {
-        const floatv one = m[(4 + x) * step], two = m[(8 + x) * step];
-        half_way[x] = m[x * step] + one + two;
-        half_way[4 + x] = one - two;
-        half_way[8 + x] = one + two - m[(12 + x) * step];
-    }
+    for (int p = 0; p < POINTS; p++)
+        sum[p] = m[p * QN_DEPTH * QN_WIDE];
+    winograd_gradient(gradient, sum);
 #pragma unroll
-    for (int y = 0; y < 3; y++) {
-        const floatv *s = half_way + 4 * y;
-        tap[3 * y] = s[0] + s[1] + s[2];
-        tap[3 * y + 1] = s[1] - s[2];
-        tap[3 * y + 2] = s[1] + s[2] - s[3];
-    }
+    for (int t = 0; t < TAPS; t++)
+        tap[t] = gradient[t];
 }
 
 /* Work-groups: (input channels / QN_DEPTH, output channels / (QN_WIDE * QN_V), parts). Part p of

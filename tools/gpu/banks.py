@@ -12,13 +12,15 @@ import subprocess
 BANKS = LANES = 32
 # Constants of the kernels that the indices below are made of; those of lib/tile_mma.clh.
 MMA = ["TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "UNIT_PACK"]
+WINOGRAD = ["POINTS", "ROWS", "COLUMNS", "DEPTH", "STEP", "SHARE", "EDGE", "EACH", "PARTS", "MET",
+            "QN_V", "SWIZZLE"]
 TILED = ["SIDE", "DEPTH", "QN_ROWS", "QN_V", "PITCH_A", "PITCH_B"]
 CONSTANTS = {
     "matmul_gpu": [*TILED, "PIECE_WIDTH", "PIECES", "PITCH", "A_T", "B_T"],
     "conv2d_image_gpu": [*TILED, "TILE_COLUMNS"],
     "conv2d_weight_gpu": TILED,
-    "conv2d_winograd_gpu": ["POINTS", "ROWS", "TILES", "DEPTH", "STEP", "SHARE", "EDGE", "EACH",
-                            "PARTS", "MET", "QN_V"],
+    "conv2d_winograd_gpu": WINOGRAD,
+    "conv2d_winograd_weight_gpu": WINOGRAD,
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
                      "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
@@ -27,6 +29,13 @@ CONSTANTS = {
 # The text of the source that the functions below repeat.
 TILED_READS = ["a + d * PITCH_A + tiled_row(0);", "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
                "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"]
+WINOGRAD_PLACES = ["{id / SHARE, id % SHARE / EDGE * EACH, id % EDGE * QN_V};",
+                   "PLACE(term, line) ((term)*COLUMNS + ((line) ^ SWIZZLE * (term)))",
+                   "strip[p * STEP + PLACE(term, line)] = v[p];",
+                   "row = rows + d * ROWS + (at.row ^ (SWIZZLE * d & ~7));",
+                   "columns + d * COLUMNS + (at.column ^ (SWIZZLE * d & 15)) +",
+                   "(met + (at.point * MET + row) * COLUMNS + column) = v;",
+                   "met[(p * MET + row) * COLUMNS + column];"]
 INDICES = {
     "matmul_gpu": ["? (id) / PIECES : (id) % SIDE * PIECE_WIDTH)",
                    "? (id) % PIECES * PIECE_WIDTH : (id) / SIDE)",
@@ -42,13 +51,14 @@ INDICES = {
                           "strip[PIXEL(id) * PITCH_A + EDGE(id) + e * EDGE_STEP] =",
                           "strip[PIXEL(id) * PITCH_B + EDGE(id) + e * EDGE_STEP] =",
                           "offset[EDGE(tiled_item()) + e * EDGE_STEP]", *TILED_READS],
-    "conv2d_winograd_gpu": ["{id / SHARE, id % SHARE / EDGE * EACH, id % EDGE * QN_V};",
-                            "channel = at / (POINTS * line), point = at / line % POINTS;",
-                            "strip[(point * DEPTH + channel) * line + at % line] =",
-                            "strip[p * STEP + id] =", "weights += at.point * STEP + at.row;",
-                            "source += at.point * STEP + at.column;",
-                            "met + (at.point * MET + row) * TILES + column",
-                            "strips[(p * MET + row) * TILES + lane]"],
+    "conv2d_winograd_gpu": ["lane = id % COLUMNS, line = id / COLUMNS;",
+                            "channel = at / (POINTS * LINE), point = at / LINE % POINTS;",
+                            "strip[(point * DEPTH + channel) * LINE + at % LINE] =",
+                            "winograd_put(source, next_s, line, lane);", *WINOGRAD_PLACES],
+    "conv2d_winograd_weight_gpu": ["lane = id % DEPTH, line = id / DEPTH;",
+                                   "strip[p * STEP + PLACE(term, line)] = e[p];",
+                                   "put_tile(gradient, next_d, lane, line);",
+                                   "winograd_put(source, next_s, lane, line);", *WINOGRAD_PLACES],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
                      "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
@@ -73,7 +83,8 @@ INDICES = {
 
 def changed(kernels, stem):
     """The lines of INDICES that the source of a kernel no longer has."""
-    text = "".join(path.read_text() for path in (kernels / f"{stem}.cl", kernels / "lib/tiled.clh"))
+    text = "".join(path.read_text() for path in (
+        kernels / f"{stem}.cl", kernels / "lib/tiled.clh", kernels / "lib/winograd_gpu.clh"))
     return [line for line in INDICES[stem] if line not in text]
 
 
@@ -143,19 +154,33 @@ def conv2d_weight_gpu(c):
     yield from tiled_reads(c)
 
 
-def conv2d_winograd_gpu(c):
-    """See seat_of, put_weights, put_source, multiply and meet."""
-    line, share, step, lane = c["ROWS"] // c["QN_V"], c["SHARE"], c["STEP"], range(LANES)
+def winograd_reads(c):
+    """See winograd_seat_of, winograd_multiply (of term 1), winograd_meet and winograd_gather."""
+    share, step, term, lane = c["SHARE"], c["STEP"], c["SWIZZLE"], range(LANES)
     row = [i % share // c["EDGE"] * c["EACH"] for i in lane]
     column = [i % c["EDGE"] * c["QN_V"] for i in lane]
-    yield ("store weights", [(i // line % c["POINTS"] * c["DEPTH"] * line + i % line) * c["QN_V"]
-                             for i in lane], c["QN_V"])
-    yield "store source", list(lane), 1
-    yield "read weights", [i // share * step + row[i] for i in lane], c["QN_V"]
-    yield "read source", [i // share * step + column[i] for i in lane], c["QN_V"]
-    yield ("meet", [(i // share * c["MET"] + row[i] // c["PARTS"]) * c["TILES"] + column[i]
+    yield "read rows", [i // share * step + (row[i] ^ term & ~7) for i in lane], c["QN_V"]
+    yield "read columns", [i // share * step + (column[i] ^ term & 15) for i in lane], c["QN_V"]
+    yield ("meet", [(i // share * c["MET"] + row[i] // c["PARTS"]) * c["COLUMNS"] + column[i]
                     for i in lane], c["QN_V"])
     yield "read sums", list(lane), 1
+
+
+def conv2d_winograd_gpu(c):
+    """See put_weights and winograd_put."""
+    line = c["ROWS"] // c["QN_V"]
+    yield ("store rows", [(i // line % c["POINTS"] * c["DEPTH"] * line + i % line) * c["QN_V"]
+                          for i in range(LANES)], c["QN_V"])
+    yield "store columns", list(range(LANES)), 1
+    yield from winograd_reads(c)
+
+
+def conv2d_winograd_weight_gpu(c):
+    """See put_tile and winograd_put."""
+    def place(term, line):
+        return term * c["COLUMNS"] + (line ^ c["SWIZZLE"] * term)
+    yield "store", [place(i % c["DEPTH"], i // c["DEPTH"]) for i in range(LANES)], 1
+    yield from winograd_reads(c)
 
 
 class Mma:
@@ -225,6 +250,7 @@ def attention_units(c):
 
 ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,
             "conv2d_weight_gpu": conv2d_weight_gpu, "conv2d_winograd_gpu": conv2d_winograd_gpu,
+            "conv2d_winograd_weight_gpu": conv2d_winograd_weight_gpu,
             "matmul_units": matmul_units, "attention_gpu": attention_gpu,
             "attention_units": attention_units}
 

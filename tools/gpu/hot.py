@@ -18,6 +18,7 @@ HOT = {
                                          "QN_STRIDE": ["1"]}),
     "conv2d_weight_gpu": ("convolution", TILES),
     "conv2d_winograd_gpu": ("convolution", {}),
+    "conv2d_winograd_weight_gpu": ("convolution", {}),
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),
     "conv2d_depthwise_weight_gpu": ("convolution", {}),
     "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
