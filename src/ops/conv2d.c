@@ -95,6 +95,10 @@ QN_CONV2D_VARIANT(second_winograd, QN_CONV2D_SECOND, qn_conv2d_gradient(call, tr
 QN_CONV2D_VARIANT(second_winograd_gpu, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
                   qn_conv2d_winograd_gpu_cost, qn_conv2d_winograd_gpu)
 
+QN_CONV2D_UNITS_VARIANT(forward_units, QN_CONV2D_FORWARD, qn_conv2d_forward(call))
+QN_CONV2D_UNITS_VARIANT(input_units, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false))
+QN_CONV2D_UNITS_VARIANT(second_units, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true))
+
 static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
@@ -111,6 +115,24 @@ static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
     return qn_conv2d_weight(emit, call, &p);
+}
+
+static bool weight_units_fit(const struct qn_call *call, const char **why)
+{
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    return qn_conv2d_weight_units_fit(call, &p, why);
+}
+
+static void weight_units_cost(const struct qn_call *call, struct qn_cost *cost)
+{
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    qn_conv2d_weight_units_cost(call, &p, cost);
+}
+
+static qn_status weight_units(struct qn_emit *emit, const struct qn_call *call)
+{
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    return qn_conv2d_weight_units(emit, call, &p);
 }
 
 const struct qn_op qn_op_conv2d = {
@@ -137,7 +159,9 @@ const struct qn_op qn_op_conv2d = {
                                            {"gpu", qn_conv2d_fits_gpu, forward_cost, forward,
                                             qn_conv2d_gpu_settings},
                                            {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
-                                            forward_winograd_gpu_cost, forward_winograd_gpu}}},
+                                            forward_winograd_gpu_cost, forward_winograd_gpu},
+                                           {"units", forward_units_fits, forward_units_cost,
+                                            forward_units, qn_conv2d_units_settings}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
@@ -153,7 +177,9 @@ const struct qn_op qn_op_conv2d = {
                                          {"gpu", qn_conv2d_fits_gpu, input_cost, input,
                                           qn_conv2d_gpu_settings},
                                          {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
-                                          input_winograd_gpu_cost, input_winograd_gpu}}},
+                                          input_winograd_gpu_cost, input_winograd_gpu},
+                                         {"units", input_units_fits, input_units_cost, input_units,
+                                          qn_conv2d_units_settings}}},
         [QN_CONV2D_WEIGHT] =
             {.name = "weight gradient",
              .phase = QN_PHASE_BACKWARD,
@@ -168,7 +194,9 @@ const struct qn_op qn_op_conv2d = {
                           qn_conv2d_depthwise_weight},
                          {"gpu", qn_conv2d_fits_gpu, weight_cost, weight, qn_conv2d_gpu_settings},
                          {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
-                          qn_conv2d_winograd_weight_gpu_cost, qn_conv2d_winograd_weight_gpu}}},
+                          qn_conv2d_winograd_weight_gpu_cost, qn_conv2d_winograd_weight_gpu},
+                         {"units", weight_units_fit, weight_units_cost, weight_units,
+                          qn_conv2d_weight_units_settings}}},
         [QN_CONV2D_BIAS] = {.name = "bias gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_DOUT(0)}},
@@ -186,7 +214,9 @@ const struct qn_op qn_op_conv2d = {
                                           {"gpu", qn_conv2d_fits_gpu, second_cost, second,
                                            qn_conv2d_gpu_settings},
                                           {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
-                                           second_winograd_gpu_cost, second_winograd_gpu}}},
+                                           second_winograd_gpu_cost, second_winograd_gpu},
+                                          {"units", second_units_fits, second_units_cost,
+                                           second_units, qn_conv2d_units_settings}}},
     }};
 
 /* --- public functions --- */

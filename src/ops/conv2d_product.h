@@ -88,6 +88,14 @@ void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *
         const struct qn_conv2d_product product = (product_);                                       \
         return emit_(emit, call, &product);                                                        \
     }
+/* The same and NAME_fits, by functions of products alone. */
+#define QN_CONV2D_UNITS_VARIANT(name, group, product_)                                             \
+    QN_CONV2D_VARIANT(name, group, product_, qn_conv2d_units_cost, qn_conv2d_units)                \
+    static bool name##_fits(const struct qn_call *call, const char **why)                          \
+    {                                                                                              \
+        const struct qn_conv2d_product product = (product_);                                       \
+        return qn_conv2d_units_fit(call, &product, why);                                           \
+    }
 /* Launches with operands, types and the sixteen numbers of the geometry: of what makes a result or
  * an image; and of what makes the gradient of the weights, into `made`. */
 struct qn_launch qn_conv2d_image_launch(const struct qn_conv2d_product *product);
@@ -142,6 +150,24 @@ bool qn_conv2d_fits_gpu(const struct qn_call *call, const char **why);
 struct qn_conv2d_grid qn_conv2d_gpu_grid(const struct qn_call *call, int64_t rows, int64_t columns);
 void qn_conv2d_gpu_shape(struct qn_launch *launch, const struct qn_conv2d_grid *grid);
 void qn_conv2d_gpu_window(struct qn_launch *launch, const struct qn_conv2d_product *product);
+
+/* conv2d_units.c: a result or an image by the device's matrix units. */
+extern const char *const qn_conv2d_units_settings[];
+bool qn_conv2d_units_fit(const struct qn_call *call, const struct qn_conv2d_product *product,
+                         const char **why);
+void qn_conv2d_units_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
+                          int group, struct qn_cost *cost);
+qn_status qn_conv2d_units(struct qn_emit *emit, const struct qn_call *call,
+                          const struct qn_conv2d_product *product);
+
+/* conv2d_weight_units.c: the gradient of the weights by these. */
+extern const char *const qn_conv2d_weight_units_settings[];
+bool qn_conv2d_weight_units_fit(const struct qn_call *call, const struct qn_conv2d_product *product,
+                                const char **why);
+void qn_conv2d_weight_units_cost(const struct qn_call *call,
+                                 const struct qn_conv2d_product *product, struct qn_cost *cost);
+qn_status qn_conv2d_weight_units(struct qn_emit *emit, const struct qn_call *call,
+                                 const struct qn_conv2d_product *product);
 
 /* conv2d_depthwise.c: by groups of one input channel. */
 bool qn_conv2d_depthwise_fits_cpu(const struct qn_call *call, const char **why);

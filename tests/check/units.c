@@ -3,7 +3,8 @@
  * Products by matrix units of every layout, which devices without them emulate, over whole steps
  * and past the edges of tiles and sums: in f32, where operands are split, in f16 at each setting
  * and, in the first layout, in bf16, of which tests/cl/tile.c multiplies tiles in all. Forward and
- * both gradients take operands in every order.
+ * both gradients take operands in every order. Convolutions: the forward pass and all gradients in
+ * f16, and in the first layout of bf16 with weights of f32.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,29 +15,81 @@
 
 #include "check/cell.h"
 #include "check/choose.h"
+#include "op/conv2d.h"
 #include "op/tile.h"
 
 #include <string.h>
 
-extern const struct qn_check_op qn_check_linear;
-static const char *const name = "whole vectors";
+extern const struct qn_check_op qn_check_linear, qn_check_conv2d;
 static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
-enum { SETTINGS = 3 };
 
-static const struct qn_check_case *find_case(void)
+/* What is multiplied, whether in each layout, and whether at each setting. */
+struct work {
+    const struct qn_check_op *check;
+    struct qn_check_case item;
+    bool every_layout, every_setting;
+};
+
+#define ACTIVATIONS(...)                                                                           \
+    {                                                                                              \
+        .rank = 4, .dim = { __VA_ARGS__ }                                                          \
+    }
+#define WEIGHTS(...)                                                                               \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 4, .dim = { __VA_ARGS__ }                               \
+    }
+#define BIAS(n)                                                                                    \
+    {                                                                                              \
+        .role = QN_ROLE_PARAMETER, .rank = 1, .dim = { n }                                         \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        .rank = -1                                                                                 \
+    }
+/* Groups whose strips are not full, and residues; two sources; lines that are aligned but for the
+ * padding; a window that is no constant; one that is an element, over the edges of tiles. */
+static const struct work convolutions[] = {
+    {&qn_check_conv2d,
+     {"25 channels in 2 groups of stride 2",
+      {ACTIVATIONS(2, 50, 7, 9), WEIGHTS(52, 25, 3, 3), BIAS(52), NONE},
+      &(const struct qn_conv2d_attr){{2, 2}, {1, 1}, {1, 1}, 2}},
+     .every_layout = true},
+    {&qn_check_conv2d,
+     {"two images of 25 and 24 channels",
+      {ACTIVATIONS(1, 25, 5, 6), WEIGHTS(24, 49, 2, 2), NONE, ACTIVATIONS(1, 24, 5, 6)},
+      &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}},
+     .every_layout = true},
+    {&qn_check_conv2d,
+     {"33 channels and dilation 2",
+      {ACTIVATIONS(1, 33, 9, 8), WEIGHTS(24, 33, 3, 3), NONE, NONE},
+      &(const struct qn_conv2d_attr){{1, 1}, {2, 2}, {2, 2}, 1}}},
+    {&qn_check_conv2d,
+     {"24 channels, asymmetric",
+      {ACTIVATIONS(1, 24, 8, 11), WEIGHTS(24, 24, 2, 4), BIAS(24), NONE},
+      &(const struct qn_conv2d_attr){{3, 2}, {1, 4}, {2, 1}, 1}}},
+    {&qn_check_conv2d,
+     {"24 pixels and 35 channels",
+      {ACTIVATIONS(3, 35, 4, 6), WEIGHTS(65, 35, 1, 1), BIAS(65), NONE},
+      &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}},
+     .every_setting = true},
+};
+
+/* The case of linear whose operands are whole vectors. */
+static struct work product(void)
 {
     const struct qn_check_case *item = qn_check_linear.cases;
-    while (strcmp(item->name, name) != 0)
+    while (strcmp(item->name, "whole vectors") != 0)
         item++;
-    return item;
+    return (struct work){&qn_check_linear, *item, true, true};
 }
 
 /* Settings that were checked; others do not fit. */
 static int check_settings(qn_device *device, const struct qn_subject *subject,
-                          const struct qn_facts *facts)
+                          const struct qn_facts *facts, bool every_setting)
 {
+    const int known = qn_variant_settings(subject->check->op, "units");
     int count = 0;
-    for (int setting = 0; setting < (subject->storage == QN_F16 ? SETTINGS : 1); setting++) {
+    for (int setting = 0; setting < (every_setting ? known : 1); setting++) {
         struct qn_picks picks = {.facts = facts};
         struct qn_verdict verdict = {0};
         const char *why;
@@ -51,13 +104,15 @@ static int check_settings(qn_device *device, const struct qn_subject *subject,
     return count;
 }
 
-static int check_type(qn_device *device, qn_dtype storage, int layout)
+/* 16-bit parameters, or f32 ones beside 16-bit activations. */
+static int check_type(qn_device *device, const struct work *work, int layout, qn_dtype storage,
+                      bool store_parameters)
 {
     struct qn_facts facts = *qn_device_facts(device);
-    struct qn_subject subject = {.check = &qn_check_linear,
-                                 .item = find_case(),
+    struct qn_subject subject = {.check = work->check,
+                                 .item = &work->item,
                                  .storage = storage,
-                                 .store_parameters = true,
+                                 .store_parameters = store_parameters,
                                  .brief = true,
                                  .seed = 1};
     struct qn_verdict verdict = {0};
@@ -66,7 +121,8 @@ static int check_type(qn_device *device, qn_dtype storage, int layout)
     facts.matrix_layout = layout;
     facts.matrix_units = qn_tile_layout(layout)->types;
     assert_true(qn_subject_open(&subject, &verdict));
-    const int count = check_settings(device, &subject, &facts);
+    const int count =
+        check_settings(device, &subject, &facts, work->every_setting && storage == QN_F16);
     qn_subject_close(&subject);
     return count;
 }
@@ -75,19 +131,37 @@ static int check_type(qn_device *device, qn_dtype storage, int layout)
 static void products_are_right(void **state)
 {
     (void)state;
+    const struct work linear = product();
     qn_device *device = NULL;
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
     for (int layout = QN_TILE_LAYOUTS; layout > 0; layout--)
         for (int t = 0; t < (layout == 1 ? 3 : 2); t++) {
             const int wide = qn_tile_layout(layout)->types & (QN_MATRIX_F32 | QN_MATRIX_TF32);
-            const int count = check_type(device, types[t], layout);
+            const int count = check_type(device, &linear, layout, types[t], true);
             assert_int_equal(count > 0, types[t] != QN_F32 || wide);
         }
     qn_device_close(&device);
 }
 
+/* In f16; and with weights of f32, which are split, beside images of bf16. */
+static void convolutions_are_right(void **state)
+{
+    (void)state;
+    qn_device *device = NULL;
+    assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
+        const struct work *work = &convolutions[i];
+        for (int layout = work->every_layout ? QN_TILE_LAYOUTS : 1; layout > 0; layout--)
+            assert_true(check_type(device, work, layout, QN_F16, true) > 0);
+        if (work->every_layout)
+            assert_true(check_type(device, work, 1, QN_BF16, false) > 0);
+    }
+    qn_device_close(&device);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_right)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_right),
+                                       cmocka_unit_test(convolutions_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@ PLAIN = {"HAS_BIAS": ["0"], "HAS_RESIDUAL": ["0"], "ACTIVATION": ["0"], "A_T": [
 LAYOUTS = ["mma", "mfma", "wmma", "dpas8", "dpas16"]
 TILES = {"QN_ROWS": ["4", "8"], "QN_COLUMNS": ["8"]}
 BOTH_WAYS = {"QN_GRADIENT": ["0", "1"]}
+WINDOW = {"QN_TAPS": ["1", "3"], "QN_STRIDE": ["1"]}
 # STEM: (family, {option: the values that are looked at}). Of several values each is looked at by
 # itself; options that are not named have the value of the first launch that does.
 HOT = {
@@ -17,6 +18,10 @@ HOT = {
     "conv2d_image_gpu": ("convolution", {**BOTH_WAYS, **TILES, "QN_TAPS": ["3"],
                                          "QN_STRIDE": ["1"]}),
     "conv2d_weight_gpu": ("convolution", TILES),
+    "conv2d_image_units": ("matrix units", {**BOTH_WAYS, **WINDOW, "TILE_LAYOUT": LAYOUTS,
+                                            "SPLIT": ["0"], "RUNS": ["0", "1"]}),
+    "conv2d_weight_units": ("matrix units", {**WINDOW, "TILE_LAYOUT": LAYOUTS,
+                                             "RUNS_S": ["0", "1"]}),
     "conv2d_winograd_gpu": ("convolution", {}),
     "conv2d_winograd_weight_gpu": ("convolution", {}),
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),

@@ -245,6 +245,8 @@ static const struct qn_check_case cases[] = {
     {"two images in many parts",
      TWO(IMAGES(5, 1, 13, 14), IMAGES(5, 33, 13, 14), WEIGHT(5, 34, 3, 3), BIAS(5)),
      SQUARE(1, 1, 1, 1)},
+    {"24 pixels and 35 channels", ONE(IMAGES(3, 35, 4, 6), WEIGHT(65, 35, 1, 1), BIAS(65)),
+     SQUARE(1, 0, 1, 1)},
     {"two images of 65 and 67 channels",
      TWO(IMAGES(2, 65, 4, 5), IMAGES(2, 67, 4, 5), WEIGHT(66, 132, 3, 3), BIAS(66)),
      SQUARE(1, 1, 1, 1)},
