@@ -13,7 +13,7 @@
  * repeat it, and are hidden or never stored.
  *
  * Options beside those of lib/attention.clh and lib/tile.clh: GRADIENT, 1: the kernels of
- * gradients; TEAMS_M, 4, or 2 for gradients. TILE_LAYOUT is mma, HEAD a multiple of STEP, X_TYPE
+ * gradients; TEAMS_M, 4, or 2 for gradients. HEAD is a multiple of STEP, X_TYPE
  * f16 or bf16, and all offsets are multiples of 8 elements.
  */
 #define UNIT_TYPE X_TYPE
@@ -31,6 +31,7 @@
 #define SUMS (HEAD / TEAMS_N / TILE_N)
 
 #include "lib/attention.clh"
+#include "lib/tile_rows.clh"
 #include "lib/tile_strip.clh"
 
 #define LIKE_BLOCK ((strip){BLOCK, STRIP_TYPE(X_TYPE), true, false, true})
@@ -41,9 +42,22 @@
 #define HELD_ROWS STRIP_HELD(STEP, X_TYPE, 1, 0)
 #define HELD_COLUMNS STRIP_HELD(HEAD, X_TYPE, 0, 0)
 #define HELD (HELD_BLOCK > HELD_ROWS ? HELD_BLOCK : HELD_ROWS)
-/* Words from one row to the next where lanes share a number for each of their rows and columns. */
-#define SHARED_PITCH (TILE_N + 4)
-#define WORDS(name, count) __local uint name[count] __attribute__((aligned(16)))
+/* Blocks of a kernel, and how many of them its teams hold in registers, as many as leave these
+ * enough (src/ops/attention_units.c knows them, too). */
+#define BLOCKS (1 + GRADIENT)
+#if TILE_UNITS && TILE_LAYOUT_NUMBER == tile_layout_mfma
+#define HELD_BLOCKS BLOCKS
+#elif TILE_UNITS && TILE_LAYOUT_NUMBER == tile_layout_wmma
+#define HELD_BLOCKS 1
+#else
+#define HELD_BLOCKS 0
+#endif
+#define BLOCK_STRIPS (ALONG_HEAD * BLOCK_STRIP)
+#define LOCAL_WORDS (STEP_STRIPS + BLOCK_STRIP + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
+/* The strips of a step, its scores as factors, and the blocks that are not held. */
+#define DECLARE_LOCAL(words, strips, scores, blocks)                                               \
+    __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));                                  \
+    __local uint *strips = words, *scores = strips + STEP_STRIPS, *blocks = scores + BLOCK_STRIP;
 #define UNITS_KERNEL TILE_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
 
 /* A work-item's place: in its team, the team's first row, and its number among those of the row. */
@@ -60,32 +74,63 @@ static inline seat seat_of(uint id)
 
 /* --- copies to local memory --- */
 
-/* to (ALONG_HEAD strips) = tokens first .. of x. */
-TILE_INLINE void copy_rows(__local uint *to, strip like, __global const TYPE(X) * x, ulong pitch,
-                           int first, int count)
+/* A team's rows of a block, which is multiplied along the head: held as fragments, or in local
+ * memory from `words` on. */
+typedef struct {
+    bool held;
+    tile_a strip[ALONG_HEAD];
+    const __local uint *words;
+} block_rows;
+
+/* to (`count` strips, at most ALONG_HEAD) = tokens first .. of x, of which there are `tokens`. */
+TILE_INLINE void copy_strips(__local uint *to, uint count, strip like, __global const TYPE(X) * x,
+                             ulong pitch, int first, int tokens)
 {
-    const strip_source from = {(const __global uchar *)x, count, pitch};
+    const strip_source from = {(const __global uchar *)x, tokens, pitch};
     uint4 held[ALONG_HEAD][HELD];
     ulong offset[HELD];
     strip_aim(offset, like, from, first);
 #pragma unroll
-    for (uint l = 0; l < ALONG_HEAD; l++)
+    for (uint l = 0; l < count; l++)
         strip_load(held[l], like, from.at + l * strip_step(like, from), offset);
 #pragma unroll
-    for (uint l = 0; l < ALONG_HEAD; l++)
+    for (uint l = 0; l < count; l++)
         strip_store(to + l * strip_words(like), like, held[l]);
-}
-
-TILE_INLINE void copy_block(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
-                            int count)
-{
-    copy_rows(to, LIKE_BLOCK, x, pitch, first, count);
 }
 
 TILE_INLINE void copy_step(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
                            int count)
 {
-    copy_rows(to, LIKE_ROWS, x, pitch, first, count);
+    copy_strips(to, ALONG_HEAD, LIKE_ROWS, x, pitch, first, count);
+}
+
+/* block = tokens first .. of x, where it is block n of the kernel: held, strip by strip by way of
+ * `passing`, or among `blocks`. */
+TILE_INLINE void copy_block(block_rows *block, uint n, __local uint *passing, __local uint *blocks,
+                            __global const TYPE(X) * x, ulong pitch, int first, int count, seat at)
+{
+    block->held = n < HELD_BLOCKS;
+    if (!block->held) {
+        blocks += (n - HELD_BLOCKS) * BLOCK_STRIPS;
+        block->words = blocks + at.row * TILE_PITCH_A;
+        copy_strips(blocks, ALONG_HEAD, LIKE_BLOCK, x, pitch, first, count);
+        return;
+    }
+#if HELD_BLOCKS
+#pragma unroll
+    for (uint l = 0; l < ALONG_HEAD; l++) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        copy_strips(passing, 1, LIKE_BLOCK, x + l * STEP, pitch, first, count);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        block->strip[l] = tile_load_a(passing + at.row * TILE_PITCH_A, at.lane);
+    }
+#endif
+}
+
+/* Strip l of the team's rows. */
+TILE_INLINE tile_a rows_of(const block_rows *block, uint l, uint lane)
+{
+    return block->held ? block->strip[l] : tile_load_a(block->words + l * BLOCK_STRIP, lane);
 }
 
 /* to (a strip of HEAD rows) = the transpose of tokens first .. first + STEP - 1 of x. */
@@ -128,14 +173,13 @@ TILE_INLINE void multiply(tile_c *sum, uint tiles, tile_a a, const __local uint 
 }
 
 /* score = the team's rows of `block` times its tokens of `strips`, along the head. */
-TILE_INLINE void dots(tile_c *score, const __local uint *block, const __local uint *strips, seat at)
+TILE_INLINE void dots(tile_c *score, const block_rows *block, const __local uint *strips, seat at)
 {
     clear(score, SCORES);
 #pragma unroll TILE_UNROLL
     for (uint l = 0; l < ALONG_HEAD; l++) {
-        const tile_a a = tile_load_a(block + l * BLOCK_STRIP + at.row * TILE_PITCH_A, at.lane);
         const uint first = l * STEP + at.part * SCORES * TILE_N;
-        multiply(score, SCORES, a, strips + first * TILE_PITCH_B, at.lane);
+        multiply(score, SCORES, rows_of(block, l, at.lane), strips + first * TILE_PITCH_B, at.lane);
     }
 }
 
@@ -212,15 +256,35 @@ static inline void hide_queries(tile_c *score, seat at, int first, int end, int 
     hide(score, at, from, many);
 }
 
-/* to (a strip of a block) = scores as factors: in layout mma a lane has both of a word. */
+/* A word of a strip of scores, by halves; of no other type, so that stores of halves and loads of
+ * words keep their order. */
+typedef union {
+    uint word;
+    ushort half_word[UNIT_PACK];
+} score_word;
+
+static inline __local score_word *score_at(__local uint *strip, seat at, uint q, uint e)
+{
+    return (__local score_word *)strip +
+           tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);
+}
+
+/* to (a strip of a block) = scores as factors, which go in words where a lane has both of one. */
 static inline void put_scores(__local uint *to, const tile_c *score, seat at)
 {
 #pragma unroll
     for (uint q = 0; q < SCORES; q++)
 #pragma unroll
-        for (uint e = 0; e < TILE_EACH; e += UNIT_PACK)
-            to[tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK)] =
-                unit_near(score[q].v + e);
+        for (uint e = 0; e < TILE_EACH; e += UNIT_PACK) {
+            const uint word = unit_near(score[q].v + e);
+            if (TILE_NEIGHBOURS)
+                score_at(to, at, q, e)->word = word;
+            else
+#pragma unroll
+                for (uint i = 0; i < UNIT_PACK; i++)
+                    score_at(to, at, q, e + i)->half_word[score_column(at, q, e + i) % UNIT_PACK] =
+                        (ushort)(word >> 16 * i);
+        }
 }
 
 #if DROPOUT
@@ -255,38 +319,7 @@ static inline void drop(tile_c *score, const __local uchar *kept, seat at, float
 }
 #endif
 
-/* --- softmax: the columns of a row are spread over lanes, which meet in local memory --- */
-
-/* rows (BLOCK, SHARED_PITCH): TILE_N numbers a row, one of each of its lanes and columns. */
-static inline void share(__local uint *rows, const float *mine, seat at)
-{
-#pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++)
-        rows[score_row(at, e) * SHARED_PITCH + tile_column(at.lane, e)] = as_uint(mine[e]);
-}
-
-static inline float4 row_piece(const __local uint *row, uint i)
-{
-    return as_float4(*(const __local uint4 *)(row + i));
-}
-
-static inline float row_maximum(const __local uint *row)
-{
-    float4 most = row_piece(row, 0);
-#pragma unroll
-    for (uint i = 4; i < TILE_N; i += 4)
-        most = fmax(most, row_piece(row, i));
-    return fmax(fmax(most.x, most.y), fmax(most.z, most.w));
-}
-
-static inline float row_sum(const __local uint *row)
-{
-    float4 sum = row_piece(row, 0);
-#pragma unroll
-    for (uint i = 4; i < TILE_N; i += 4)
-        sum += row_piece(row, i);
-    return (sum.x + sum.y) + (sum.z + sum.w);
-}
+/* --- softmax --- */
 
 /* The largest of the work-item's own scores of each row. */
 static inline void largest(float *most, const tile_c *score)
@@ -300,14 +333,14 @@ static inline void largest(float *most, const tile_c *score)
     }
 }
 
-/* Takes the rows' new maxima from `rows`: scores become powers of 2, and totals and sums shrink by
- * what the maxima have grown. */
+/* Takes the rows' new maxima from `largest` and `rows`: scores become powers of 2, and totals and
+ * sums shrink by what the maxima have grown. */
 static inline void soften(tile_c *score, tile_c *sum, float *top, float *total,
-                          const __local uint *rows, seat at)
+                          const float *largest, meeting_rows rows, uint lane)
 {
 #pragma unroll
     for (uint e = 0; e < TILE_EACH; e++) {
-        const float most = fmax(top[e], row_maximum(rows + score_row(at, e) * SHARED_PITCH));
+        const float most = fmax(top[e], row_maximum(largest[e], rows, lane, e));
         const float shrink = exp2(top[e] - most);
         top[e] = most;
         total[e] *= shrink;
@@ -356,9 +389,7 @@ TILE_INLINE void store(__global TYPE(X) * x, const tile_c *sum, seat at, ulong p
 UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
                      ulong saved_at, uint saves)
 {
-    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
-    WORDS(strips, STEP_STRIPS);
-    WORDS(scores, BLOCK_STRIP);
+    DECLARE_LOCAL(words, strips, scores, blocks)
 #if DROPOUT
     __local uchar kept[BLOCK * STEP / 4];
 #endif
@@ -374,6 +405,8 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
     k += k_at + K_AT(place.row, place.head / group);
     v += v_at + K_AT(place.row, place.head / group);
 
+    const meeting_rows rows = {scores, at.row};
+    block_rows block;
     tile_c sum[SUMS], score[SCORES];
     float top[TILE_EACH], total[TILE_EACH], most[TILE_EACH];
 #pragma unroll
@@ -382,7 +415,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         total[e] = 0.0f;
     }
     clear(sum, SUMS);
-    copy_block(block, q, q_row, first, queries);
+    copy_block(&block, 0, scores, blocks, q, q_row, first, queries, at);
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
         copy_step(strips, k, k_row, key, end);
@@ -390,29 +423,31 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, block, strips, at);
+        dots(score, &block, strips, at);
         times(score, scale);
         hide_keys(score, at, first, key, end, causal);
         largest(most, score);
-        share(scores, most, at);
+        rows_put(rows, most, at.lane);
         barrier(CLK_LOCAL_MEM_FENCE);
         copy_columns(strips, v, k_row, key, end);
-        soften(score, sum, top, total, scores, at);
+        soften(score, sum, top, total, most, rows, at.lane);
 #if DROPOUT
         drop(score, kept, at, rate, false);
 #endif
+#if !ROWS_MEET
         barrier(CLK_LOCAL_MEM_FENCE);
+#endif
         put_scores(scores, score, at);
         barrier(CLK_LOCAL_MEM_FENCE);
         fold(sum, scores, strips, at);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    share(scores, total, at);
+    rows_put(rows, total, at.lane);
     barrier(CLK_LOCAL_MEM_FENCE);
     saved += saved_at + STATISTIC_AT(place.row, place.head);
 #pragma unroll
     for (uint e = 0; e < TILE_EACH; e++) {
-        const float all = row_sum(scores + score_row(at, e) * SHARED_PITCH);
+        const float all = row_sum(total[e], rows, at.lane, e);
         const int query = first + (int)score_row(at, e);
         total[e] = all == 0.0f ? 0.0f : 1.0f / all;
         if (saves && tile_column(at.lane, e) == 0 && query < (int)queries)
@@ -428,10 +463,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
                             __global const float *level, ulong level_at, __global TYPE(X) * dq,
                             ulong dq_at, float beta)
 {
-    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
-    WORDS(block_o, ALONG_HEAD * BLOCK_STRIP);
-    WORDS(strips, STEP_STRIPS);
-    WORDS(scores, BLOCK_STRIP);
+    DECLARE_LOCAL(words, strips, scores, blocks)
 #if DROPOUT
     __local uchar kept[BLOCK * STEP / 4];
 #endif
@@ -450,6 +482,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
     saved += saved_at + STATISTIC_AT(place.row, place.head);
     level += level_at + STATISTIC_AT(place.row, place.head);
 
+    block_rows block, block_o;
     tile_c sum[SUMS], score[SCORES], product[SCORES];
     float top[TILE_EACH], mean[TILE_EACH], factor[TILE_EACH];
 #pragma unroll
@@ -460,8 +493,8 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
         factor[e] = scale * LN2;
     }
     clear(sum, SUMS);
-    copy_block(block, q, q_row, first, queries);
-    copy_block(block_o, d_o, heads * HEAD, first, queries);
+    copy_block(&block_o, 0, scores, blocks, d_o, heads * HEAD, first, queries, at);
+    copy_block(&block, 1, scores, blocks, q, q_row, first, queries, at);
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
         copy_step(strips, v, k_row, key, end);
@@ -469,11 +502,11 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
-        dots(product, block_o, strips, at);
+        dots(product, &block_o, strips, at);
         barrier(CLK_LOCAL_MEM_FENCE);
         copy_step(strips, k, k_row, key, end);
         barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, block, strips, at);
+        dots(score, &block, strips, at);
         times(score, scale);
         hide_keys(score, at, first, key, end, causal);
 #if DROPOUT
@@ -499,10 +532,7 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
                                 ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
                                 uint has_dv, float beta_k, float beta_v)
 {
-    WORDS(block, ALONG_HEAD * BLOCK_STRIP);
-    WORDS(block_v, ALONG_HEAD * BLOCK_STRIP);
-    WORDS(strips, STEP_STRIPS);
-    WORDS(scores, BLOCK_STRIP);
+    DECLARE_LOCAL(words, strips, scores, blocks)
     __local float top[STEP], mean[STEP];
 #if DROPOUT
     __local uchar kept[STEP * BLOCK / 4];
@@ -520,6 +550,7 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
     saved += saved_at + STATISTIC_AT(place.row, place.head * group);
     level += level_at + STATISTIC_AT(place.row, place.head * group);
 
+    block_rows block, block_v;
     tile_c sum_k[SUMS], sum_v[SUMS], score[SCORES], product[SCORES];
     float factor_k[TILE_EACH], factor_v[TILE_EACH];
 #pragma unroll
@@ -529,8 +560,8 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
     }
     clear(sum_k, SUMS);
     clear(sum_v, SUMS);
-    copy_block(block, k, k_row, first, max(here, 1));
-    copy_block(block_v, v, k_row, first, max(here, 1));
+    copy_block(&block, 0, scores, blocks, k, k_row, first, max(here, 1), at);
+    copy_block(&block_v, 1, scores, blocks, v, k_row, first, max(here, 1), at);
     for (uint g = 0; g < group && first < here; g++) {
         ATTENTION_DRAWS(place.row, place.head * group + g);
         __global const TYPE(X) *q_head = q + g * HEAD, *d_o_head = d_o + g * HEAD;
@@ -543,13 +574,13 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
             draw(kept, draws, query, STEP, first, BLOCK);
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
-            dots(score, block, strips, at);
+            dots(score, &block, strips, at);
             barrier(CLK_LOCAL_MEM_FENCE);
             copy_step(strips, d_o_head, heads * HEAD, query, queries);
             times(score, scale);
             hide_queries(score, at, first, here, query, queries, causal);
             barrier(CLK_LOCAL_MEM_FENCE);
-            dots(product, block_v, strips, at);
+            dots(product, &block_v, strips, at);
 #if DROPOUT
             drop(product, kept, at, rate, true);
 #endif

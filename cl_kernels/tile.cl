@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * One tile by itself, to find out whether a device's matrix units compute the right numbers; and
- * factors by themselves.
+ * One tile by itself, to find out whether a device's matrix units compute the right numbers, and
+ * whether the lanes of a row meet; and factors by themselves.
  *
  * Options: those of lib/tile.clh
  */
-#include "lib/tile.clh"
+#include "lib/tile_rows.clh"
 
-/* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words. */
+/* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words; after
+ * it the largest number of each row, and the sum of each. */
 TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void
 tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __global float *c,
      ulong c_at)
 {
     __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4], strip_b[TILE_N * TILE_PITCH_B / 4];
     __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
+    __local uint4 meeting[TILE_M * ROWS_PITCH / 4];
+    const meeting_rows meet = {(__local uint *)meeting, 0};
     const uint lane = get_local_id(0);
     for (uint w = lane; w < TILE_M * TILE_DEPTH; w += TILE_LANES)
         rows[tile_a_at(w / TILE_DEPTH, w % TILE_DEPTH)] = a[a_at + w];
@@ -27,6 +30,13 @@ tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __g
     tile_multiply(&sum, tile_load_a(rows, lane), tile_load_b(columns, lane), lane);
     for (uint i = 0; i < TILE_EACH; i++)
         c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
+
+    rows_put(meet, sum.v, lane);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = 0; i < TILE_EACH; i++) {
+        c[c_at + TILE_M * TILE_N + tile_row(lane, i)] = row_maximum(sum.v[i], meet, lane, i);
+        c[c_at + TILE_M * (TILE_N + 1) + tile_row(lane, i)] = row_sum(sum.v[i], meet, lane, i);
+    }
 }
 
 #if QN_PASTE(unit_splits_, UNIT_TYPE)

@@ -27,18 +27,19 @@ static const struct type {
              {"bf16", QN_MATRIX_BF16_TILES, 2}};
 enum { TYPES = sizeof types / sizeof *types };
 
-/* What kernel multiplies one tile, and its rows, columns and work-items. */
+/* What kernel multiplies one tile; its rows, columns and work-items; and the floats it writes: with
+ * the product, those of a team give the largest number and the sum of each row. */
 struct shape {
     const char *program;
-    int m, n, lanes;
+    int m, n, lanes, floats;
 };
 
 static struct shape shape_of(enum qn_matrix_layout layout, const struct type *type)
 {
     const struct qn_tile_layout *tile = qn_tile_layout(layout);
     return type->unit == QN_MATRIX_BF16_TILES
-               ? (struct shape){"tile_cpu", SIDE, SIDE, 1}
-               : (struct shape){"tile", tile->m, tile->n, tile->lanes};
+               ? (struct shape){"tile_cpu", SIDE, SIDE, 1, SIDE * SIDE}
+               : (struct shape){"tile", tile->m, tile->n, tile->lanes, tile->m * (tile->n + 2)};
 }
 
 /* 0 to 7, without a pattern that a permutation of rows, columns or terms would keep. */
@@ -67,16 +68,30 @@ static void fill(const struct type *type, int seed, int rows, uint32_t *words)
                                                    << 16 * (l % type->pack);
 }
 
+static int product(const struct type *type, int row, int column)
+{
+    int sum = 0;
+    for (int l = 0; l < WORDS * type->pack; l++)
+        sum += number(1, row, l) * number(2, column, l);
+    return sum;
+}
+
 static bool is_right(const struct shape *shape, const struct type *type, const float *c)
 {
-    for (int i = 0; i < shape->m * shape->n; i++) {
-        int sum = 0;
-        for (int l = 0; l < WORDS * type->pack; l++)
-            sum += number(1, i / shape->n, l) * number(2, i % shape->n, l);
-        if (!(c[i] == (float)sum))
-            return false;
+    const float *most = c + shape->m * shape->n, *all = most + shape->m;
+    bool right = true;
+    for (int row = 0; row < shape->m; row++) {
+        int largest = 0, total = 0;
+        for (int column = 0; column < shape->n; column++) {
+            const int sum = product(type, row, column);
+            right = right && c[row * shape->n + column] == (float)sum;
+            largest = sum > largest ? sum : largest;
+            total += sum;
+        }
+        if (shape->floats > shape->m * shape->n)
+            right = right && most[row] == (float)largest && all[row] == (float)total;
     }
-    return true;
+    return right;
 }
 
 static struct qn_operand words_of(int buffer, int64_t count)
@@ -100,7 +115,7 @@ static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, cons
 {
     const struct shape shape = shape_of(layout, type);
     const struct qn_operand a = words_of(A, shape.m * WORDS), b = words_of(B, shape.n * WORDS),
-                            c = words_of(C, shape.m * shape.n);
+                            c = words_of(C, shape.floats);
     struct qn_launch launch = {.program = shape.program,
                                .kernel = shape.program,
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
@@ -126,7 +141,7 @@ static qn_status multiply(struct qn_slab *slab, enum qn_matrix_layout layout,
     fill(type, 2, shape.n, words);
     QN_TRY(qn_slab_write(slab, B, 0, words, shape.n * WORDS * (int64_t)sizeof *words, NULL));
     QN_TRY(launch(slab, layout, type, units));
-    return qn_slab_read(slab, C, 0, c, shape.m * shape.n * (int64_t)sizeof *c, NULL);
+    return qn_slab_read(slab, C, 0, c, shape.floats * (int64_t)sizeof *c, NULL);
 }
 
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,

@@ -2,8 +2,8 @@
  *
  * The shapes of attention_units.cl: how many teams share the rows of a block, and what that takes
  * of local memory. Operands of f32 would need two factors each, in twice the local memory: they are
- * left to the other variants, as are devices of other layouts, whose lanes do not hold neighbouring
- * scores of a query.
+ * left to the other variants, as are devices of layouts mfma, of which the emulation has wrong
+ * gradients with heads of 96 and 128, and dpas, which nobody has looked at.
  */
 #include "ops/attention_units.h"
 
@@ -31,11 +31,21 @@ static int64_t block_of(const struct qn_facts *facts, const struct qn_attention_
     return teams_m_of(units) * layout_of(facts)->m;
 }
 
+/* Blocks of a kernel that its teams hold in registers; units that are emulated hold none, on
+ * devices that have local memory enough. */
+static int held_of(const struct qn_facts *facts, const struct qn_attention_units *units)
+{
+    static const int most[QN_TILE_LAYOUTS + 1] = {[QN_MATRIX_MFMA] = 2, [QN_MATRIX_WMMA] = 1};
+    const int blocks = 1 + units->gradient, held = most[facts->matrix_layout];
+    return held < blocks ? held : blocks;
+}
+
 /* Of the kernel that needs most: the gradients of k and v, or the forward pass. */
 static int64_t local_bytes_of(const struct qn_facts *facts, const struct qn_attention_units *units)
 {
     const int64_t block = block_of(facts, units);
-    const int64_t blocks = (1 + units->gradient) * units->head / STEP * block;
+    const int64_t in_memory = 1 + units->gradient - held_of(facts, units);
+    const int64_t blocks = in_memory * units->head / STEP * block;
     const int64_t statistics = units->gradient ? 2 * STEP : 0;
     const int64_t words = (blocks + block + units->head) * layout_of(facts)->pitch + statistics;
     return words * WORD_BYTES + (units->dropout ? block * STEP / 4 : 0);
@@ -55,7 +65,7 @@ bool qn_attention_units_fit(const struct qn_facts *facts, qn_dtype dtype,
         *why = "attention by matrix units takes heads of 32, 64, 96 and 128";
     else if (!has_units(facts, dtype))
         *why = "the device has no matrix units for this type";
-    else if (facts->matrix_layout != QN_MATRIX_MMA)
+    else if (facts->matrix_layout != QN_MATRIX_MMA && facts->matrix_layout != QN_MATRIX_WMMA)
         *why = "attention does not know the layout of the device's matrix units";
     else if (facts->max_work_group < TEAMS * layout_of(facts)->lanes)
         *why = "the device's work-groups are too small";

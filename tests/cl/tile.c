@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tiles of matrix units, in units where the device has them and emulated where it has none:
- * products of every layout and type, whether what a lane loads or keeps in a wrong place is
- * noticed, and how floats become factors.
+ * products of every layout and type, and the largest number and the sum of each row; whether what a
+ * lane loads or keeps in a wrong place is noticed; and how floats become factors.
  */
 #include "support.h"
 
@@ -52,7 +52,7 @@ enum { TYPES = sizeof types / sizeof *types, SPLIT_TYPES = 3, ALL = 15 };
 
 struct tile {
     uint32_t a[EDGE * WORDS], b[EDGE * WORDS];
-    float c[EDGE * EDGE];
+    float c[EDGE * (EDGE + 2)]; /* the product, and two numbers of each row */
 };
 
 static void multiply(qn_device *device, const struct qn_tile_layout *layout,
@@ -60,7 +60,7 @@ static void multiply(qn_device *device, const struct qn_tile_layout *layout,
 {
     const int64_t bytes[] = {sizeof tile->a, sizeof tile->b, sizeof tile->c};
     const struct qn_operand a = words_of(0, layout->m * WORDS), b = words_of(1, layout->n * WORDS),
-                            c = words_of(2, layout->m * layout->n);
+                            c = words_of(2, layout->m * (layout->n + 2));
     struct qn_launch launch = {.program = "tile",
                                .kernel = "tile",
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
@@ -114,22 +114,34 @@ static void fill(const struct type *type, int rows, uint32_t *words, double *val
     }
 }
 
+static void check_number(const struct qn_tile_layout *layout, const struct type *type, int i,
+                         float got, double want)
+{
+    if (!(fabs((double)got - want) < 1e-4))
+        fail_msg("%s, %s: number %d is %g, not %g", layout->name, type->name, i, (double)got, want);
+}
+
 static void check_product(qn_device *device, const struct qn_tile_layout *layout,
                           const struct type *type)
 {
     struct tile tile;
     double a[EDGE * WORDS * 2], b[EDGE * WORDS * 2];
-    const int k = WORDS * type->pack;
-    fill(type, layout->m, tile.a, a);
-    fill(type, layout->n, tile.b, b);
+    const int k = WORDS * type->pack, m = layout->m, n = layout->n;
+    fill(type, m, tile.a, a);
+    fill(type, n, tile.b, b);
     multiply(device, layout, type, &tile);
-    for (int i = 0; i < layout->m * layout->n; i++) {
-        double sum = 0;
-        for (int l = 0; l < k; l++)
-            sum += a[i / layout->n * k + l] * b[i % layout->n * k + l];
-        if (!(fabs((double)tile.c[i] - sum) < 1e-5))
-            fail_msg("%s, %s: element %d is %g, not %g", layout->name, type->name, i,
-                     (double)tile.c[i], sum);
+    for (int row = 0; row < m; row++) {
+        double most = -INFINITY, all = 0;
+        for (int column = 0; column < n; column++) {
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum += a[row * k + l] * b[column * k + l];
+            check_number(layout, type, row * n + column, tile.c[row * n + column], sum);
+            most = fmax(most, sum);
+            all += sum;
+        }
+        check_number(layout, type, m * n + row, tile.c[m * n + row], most);
+        check_number(layout, type, m * n + m + row, tile.c[m * n + m + row], all);
     }
 }
 
@@ -294,6 +306,9 @@ static const struct swap {
     {QN_MATRIX_MFMA, QN_MATRIX_F32, "tile_mfma.clh", "= row[w]", "= row[w ^ 1]"},
     {QN_MATRIX_MMA, QN_MATRIX_TF32, "tile_mma.clh", "words_load4(a.v[0], rows)",
      "words_load4(a.v[1], rows)"},
+    /* the numbers of a row */
+    {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_rows.clh", "+ tile_column(lane, i)]",
+     "+ tile_column(lane, i) / 2]"},
     /* the operands */
     {QN_MATRIX_MFMA, QN_MATRIX_F16, "tile.cl", "load_a(rows, lane), tile_load_b(columns,",
      "load_a(columns, lane), tile_load_b(rows,"},

@@ -24,7 +24,7 @@ CONSTANTS = {
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
                      "A_T", "B_T"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
-    "attention_units": [*MMA, "SHARED_PITCH"],
+    "attention_units": [*MMA, "TILE_LAYOUT_NUMBER", "ROWS_PITCH"],
 }
 # The text of the source that the functions below repeat.
 TILED_READS = ["a + d * PITCH_A + tiled_row(0);", "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
@@ -73,18 +73,19 @@ INDICES = {
                       "to[(y * DEEP + r) * WIDE + x] = score[r];"],
     "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
                         "strip_store(to, LIKE_COLUMNS, held);",
-                        "tile_load_a(block + l * BLOCK_STRIP + at.row * TILE_PITCH_A, at.lane);",
+                        "tile_load_a(block->words + l * BLOCK_STRIP, lane);",
                         "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
-                        "to[tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK)]",
-                        "rows[score_row(at, e) * SHARED_PITCH + tile_column(at.lane, e)]",
-                        "row_maximum(rows + score_row(at, e) * SHARED_PITCH)"],
+                        "tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);",
+                        "(rows.first + tile_row(lane, i)) * ROWS_PITCH;",
+                        "rows.words[row_at(rows, lane, i) + tile_column(lane, i)]",
+                        "(rows.words + row_at(rows, lane, i) + n)"],
 }
 
 
 def changed(kernels, stem):
     """The lines of INDICES that the source of a kernel no longer has."""
-    text = "".join(path.read_text() for path in (
-        kernels / f"{stem}.cl", kernels / "lib/tiled.clh", kernels / "lib/winograd_gpu.clh"))
+    text = "".join(path.read_text() for path in (kernels / f"{stem}.cl", *(
+        kernels / "lib" / f"{name}.clh" for name in ("tiled", "tile_rows", "winograd_gpu"))))
     return [line for line in INDICES[stem] if line not in text]
 
 
@@ -236,9 +237,14 @@ def attention_gpu(c):
 
 
 def attention_units(c):
-    """See copy_rows, copy_columns, put_scores, share and row_maximum; a score's element 0 is row
+    """See copy_strips, copy_columns, put_scores, rows_put and rows_piece; a score's element 0 is row
     2 * (i // 4), column 2 * (i % 4) of its tile."""
-    mma, shared, lane = Mma(c), c["SHARED_PITCH"], range(LANES)
+    if c["TILE_LAYOUT_NUMBER"] != 1:
+        return None
+    return attention_mma(Mma(c), c["ROWS_PITCH"], range(LANES))
+
+
+def attention_mma(mma, shared, lane):
     yield "store block", *mma.store(mma.at_a, True, 2)
     yield "store rows", *mma.store(mma.at_b, True, 2)
     yield "store columns", *mma.store(mma.at_b, False, 2)

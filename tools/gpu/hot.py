@@ -27,7 +27,8 @@ HOT = {
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),
     "conv2d_depthwise_weight_gpu": ("convolution", {}),
     "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
-    "attention_units": ("matrix units", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
+    "attention_units": ("matrix units", {"HEAD": ["64", "128"], "DROPOUT": ["0"],
+                                         "TILE_LAYOUT": LAYOUTS}),
     "attention": ("attention", {"HEAD": ["64"]}),
     "row_norm": ("norms", {"QN_RMS": ["0", "1"], "QN_PLANES": ["0"]}),
     "batch_norm": ("norms", {"QN_PLANES": ["1"], "QN_RELU": ["0"]}),
@@ -53,7 +54,7 @@ CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0 QN_ROWS=8"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=dpas8"),
         ("conv2d_image_gpu", "f32", "QN_GRADIENT=0 QN_ROWS=8"), ("attention_gpu", "f16", "HEAD=64"),
-        ("attention_units", "f16", "HEAD=64"), ("row_norm", "f16", "QN_RMS=0"),
+        ("attention_units", "f16", "HEAD=64 TILE_LAYOUT=mma"), ("row_norm", "f16", "QN_RMS=0"),
         ("softmax_cross_entropy", "f32", ""), ("update", "f32", ""), ("unary", "f16", "")}
 
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention by matrix units of layout wmma, which devices without them emulate. In layout mma all
+ * cases of the operator's own test run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "check/cell.h"
+#include "check/choose.h"
+#include "op/tile.h"
+
+#include <string.h>
+
+extern const struct qn_check_op qn_check_attention;
+
+/* A narrow and a wide head, of which gradients share rows between teams; all that masks scores. */
+static const struct {
+    const char *name;
+    qn_dtype storage;
+} attentions[] = {{"dropout in matrix units", QN_F16},
+                  {"padding of steps of matrix units", QN_BF16},
+                  {"head size 96", QN_BF16}};
+
+static const struct qn_check_case *find_case(const char *name)
+{
+    const struct qn_check_case *item = qn_check_attention.cases;
+    while (strcmp(item->name, name) != 0)
+        item++;
+    return item;
+}
+
+static struct qn_facts facts_of(qn_device *device, int layout)
+{
+    struct qn_facts facts = *qn_device_facts(device);
+    facts.cpu = false;
+    facts.vector_width = 4;
+    facts.matrix_layout = layout;
+    facts.matrix_units = qn_tile_layout(layout)->types;
+    return facts;
+}
+
+static bool all_by_units(const struct qn_picks *picks)
+{
+    const struct qn_group *groups = qn_check_attention.op->groups;
+    bool all = true;
+    for (int g = 0; g < QN_MAX_GROUPS && groups[g].name; g++)
+        for (int v = 0; v < QN_MAX_VARIANTS && groups[g].variant[v].name; v++)
+            all = all && (strcmp(groups[g].variant[v].name, "units") != 0 ||
+                          picks->group[g].variant == &groups[g].variant[v]);
+    return all;
+}
+
+static void check(qn_device *device, int layout, int number)
+{
+    const struct qn_facts facts = facts_of(device, layout);
+    struct qn_picks picks = {.facts = &facts};
+    struct qn_verdict verdict = {0};
+    struct qn_subject subject = {.check = &qn_check_attention,
+                                 .item = find_case(attentions[number].name),
+                                 .storage = attentions[number].storage,
+                                 .store_parameters = true,
+                                 .brief = true,
+                                 .seed = 1};
+    const char *why;
+    assert_true(qn_subject_open(&subject, &verdict));
+    assert_true(qn_pick_all(&picks, &subject, "units", 0, &why));
+    assert_true(all_by_units(&picks));
+    qn_cell_check(&subject, device, &picks, &verdict);
+    if (verdict.failed)
+        fail_msg("%s, %s: %s", qn_tile_layout(layout)->name, attentions[number].name, verdict.text);
+    qn_subject_close(&subject);
+}
+
+static void is_right(int layout)
+{
+    qn_device *device = NULL;
+    assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
+        check(device, layout, (int)i);
+    qn_device_close(&device);
+}
+
+static void wmma_is_right(void **state)
+{
+    (void)state;
+    is_right(QN_MATRIX_WMMA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wmma_is_right)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
