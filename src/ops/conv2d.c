@@ -194,7 +194,7 @@ const struct qn_op qn_op_conv2d = {
                           qn_conv2d_depthwise_weight},
                          {"gpu", qn_conv2d_fits_gpu, weight_cost, weight, qn_conv2d_gpu_settings},
                          {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
-                          qn_conv2d_winograd_weight_gpu_cost, qn_conv2d_winograd_weight_gpu},
+                          qn_conv2d_winograd_weight_cost, qn_conv2d_winograd_weight},
                          {"units", weight_units_fit, weight_units_cost, weight_units,
                           qn_conv2d_weight_units_settings}}},
         [QN_CONV2D_BIAS] = {.name = "bias gradient",

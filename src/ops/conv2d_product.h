@@ -193,14 +193,11 @@ void qn_conv2d_winograd_gpu_cost(const struct qn_call *call,
 qn_status qn_conv2d_winograd_gpu(struct qn_emit *emit, const struct qn_call *call,
                                  const struct qn_conv2d_product *product);
 
-/* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2), on CPUs. */
+/* conv2d_winograd_weight.c: the gradient of the weights by F(3x3, 2x2): on CPUs where it fits, on
+ * GPUs where qn_conv2d_winograd_fits_gpu. */
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why);
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost);
 qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *call);
-
-/* conv2d_winograd_weight_gpu.c: the same on GPUs, where qn_conv2d_winograd_fits_gpu. */
-void qn_conv2d_winograd_weight_gpu_cost(const struct qn_call *call, struct qn_cost *cost);
-qn_status qn_conv2d_winograd_weight_gpu(struct qn_emit *emit, const struct qn_call *call);
 
 /* conv2d_weight.c: the gradient of the weights. */
 void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *product,

@@ -1,27 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gradient of the weights by Winograd's F(3x3, 2x2) on CPUs.
+ * The gradient of the weights by Winograd's F(3x3, 2x2).
  */
 #include "ops/conv2d_product.h"
 
 #include "base/log.h"
 #include "base/shape.h"
 
-/* Channels on either side of a block, and tiles of 2 x 2 pixels that are transformed at a time. */
-enum { BLOCK_CHANNELS = 64, BLOCK_TILES = 16, POINTS = 16 };
+/* Channels on either side of a block, and tiles of 2 x 2 pixels that are transformed at a time; of
+ * GPUs as in cl_kernels/lib/winograd_gpu.clh, with so many work-items of a work-group. */
+struct block {
+    int64_t channels, tiles;
+};
+static const struct block cpu_block = {64, 16}, gpu_block = {32, 8};
+enum { POINTS = 16, GPU_ITEMS = 256 };
 /* Tiles that a part has at least; most bytes of scratch for parts. */
 enum { PART_TILES = 64 };
 static const int64_t most_scratch = INT64_C(4) << 20;
+
+static const struct block *block_of(const struct qn_call *call)
+{
+    return call->cpu ? &cpu_block : &gpu_block;
+}
 
 /* Blocks of the channels of one image, and of the result. */
 struct blocks {
     int64_t inputs, outputs;
 };
 
-static struct blocks blocks_of(const struct qn_conv2d_product *p)
+static struct blocks blocks_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
-    return (struct blocks){qn_div_up(p->depth, BLOCK_CHANNELS),
-                           qn_div_up(p->channels, BLOCK_CHANNELS)};
+    return (struct blocks){qn_div_up(p->depth, block_of(call)->channels),
+                           qn_div_up(p->channels, block_of(call)->channels)};
 }
 
 /* The same for all images: what the one needs that has the fewest blocks. */
@@ -31,7 +41,7 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
     int64_t groups = INT64_MAX;
     for (int i = 0; i < qn_conv2d_images(p); i++) {
         const struct qn_conv2d_product own = qn_conv2d_image_weights(p, i);
-        const struct blocks b = blocks_of(&own);
+        const struct blocks b = blocks_of(call, &own);
         groups = b.inputs * b.outputs < groups ? b.inputs * b.outputs : groups;
     }
     return qn_conv2d_split(call,
@@ -39,15 +49,17 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
                                                              qn_div_up(p->plane[1], 2),
                                                    .groups = groups,
                                                    .least = PART_TILES,
-                                                   .block = BLOCK_TILES,
+                                                   .block = block_of(call)->tiles,
                                                    .scratch = most_scratch});
 }
 
+/* Of a CPU. */
 static int64_t local_bytes(int64_t vector)
 {
-    const int64_t both = BLOCK_TILES * BLOCK_CHANNELS + vector;
-    const int64_t floats =
-        POINTS * (2 * both + BLOCK_CHANNELS * BLOCK_CHANNELS) + 4 * vector * (BLOCK_TILES + vector);
+    const struct block *block = &cpu_block;
+    const int64_t both = block->tiles * block->channels + vector;
+    const int64_t floats = POINTS * (2 * both + block->channels * block->channels) +
+                           4 * vector * (block->tiles + vector);
     return floats * (int64_t)sizeof(float);
 }
 
@@ -69,23 +81,39 @@ void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *
     qn_conv2d_split_cost(call, &p, &split, cost);
 }
 
+static void shape_cpu(struct qn_launch *launch, const struct qn_call *call)
+{
+    const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
+    launch->program = "conv2d_winograd_weight_cpu";
+    qn_launch_option(launch, "QN_V", vector);
+    qn_launch_option(launch, "QN_NV", cpu_block.tiles / vector);
+    qn_launch_option(launch, "QN_WIDE", cpu_block.channels / vector);
+    qn_launch_option(launch, "QN_MR", vector == 16 ? 8 : 4);
+    qn_launch_option(launch, "QN_NR", 2);
+    qn_launch_option(launch, "QN_DEPTH", cpu_block.channels);
+    qn_launch_option(launch, "QN_STEP", 2);
+    qn_launch_option(launch, "QN_INSIDE", 0);
+}
+
+static void shape_gpu(struct qn_launch *launch)
+{
+    launch->program = "conv2d_winograd_weight_gpu";
+    launch->global[0] *= GPU_ITEMS;
+    launch->local[0] = GPU_ITEMS;
+    launch->local[1] = launch->local[2] = 1;
+}
+
 static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
                             const struct qn_conv2d_product *p, const struct qn_conv2d_split *split)
 {
-    const struct blocks b = blocks_of(p);
-    const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
+    const struct blocks b = blocks_of(call, p);
     struct qn_launch launch = qn_conv2d_split_launch(call, p, split);
-    launch.program = "conv2d_winograd_weight_cpu";
     launch.global[0] = b.inputs;
     launch.global[1] = b.outputs;
-    qn_launch_option(&launch, "QN_V", vector);
-    qn_launch_option(&launch, "QN_NV", BLOCK_TILES / vector);
-    qn_launch_option(&launch, "QN_WIDE", BLOCK_CHANNELS / vector);
-    qn_launch_option(&launch, "QN_MR", vector == 16 ? 8 : 4);
-    qn_launch_option(&launch, "QN_NR", 2);
-    qn_launch_option(&launch, "QN_DEPTH", BLOCK_CHANNELS);
-    qn_launch_option(&launch, "QN_STEP", 2);
-    qn_launch_option(&launch, "QN_INSIDE", 0);
+    if (call->cpu)
+        shape_cpu(&launch, call);
+    else
+        shape_gpu(&launch);
     return qn_emit_launch(emit, &launch);
 }
 
