@@ -330,11 +330,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const float *w, ul
     tile_c sum[TILES_M][TILES_N];
 #pragma unroll TILE_UNROLL
     for (uint r = 0; r < TILES_M; r++)
-#pragma unroll TILE_UNROLL
-        for (uint q = 0; q < TILES_N; q++)
-#pragma unroll TILE_UNROLL
-            for (uint e = 0; e < TILE_EACH; e++)
-                sum[r][q].v[e] = 0.0f;
+        tile_clear(sum[r], TILES_N);
 
     const ulong plane = (ulong)sh * sw, tap = get_num_groups(1) * (VECTORS * (1 + SPLIT));
     const weight_steps step = {

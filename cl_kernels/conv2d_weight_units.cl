@@ -308,11 +308,7 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     tile_c sum[TILES_M][TILES_N];
 #pragma unroll TILE_UNROLL
     for (uint r = 0; r < TILES_M; r++)
-#pragma unroll TILE_UNROLL
-        for (uint q = 0; q < TILES_N; q++)
-#pragma unroll TILE_UNROLL
-            for (uint e = 0; e < TILE_EACH; e++)
-                sum[r][q].v[e] = 0.0f;
+        tile_clear(sum[r], TILES_N);
 
     const ulong begin = get_group_id(2) * part_steps, end = min(begin + part_steps, steps);
     const uint across = (dw + WIDE - 1) / WIDE;

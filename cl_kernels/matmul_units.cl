@@ -176,11 +176,7 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
     tile_c sum[TILES_M][TILES_N];
 #pragma unroll TILE_UNROLL
     for (uint r = 0; r < TILES_M; r++)
-#pragma unroll TILE_UNROLL
-        for (uint q = 0; q < TILES_N; q++)
-#pragma unroll TILE_UNROLL
-            for (uint e = 0; e < TILE_EACH; e++)
-                sum[r][q].v[e] = 0.0f;
+        tile_clear(sum[r], TILES_N);
 
     ulong l = begin;
     if (aligned)
