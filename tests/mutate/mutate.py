@@ -59,6 +59,7 @@ ELSEWHERE = {
     "tile_fragment.clh": "has sizes alone",
     "tile_mma.clh": "tests/cl/tile.c plants swaps in what each lane holds",
     "tile_mfma.clh": "tests/cl/tile.c plants swaps in what each lane holds",
+    "tile_rows.clh": "moves sums between lanes; a wrong one is in all rows of attention",
     "tile_wmma.clh": "tests/cl/tile.c plants swaps in what each lane holds",
     "tile_dpas.clh": "tests/cl/tile.c plants swaps in what each lane holds",
     "tile_emulated.clh": "tests/cl/tile.c compares its products",
