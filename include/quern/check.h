@@ -34,6 +34,7 @@ typedef struct qn_check_record {
 } qn_check_record;
 
 typedef void (*qn_check_fn)(void *user, const qn_check_record *record);
+typedef bool (*qn_check_take_fn)(void *user, const char *op);
 
 typedef struct qn_check_params {
     const char *filter; /* operators separated by commas, "add,relu"; "relu/rows" is one case of
@@ -58,6 +59,10 @@ typedef struct qn_check_params {
     void *user;
     qn_check_fn begin; /* called before the kernels of a record are built and run, with neither
                           outcome nor reason; NULL: nothing */
+    qn_check_take_fn
+        take; /* asked for each operator that the filter names, in order, whether this
+                 run checks it: so several runs, which are given the same otherwise,
+                 share a check. Their records count together up to `total`. NULL: all */
 } qn_check_params;
 
 typedef struct qn_check_summary {

@@ -462,11 +462,30 @@ void qn_check_operator(qn_device *device, const struct qn_check_op *check,
     *summary = run.summary;
 }
 
+/* Whether the filter names any case of an operator. */
+static bool names_any(const struct run *run, const char *op, const struct qn_check_case *item)
+{
+    for (; item && item->name; item++)
+        if (matches(run, op, item->name))
+            return true;
+    return false;
+}
+
+/* Whether this run checks the operator, or another that shares the check. */
+static bool takes(const struct run *run, const struct qn_check_op *check)
+{
+    const char *op = check->op->name;
+    if (!names_any(run, op, check->cases) && !names_any(run, op, check->refused))
+        return false;
+    return !run->params.take || run->params.take(run->params.user, op);
+}
+
 static void check_all(struct run *run)
 {
     for (const struct qn_check_op *const *check = all; *check; check++) {
         run->first_turn = run->params.quick ? (int)(check - all) % 2 : 0;
-        check_op(run, *check);
+        if (takes(run, *check))
+            check_op(run, *check);
     }
 }
 
@@ -477,6 +496,7 @@ static int count_all(const struct run *run)
     counting.counting = true;
     counting.params.stop = false;
     counting.params.fn = counting.params.begin = NULL;
+    counting.params.take = NULL;
     check_all(&counting);
     return counting.cells;
 }

@@ -21,6 +21,7 @@ struct seen {
     bool began_first; /* each record that ran kernels began before */
     bool types[3];    /* f32, f16, bf16 */
     int other[2];     /* in variants that do not fit the device: f32, 16 bits */
+    int asked, turn;  /* operators asked for; of each two this run takes the one of this turn */
 };
 
 static void begin(void *user, const qn_check_record *record)
@@ -45,14 +46,19 @@ static void end(void *user, const qn_check_record *record)
     s->other[!wide] += strstr(record->variant, " as ") != NULL;
 }
 
-static struct seen run(qn_device *device, qn_check_params params)
+static struct seen run_from(struct seen seen, qn_device *device, qn_check_params params)
 {
-    struct seen seen = {.in_order = true, .began_first = true};
+    seen.in_order = seen.began_first = true;
     params.fn = end;
     params.begin = begin;
     params.user = &seen;
     assert_int_equal(qn_check_run(device, &params, NULL), QN_OK);
     return seen;
+}
+
+static struct seen run(qn_device *device, qn_check_params params)
+{
+    return run_from((struct seen){0}, device, params);
 }
 
 static void every_check_is_counted_before(void **state)
@@ -89,6 +95,29 @@ static void types_of_16_bits_take_turns(void **state)
     assert_true(s.types[0] && s.types[1] && s.types[2]);
 }
 
+static bool take_every_other(void *user, const char *op)
+{
+    struct seen *s = user;
+    assert_non_null(strstr("add,softmax,gelu", op));
+    return s->asked++ % 2 == s->turn;
+}
+
+static void two_runs_share_a_check(void **state)
+{
+    qn_check_params params = {.filter = "add,softmax,gelu/a tail", .small = true};
+    struct seen half[2];
+    const struct seen all = run(*state, params);
+    params.take = take_every_other;
+    for (int turn = 0; turn < 2; turn++) {
+        half[turn] = run_from((struct seen){.turn = turn}, *state, params);
+        assert_int_equal(half[turn].asked, 3);
+        assert_int_equal(half[turn].total, all.total);
+        assert_true(half[turn].in_order && half[turn].begun > 0);
+    }
+    assert_int_equal(half[0].begun + half[1].begun, all.total);
+    assert_int_equal(half[0].records + half[1].records, all.records);
+}
+
 static int open_device(void **state)
 {
     return qn_device_open((qn_device **)state, NULL) != QN_OK;
@@ -106,6 +135,7 @@ int main(void)
         cmocka_unit_test(every_check_is_counted_before),
         cmocka_unit_test(a_quick_run_is_a_part_of_a_short_one),
         cmocka_unit_test(types_of_16_bits_take_turns),
+        cmocka_unit_test(two_runs_share_a_check),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

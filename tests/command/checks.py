@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""checks.py PROGRAM: what `quern check` says while it runs. On a terminal one line is written over and
-over, which fits and goes when a line of the report comes; elsewhere there are plain lines, and with
---json nothing but JSON."""
+"""checks.py PROGRAM [LIBCRASHES]: what `quern check` says while it runs. On a terminal one line is
+written over and over, which fits and goes when a line of the report comes; elsewhere there are plain
+lines, and with --json nothing but JSON. LIBCRASHES is a driver that crashes where it is told to."""
 import json
+import os
 import re
 import sys
 
 from support import Bench
 
 SHORT = ('check', '--small', '--op', 'gelu,bias')
+ACTIVATIONS = ['sigmoid', 'tanh', 'gelu', 'silu', 'hardswish']
 REPORT = re.compile(r'(\w+) +(\d+) passed +(\d+) failed +\d+ not applicable')
 STATUS = re.compile(r'(\d+)/(\d+)(?:  (\d+m\d\ds) left)?  (?:gelu|bias)/[\w ,]+ (?:b?f16\+?|f32) \w+(?: as \w+)?')
 
@@ -49,10 +51,41 @@ def check_json(bench):
     bench.expect(result['passed'] > 0 and result['failed'] == 0, result)
 
 
+def crashing(bench, library, names, *args):
+    """(exit code, standard output, standard error) where these kernels cannot be made."""
+    folder, name = os.path.split(os.path.abspath(library))
+    return bench.run(*args, LD_PRELOAD=name, LD_LIBRARY_PATH=folder, CRASHES_AT=names)
+
+
+def check_crashes(bench, library, ops):
+    """These operators end their process, the others are checked; nothing is left out."""
+    kernels = ','.join(f'{op}_forward' for op in ops)
+    code, out, error = crashing(bench, library, kernels, 'check', '--small', '--op', ','.join(ACTIVATIONS))
+    found = {match[1]: match for match in REPORT.finditer(out)}
+    bench.expect(list(found) == ACTIVATIONS, out)
+    bench.expect(all((match[3] == '1') == (op in ops) for op, match in found.items()), out)
+    crashes = re.findall(r'FAILED (\w+)/.*: the driver ended the process by signal 9 \(Killed\)\n', out)
+    bench.expect(sorted(crashes) == sorted(ops), out)
+    bench.expect(code == 1 and re.fullmatch(rf'quern: check: {len(ops)} of \d+ checks failed\n', error),
+                 (code, error))
+
+
+def check_crash_of_all(bench, library):
+    """A driver that crashes while the device is opened is told of once."""
+    code, out, error = crashing(bench, library, 'context', *SHORT)
+    bench.expect(code == 1 and not out, (code, out))
+    bench.expect(error == 'quern: check: the driver ended the process by signal 9 (Killed) before an '
+                          'operator was checked\n', error)
+
+
 def main():
     with Bench(sys.argv[1]) as bench:
         check_terminal(bench, check_plain(bench))
         check_json(bench)
+        for library in sys.argv[2:]:
+            check_crashes(bench, library, ['sigmoid'])
+            check_crashes(bench, library, ACTIVATIONS)
+            check_crash_of_all(bench, library)
         bench.end()
 
 

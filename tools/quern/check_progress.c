@@ -10,18 +10,18 @@ static const double pause_plain = 10;
 enum { TEXT_BYTES = 256 };
 
 /* By the mean time of the checks so far. */
-static void write_counter(const struct check_progress *p, const qn_check_record *record, double now,
-                          char text[TEXT_BYTES])
+static void write_counter(const struct check_progress *p, const struct check_message *begun,
+                          double now, char text[TEXT_BYTES])
 {
-    const int done = record->number - 1, left = record->total - done;
+    const int done = begun->number - 1, left = begun->total - done;
     char time[TIME_TEXT_BYTES] = "";
     if (done > 0)
         time_text((now - p->start) / done * left, time);
-    snprintf(text, TEXT_BYTES, "%d/%d%s%s%s", record->number, record->total, done ? "  " : "", time,
+    snprintf(text, TEXT_BYTES, "%d/%d%s%s%s", begun->number, begun->total, done ? "  " : "", time,
              done ? " left" : "");
 }
 
-void check_progress_show(struct check_progress *p, const qn_check_record *record)
+void check_progress_show(struct check_progress *p, const struct check_message *begun)
 {
     char counter[TEXT_BYTES], line[2 * TEXT_BYTES];
     const double now = clock_now();
@@ -30,9 +30,9 @@ void check_progress_show(struct check_progress *p, const qn_check_record *record
     if (p->quiet || (!p->terminal && now - p->shown < pause_plain))
         return;
     p->shown = now;
-    write_counter(p, record, now, counter);
-    snprintf(line, sizeof line, "%s  %s/%s %s %s", counter, record->op, record->item,
-             record->storage, record->variant);
+    write_counter(p, begun, now, counter);
+    snprintf(line, sizeof line, "%s  %s/%s %s %s", counter, begun->op, begun->item, begun->storage,
+             begun->variant);
     if (p->terminal)
         printf("\r\033[K%.*s", columns_now() - 1, line);
     else

@@ -7,7 +7,8 @@
 #ifndef QUERN_TOOL_CHECK_PROGRESS_H
 #define QUERN_TOOL_CHECK_PROGRESS_H
 
-#include <quern/check.h>
+#include "check_workers.h"
+
 #include <stdbool.h>
 
 struct check_progress {
@@ -17,7 +18,7 @@ struct check_progress {
 };
 
 /* A check begins. */
-void check_progress_show(struct check_progress *progress, const qn_check_record *record);
+void check_progress_show(struct check_progress *progress, const struct check_message *begun);
 /* Makes room for a line of the report. */
 void check_progress_clear(struct check_progress *progress);
 
