@@ -4,8 +4,10 @@
  * the samples, then over the parts in order. x is (samples, groups, channels, inner), a parameter
  * belongs to each (group, channel). The statistics are those of the sample and group, a mean of two
  * floats, or with QN_BY_PART of the part and parameter. With QN_RELU, which goes with QN_BY_PART,
- * dy is that of a ReLU behind the norm. With QN_RMS there is no bias, and sum0 is neither written
- * nor read.
+ * dy is that of a ReLU behind the norm. With QN_RMS there is no bias, and no sum0. QN_SUMS: which
+ * sums are made, 1 for sum0 and 2 for sum1. Where one part has all samples, the sums are the
+ * gradients: sum0 = beta0 * sum0 + ..; elsewhere beta0 and beta1 are 0. QN_COLUMNS (GPU): see the
+ * kernel with it.
  */
 #ifndef X_TYPE
 #define X_TYPE f32
@@ -21,6 +23,25 @@
 
 #ifndef QN_BY_PART
 #define QN_BY_PART 0
+#endif
+
+#ifndef QN_COLUMNS
+#define QN_COLUMNS 0
+#endif
+
+#ifndef QN_SUMS
+#define QN_SUMS (QN_RMS ? 2 : 3)
+#endif
+/* ONLY0(statement) and ONLY1(statement): where that sum is made. */
+#if QN_SUMS & 1
+#define ONLY0(statement) statement
+#else
+#define ONLY0(statement)
+#endif
+#if QN_SUMS & 2
+#define ONLY1(statement) statement
+#else
+#define ONLY1(statement)
 #endif
 
 #if QN_BY_PART
@@ -79,7 +100,7 @@ static inline norm_rows statistics_from(norm_sources from, ulong at, ulong p)
         __global const TYPE(W) *weight, ulong weight_at, __global const TYPE(B) *bias,             \
         ulong bias_at, __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at,   \
         ulong samples, ulong groups, ulong channels, ulong inner, ulong each, ulong tile,          \
-        uint lanes, int has_weight, int has_bias
+        uint lanes, int has_weight, int has_bias, float beta0, float beta1
 #define SOURCES                                                                                    \
     {                                                                                              \
         mean + mean_at, rstd + rstd_at, weight + weight_at, bias + bias_at, has_weight, has_bias   \
@@ -99,16 +120,14 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
     sum0 += sum0_at + get_group_id(1) * parameters;
     sum1 += sum1_at + get_group_id(1) * parameters;
     for (ulong sample = begin; sample < end; sample++) {
-        const float beta = sample == begin ? 0.0f : 1.0f;
+        const float old0 = sample == begin ? beta0 : 1.0f, old1 = sample == begin ? beta1 : 1.0f;
 #if QN_PLANES
         for (ulong p = first; p < last; p++) {
             const ulong at = (sample * parameters + p) * inner;
             const norm_row s = statistics_at(from, AT(sample, p), p);
             const float2 sum = run_products(x + at, dy + at, 0, 0, s, inner, 0, 1);
-#if !QN_RMS
-            ACC(F, sum0, p, beta, sum.x);
-#endif
-            ACC(F, sum1, p, beta, sum.y * s.rstd);
+            ONLY0(ACC(F, sum0, p, old0, sum.x));
+            ONLY1(ACC(F, sum1, p, old1, sum.y * s.rstd));
         }
 #else
         const ulong at = sample * parameters;
@@ -118,23 +137,66 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
                 const norm_rows s = statistics_from(from, AT(sample, p), p);
                 const floatv d = (LDV(X, x, at + p) - s.near) - s.rest;
                 const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at + p), d, s.scale, s.shift);
-#if !QN_RMS
-                ACCV(F, sum0, p, beta, g);
-#endif
-                ACCV(F, sum1, p, beta, g * (d * s.rstd));
+                ONLY0(ACCV(F, sum0, p, old0, g));
+                ONLY1(ACCV(F, sum1, p, old1, g * (d * s.rstd)));
             }
             for (; p < stop; p++) {
                 const norm_row s = statistics_at(from, AT(sample, p), p);
                 const float d = (LD(X, x, at + p) - s.near) - s.rest;
                 const float g = BEHIND_RELU(float, LD(DY, dy, at + p), d, s.scale, s.shift);
-#if !QN_RMS
-                ACC(F, sum0, p, beta, g);
-#endif
-                ACC(F, sum1, p, beta, g * (d * s.rstd));
+                ONLY0(ACC(F, sum0, p, old0, g));
+                ONLY1(ACC(F, sum1, p, old1, g * (d * s.rstd)));
             }
         }
 #endif
     }
+}
+#elif QN_COLUMNS
+/* The sum of v over the work-items of one column, given to those whose number is below QN_COLUMNS.
+ * `part` holds QN_WG vectors. Every work-item of the work-group must call it. */
+WITH_LOCAL floatv column_total(floatv v, __local floatv *part)
+{
+    const uint id = get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    part[id] = v;
+    for (uint half_ = QN_WG / 2; half_ >= QN_COLUMNS; half_ /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < half_)
+            part[id] += part[id + half_];
+    }
+    return part[id];
+}
+
+/* A work-group has QN_COLUMNS vectors of parameters, none with parameters of two groups, and
+ * `each` samples: its work-items of one column take these by turns. */
+ROW_KERNEL affine_sums(SUMS_ARGS)
+{
+    __local floatv part[QN_WG];
+    const ulong parameters = groups * channels;
+    const uint id = get_local_id(0), turn = id / QN_COLUMNS;
+    const ulong p = (get_group_id(0) * QN_COLUMNS + id % QN_COLUMNS) * QN_V;
+    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
+    x += x_at;
+    dy += dy_at;
+    const norm_sources from = SOURCES;
+    sum0 += sum0_at + get_group_id(1) * parameters;
+    sum1 += sum1_at + get_group_id(1) * parameters;
+    floatv of_dy = (floatv)(0.0f), of_xhat = (floatv)(0.0f);
+    for (ulong sample = begin + turn; p < parameters && sample < end;
+         sample += QN_WG / QN_COLUMNS) {
+        const ulong at = sample * parameters + p;
+        const norm_rows s = statistics_from(from, AT(sample, p), p);
+        const floatv d = (LDV(X, x, at) - s.near) - s.rest;
+        const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at), d, s.scale, s.shift);
+        of_dy += g;
+        of_xhat += g * (d * s.rstd);
+    }
+    ONLY1(of_xhat = column_total(of_xhat, part));
+    ONLY0(of_dy = column_total(of_dy, part));
+    if (turn > 0 || p >= parameters)
+        return;
+    ONLY0(ACCV(F, sum0, p, beta0, of_dy));
+    ONLY1(ACCV(F, sum1, p, beta1, of_xhat));
 }
 #else
 /* A team per parameter and `each` samples: with planes its `lanes` work-items walk the planes, else
@@ -168,14 +230,12 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
         sum += (float2)(g, g * (d * s.rstd));
     }
 #endif
-    sum.x = QN_RMS ? 0.0f : qn_team_sum(sum.x, part, lanes);
-    sum.y = qn_team_sum(sum.y, part, lanes);
+    ONLY0(sum.x = qn_team_sum(sum.x, part, lanes));
+    ONLY1(sum.y = qn_team_sum(sum.y, part, lanes));
     if (lane > 0 || p >= parameters)
         return;
-#if !QN_RMS
-    ST(F, sum0, p, sum.x);
-#endif
-    ST(F, sum1, p, sum.y);
+    ONLY0(ACC(F, sum0, p, beta0, sum.x));
+    ONLY1(ACC(F, sum1, p, beta1, sum.y));
 }
 #endif
 

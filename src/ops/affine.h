@@ -17,11 +17,17 @@ struct qn_affine {
                      floats of a mean and 1 / deviation for each (sample, group) */
     bool relu; /* dout 0 is that of a ReLU behind the norm; only by_part, and then weight and bias
                   are read */
-    bool rms;  /* the norm takes off no mean and has no bias: saved 0 and dy_sum are not there */
-    struct qn_operand dy_sum, dy_xhat_sum;
+    bool rms;  /* the norm takes off no mean and has no bias: saved 0 is not there */
+    struct qn_operand dy_sum, dy_xhat_sum; /* one that is not there is not made */
+    float beta_dy, beta_dy_xhat; /* where there is one part, and the sums are the gradients: how
+                                    much of what was there stays; else 0 */
 };
 
 int64_t qn_affine_parts(const struct qn_affine *affine);
+
+/* Whether work-items take vectors of neighbouring parameters (GPU); else teams take one each, whose
+ * members do not read side by side. */
+bool qn_affine_in_columns(const struct qn_call *call, int64_t channels, int64_t inner);
 
 /* One launch that makes the sums, from dout 0. */
 qn_status qn_affine_sums(struct qn_emit *emit, const struct qn_call *call,

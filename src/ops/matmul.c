@@ -38,8 +38,9 @@ static const int64_t cpu_scratch = INT64_C(1) << 20, gpu_scratch = INT64_C(4) <<
 /* The largest buffer in which CLBlast finds every element. */
 static const int64_t most_of_blas = (INT64_C(1) << 31) * (int64_t)sizeof(float);
 
-/* Work-groups of the column sums on GPUs. */
-enum { SUMS_WIDE = 8, SUMS_TALL = 16 };
+/* Work-groups of the column sums on GPUs; rows of a part at least: so many are added up in about
+ * the time of the second launch that parts need. */
+enum { SUMS_WIDE = 8, SUMS_TALL = 32, SUMS_ROWS = 2048 };
 
 /* How sums are laid out: size of a tile of the result, size and number of the parts. */
 struct layout {
@@ -514,7 +515,8 @@ static struct layout layout_of_sums(const struct qn_call *call, const struct qn_
 {
     const struct qn_facts *facts = call->facts;
     struct layout layout = {1, call->cpu ? facts->vector_width : SUMS_WIDE * EACH, 0, 0};
-    split(&layout, facts, call->cpu, tiles_of(&layout, 1, sums->n), sums->n, sums->m, PART_ROWS);
+    split(&layout, facts, call->cpu, tiles_of(&layout, 1, sums->n), sums->n, sums->m,
+          call->cpu ? PART_ROWS : SUMS_ROWS);
     return layout;
 }
 

@@ -9,8 +9,9 @@
 enum { FORWARD, AFFINE_GRADIENT };
 
 /* The parts of the samples whose affine sums are made apart: so many for each compute unit, of so
- * many samples at least, as far as the scratch goes. */
-enum { PARTS_PER_UNIT = 8, PART_SAMPLES = 16, PART_BYTES = 1 << 20 };
+ * many samples at least, as far as the scratch goes. A GPU adds up 1,024 rows of a column in about
+ * the time of the second launch that parts need. */
+enum { PARTS_PER_UNIT = 8, PART_SAMPLES = 16, PART_SAMPLES_GPU = 1024, PART_BYTES = 1 << 20 };
 
 void qn_row_norm_set(struct qn_shape_call *call, int kept, const int64_t *rows)
 {
@@ -34,18 +35,20 @@ static int64_t sums_of(const struct qn_row_norm *norm)
     return norm->rms ? 1 : 2;
 }
 
-static int64_t samples_of_part(const struct qn_facts *facts, const struct qn_row_norm *norm)
+static int64_t samples_of_part(const struct qn_call *call, const struct qn_row_norm *norm)
 {
+    const bool columns = qn_affine_in_columns(call, norm->channels, norm->inner);
+    const int64_t least = columns ? PART_SAMPLES_GPU : PART_SAMPLES;
     const int64_t sums = sums_of(norm) * norm->groups * norm->channels * (int64_t)sizeof(float);
-    int64_t parts = PARTS_PER_UNIT * (int64_t)facts->compute_units;
+    int64_t parts = PARTS_PER_UNIT * (int64_t)call->facts->compute_units;
     parts = parts * sums > PART_BYTES ? PART_BYTES / sums : parts;
     const int64_t each = qn_div_up(norm->samples, parts > 1 ? parts : 1);
-    return each < PART_SAMPLES ? PART_SAMPLES : each;
+    return each < least ? least : each;
 }
 
-static int64_t parts_of(const struct qn_facts *facts, const struct qn_row_norm *norm)
+static int64_t parts_of(const struct qn_call *call, const struct qn_row_norm *norm)
 {
-    return qn_div_up(norm->samples, samples_of_part(facts, norm));
+    return qn_div_up(norm->samples, samples_of_part(call, norm));
 }
 
 void qn_row_norm_forward_cost(const struct qn_call *call, struct qn_cost *cost)
@@ -62,9 +65,11 @@ void qn_row_norm_affine_cost(const struct qn_call *call, const struct qn_row_nor
                              struct qn_cost *cost)
 {
     cost->flops = 6 * (double)qn_operand_count(&call->in[0]);
-    cost->launches = 2;
-    cost->scratch = sums_of(norm) * parts_of(call->facts, norm) * norm->groups * norm->channels *
-                    (int64_t)sizeof(float);
+    const int64_t parts = parts_of(call, norm);
+    cost->launches = parts > 1 ? 2 : 1;
+    if (parts > 1)
+        cost->scratch =
+            sums_of(norm) * parts * norm->groups * norm->channels * (int64_t)sizeof(float);
     cost->bytes = qn_group_bytes(call, AFFINE_GRADIENT) + 2 * (double)cost->scratch;
 }
 
@@ -149,14 +154,21 @@ static struct qn_operand scratch_array(const struct qn_call *call, int index, in
 qn_status qn_row_norm_affine(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_row_norm *norm)
 {
-    const int64_t sums = parts_of(call->facts, norm) * norm->groups * norm->channels;
+    const int64_t sums = parts_of(call, norm) * norm->groups * norm->channels;
     struct qn_affine affine = {.samples = norm->samples,
                                .groups = norm->groups,
                                .channels = norm->channels,
                                .inner = norm->inner,
-                               .each = samples_of_part(call->facts, norm),
-                               .rms = norm->rms,
-                               .dy_xhat_sum = scratch_array(call, 0, sums)};
+                               .each = samples_of_part(call, norm),
+                               .rms = norm->rms};
+    if (qn_affine_parts(&affine) == 1) { /* the sums are the gradients */
+        affine.dy_sum = call->din[2];
+        affine.dy_xhat_sum = call->din[1];
+        affine.beta_dy = call->beta_in[2];
+        affine.beta_dy_xhat = call->beta_in[1];
+        return qn_affine_sums(emit, call, &affine);
+    }
+    affine.dy_xhat_sum = scratch_array(call, 0, sums);
     if (!norm->rms)
         affine.dy_sum = scratch_array(call, 1, sums);
     QN_TRY(qn_affine_sums(emit, call, &affine));

@@ -47,7 +47,7 @@ static const struct bound bounds[] = {
       {.channels = 1, .height = 1, .width = 1024, .tokens = 50257},
       true,
       {{0}}},
-     522,
+     473,
      3}};
 
 static qn_plan *plan_of(const struct network *network)

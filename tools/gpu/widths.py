@@ -8,7 +8,6 @@ WIDEST = 128
 NARROW = {
     "batch_norm/commit": "a work-item for each channel, neighbours side by side",
     "batch_norm/gather": "a work-item for each channel, neighbours side by side",
-    "affine/affine_sums": "a team for each parameter, whose work-items take rows by turns",
     "affine/affine_gradient": "a work-item for each parameter, neighbours side by side",
     "gradient_norm/groups": "one norm a chunk, taken or left by its group",
     "info_nce": "a work-item for each column of scores, neighbours side by side",

@@ -63,6 +63,7 @@ static const struct qn_check_case cases[] = {
     {"far from 0", {FAR(1000, 7, 37), P(37), P(37)}, DIMS(1)},
     {"far from 0, long", {FAR(-300, 2, 4099), P(4099), P(4099)}, DIMS(1)},
     {"many short rows", {X(541, 3), P(3), P(3)}, DIMS(1)},
+    {"many rows of whole vectors", {X(1061, 8), P(8), P(8)}, DIMS(1)},
     {"parts and a short one", {X(307, 19), P(19), P(19)}, DIMS(1)},
     {"a block and a few", {X(2, 4099), P(4099), P(4099)}, DIMS(1)},
     {"late", {VALUES(late, 2, 4099), P(4099), P(4099)}, DIMS(1)},

@@ -81,7 +81,7 @@ static const struct qn_check_case cases[] = {
     {"several blocks", PRODUCT(35, 290, 520)},
     {"a long sum of terms", PRODUCT(5, 18, 2070)},
     {"a long sum of outputs", PRODUCT(6, 2061, 17)},
-    {"a long sum of rows", PRODUCT(2111, 7, 19)},
+    {"a long sum of rows", PRODUCT(4113, 5, 3)},
     {"few rows", PRODUCT(13, 600, 520)},
     {"few outputs", PRODUCT(600, 13, 150)},
     {"few terms", PRODUCT(150, 600, 13)},
