@@ -11,18 +11,23 @@
  * of image l / period, and `period` is so large that what one image meets is no element of the next
  * (src/ops/conv2d_units.c).
  *
- * Options: S_TYPE, D_TYPE, W_TYPE; those of lib/tile.clh
+ * Steps go down the lines of all images and then to the next columns, or along a line and then to
+ * the next lines: whichever are more in a row, for which a work-item needs not find out anew where
+ * its pieces lie. These are in one line, from one column on, of several channels.
+ *
+ * Options: S_TYPE, D_TYPE, both of 16 bits; W_TYPE; those of lib/tile.clh
  *   TEAMS_M, TEAMS_N, TILES_M, TEAM_RUNS  a team has so many runs of TILE_N input channels
+ *   DOWN                                  1: steps go down, 0: along
  *   TALL, WIDE                            WIDE is 8, 16 or 32
  *   EACH_Y, CLASSES_Y                     lines of a class that a step meets, and classes
  *   PITCH_B                               words of a row of the strips of S
- *   TAPS_Y, TAPS_X, STRIDE, DILATION      those of the window, the latter along a line
- *   RUNS, RUNS_S                          1: D's lines, S's lines are whole runs of 8 pixels, which
- *                                         are aligned: they are loaded at once; of S, whose pixels
- *                                         are all met, those from PADDING elements of a piece on
+ *   TAPS_Y, TAPS_X                        those of the window
+ *   STRIDE, DILATION, PADDING             along a line
+ *   VECTOR_D, VECTOR_S                    neighbours of a line that are aligned, 8, 4, 2 or 1, and
+ *                                         so are loaded at once; of S more than 1 where taps meet
+ *                                         all elements from PADDING of a piece on
  */
 #define TILE_B_ROW PITCH_B
-#include "lib/bits.clh"
 #include "lib/conv2d.clh"
 #include "lib/tile.clh"
 
@@ -33,219 +38,219 @@
 #define TILES_N (TEAM_RUNS * TAPS)
 #define CHANNELS (TEAMS_N * TEAM_RUNS * TILE_N)
 #define LINES (CLASSES_Y * EACH_Y)
-/* Pixels of a piece, and what it has of a line of S: the elements that all taps of these meet. */
+/* Pixels of a piece, and what it has of a line of S: the elements that all taps of these meet. They
+ * are some that may lie before the line, those that are loaded as vectors, and others. */
 #define RUN 8
 #define LINE_RUNS (WIDE / RUN)
 #define LINE_WORDS (WIDE / UNIT_PACK)
 #define SPAN ((RUN - 1) * STRIDE + (TAPS_X - 1) * DILATION + 1)
-/* Rows of D that lie word by word, side by side; pieces of both strips, and of a work-item. */
+#define BEFORE (PADDING < SPAN ? PADDING : SPAN)
+#define INSIDE (VECTOR_S > 1 ? RUN * STRIDE : SPAN - BEFORE)
+#define BEHIND (BEFORE + INSIDE < SPAN ? SPAN - BEFORE - INSIDE : 0)
+/* Rows of D that lie word by word, side by side; seats, which are the pieces of such rows and of a
+ * channel of S; rows and channels that the group copies at once, and how often it does. */
 #define ROWS (1 + TILE_PAIRED)
-#define PIECES_D (EDGE_M / ROWS * TALL * LINE_RUNS)
-#define PIECES_S (CHANNELS * LINES * LINE_RUNS)
-#define EACH_D ((PIECES_D + GROUP - 1) / GROUP)
-#define EACH_S ((PIECES_S + GROUP - 1) / GROUP)
+#define SEATS_D (TALL * LINE_RUNS)
+#define SEATS_S (LINES * LINE_RUNS)
+#define ONCE_D (GROUP / SEATS_D)
+#define ONCE_S (GROUP / SEATS_S)
+#define EACH_D ((EDGE_M / ROWS + ONCE_D - 1) / ONCE_D)
+#define EACH_S ((CHANNELS + ONCE_S - 1) / ONCE_S)
+/* Words, or elements where these are loaded alone: only what uses them waits for them. */
+#define HELD(count, vector) ((count) / ((vector) > 1 ? 2 : 1))
 
 typedef struct {
-#if RUNS
-    uint4 row[ROWS];
-#else
-    BITS(D) row[ROWS][RUN];
-#endif
+    uint row[ROWS][HELD(RUN, VECTOR_D)];
 } piece_d;
 
 typedef struct {
-#if RUNS_S
-    uint4 run;
-    BITS(S) beside[SPAN - RUN + 1]; /* before and behind the run; one more than there is */
-#else
-    BITS(S) v[SPAN];
-#endif
+    uint before[BEFORE + 1], inside[HELD(INSIDE, VECTOR_S) + 1], behind[BEHIND + 1];
 } piece_s;
 
-/* Where the pieces of a work-item lie whose step begins in column 0 of its lines, and so many
- * pixels from it to the end of the line, 0 and less of what is not there: the rows of a piece of D,
- * which has `rows` of them or fewer, have one of these each. */
+/* Planes of an operand: their elements, and those of an image; lines from an image's first to the
+ * next one's, of which the first `above` are none of the plane; lines, or elements of a line, from
+ * a step to the next; images. */
 typedef struct {
-    const __global BITS(D) * from[EACH_D];
-    int left[EACH_D][ROWS];
-} aim_d;
+    ulong image;
+    int height, width, period, above, move, images;
+} planes;
 
-/* The same of S, of which the first elements may lie before the line. */
+/* Where pieces lie: from element x of line y of an image on, in the first channel. */
 typedef struct {
-    const __global BITS(S) * from[EACH_S];
-    int width[EACH_S];
-} aim_s;
+    const __global ushort *from;
+    int x, y, image;
+} aim;
 
-/* The first pixel of a step: row `row` of the lines of an image. */
-typedef struct {
-    int image, row, column;
-} walk;
-
-/* Rows of an image that are less than twice as many as it has are some of the next one's. */
-TILE_INLINE void carry(int *row, int rows, int *image)
+/* Line y is counted from an image's first line, and may be one of the next image. A work-item that
+ * is not `needed` looks at no image. */
+TILE_INLINE aim aim_at(const __global ushort *from, planes of, int x, int y, int image, bool needed)
 {
-    const bool next = *row >= rows;
-    *row -= next ? rows : 0;
-    *image += next;
+    const bool next = y >= of.period;
+    const int number = image + next;
+    aim at = {from, x, y - of.above - (next ? of.period : 0), needed ? number : of.images};
+    at.from += number * of.image + at.y * (long)of.width + x;
+    return at;
 }
 
-/* Row, line and first pixel in the line of piece n of D, and of S, whose row is a channel:
- * neighbours are neighbours in memory. */
-TILE_INLINE uint3 place_of(uint n, uint lines)
+TILE_INLINE void advance(aim *at, planes of)
 {
-    const uint id = get_local_id(0) + n * GROUP;
-    return (uint3)(id / (lines * LINE_RUNS), id / LINE_RUNS % lines, id % LINE_RUNS * RUN);
-}
-
-TILE_INLINE bool has_piece(uint n, uint pieces)
-{
-    return pieces % GROUP == 0 || get_local_id(0) + n * GROUP < pieces;
-}
-
-/* `rows` channels of D, of dh x dw, from d on; an image has `image` elements. */
-TILE_INLINE void aim_at_d(aim_d *to, const __global BITS(D) * d, walk at, int rows, int batch,
-                          ulong image, int dh, int dw, int period)
-{
-#pragma unroll
-    for (uint n = 0; n < EACH_D; n++) {
-        const uint3 place = place_of(n, TALL);
-        int y = at.row + (int)place.y, number = at.image;
-        carry(&y, period, &number);
-        const int row = place.x * ROWS;
-        const bool exists = has_piece(n, PIECES_D) && number < batch && y < dh;
-        to->from[n] = d + number * image + (ulong)row * ((ulong)dh * dw) + (y * dw + (int)place.z);
-#pragma unroll
-        for (uint r = 0; r < ROWS; r++)
-            to->left[n][r] = exists && row + (int)r < rows ? dw - (int)place.z : 0;
-    }
-}
-
-TILE_INLINE void load_d(piece_d held[EACH_D], const aim_d *at, int column, ulong plane)
-{
-#pragma unroll
-    for (uint n = 0; n < EACH_D; n++) {
-        const __global BITS(D) *from = at->from[n] + column;
-#pragma unroll
-        for (uint r = 0; r < ROWS; r++, from += plane) {
-            const int left = at->left[n][r] - column;
-#if RUNS
-            held[n].row[r] = left > 0 ? *(const __global uint4 *)from : (uint4)(0);
+#if DOWN
+    const bool next = at->y + of.move >= of.period - of.above;
+    at->from += of.move * (long)of.width;
+    at->from += next ? of.image - of.period * (ulong)of.width : 0;
+    at->y += of.move - (next ? of.period : 0);
+    at->image += next;
 #else
-#pragma unroll
-            for (uint i = 0; i < RUN; i++)
-                held[n].row[r][i] = (int)i < left ? from[i] : 0;
+    at->x += of.move;
+    at->from += of.move;
 #endif
+}
+
+/* Elements from x on that the line has; 0 where there is no such line. */
+TILE_INLINE int left_of(aim at, planes of)
+{
+    return (uint)at.y < (uint)of.height && at.image < of.images ? of.width - at.x : 0;
+}
+
+/* Where a seat is in a step: line, first pixel in it, and word of a row of the strip. */
+TILE_INLINE int line_of(uint seat)
+{
+    return seat / LINE_RUNS;
+}
+
+TILE_INLINE int pixel_of(uint seat)
+{
+    return seat % LINE_RUNS * RUN;
+}
+
+TILE_INLINE uint word_of(uint seat)
+{
+    return line_of(seat) * LINE_WORDS + pixel_of(seat) / UNIT_PACK;
+}
+
+/* Where the rows or channels of a work-item begin, `each` in all and `once` x `rows` apart, of
+ * planes of `plane` elements. Past the last one of `count` it is that: nobody keeps its sums. */
+TILE_INLINE void begin_rows(uint *begins, uint first, uint each, uint once, uint rows, int count,
+                            uint plane)
+{
+#pragma unroll
+    for (uint n = 0; n < each; n++)
+#pragma unroll
+        for (uint r = 0; r < rows; r++)
+            begins[n * rows + r] = min((first + n * once) * rows + r, (uint)count - 1) * plane;
+}
+
+/* `count` neighbours, zeros from `left` on. */
+TILE_INLINE void load_run(uint *held, const __global ushort *from, int left, uint count,
+                          uint vector)
+{
+#pragma unroll
+    for (uint i = 0; i < count; i += vector) {
+        const bool exists = (int)i < left;
+        if (vector == 8) {
+            const uint4 v = exists ? *(const __global uint4 *)(from + i) : (uint4)(0);
+            held[i / 2] = v.x;
+            held[i / 2 + 1] = v.y;
+            held[i / 2 + 2] = v.z;
+            held[i / 2 + 3] = v.w;
+        } else if (vector == 4) {
+            const uint2 v = exists ? *(const __global uint2 *)(from + i) : (uint2)(0);
+            held[i / 2] = v.x;
+            held[i / 2 + 1] = v.y;
+        } else if (vector == 2) {
+            held[i / 2] = exists ? *(const __global uint *)(from + i) : 0;
+        } else {
+            held[i] = exists ? from[i] : 0;
         }
     }
 }
 
-/* The words of RUN neighbours. */
-static inline uint4 words_of(const ushort *v)
+/* Element i of a run. */
+TILE_INLINE uint run_element(const uint *held, uint i, uint vector)
 {
-    const uint4 low = {v[0], v[2], v[4], v[6]}, high = {v[1], v[3], v[5], v[7]};
-    return low | high << 16;
+    const uint word = held[vector > 1 ? i / 2 : i];
+    return vector == 1 ? word : i % 2 ? word >> 16 : word & 0xffffu;
+}
+
+TILE_INLINE uint run_word(const uint *held, uint i, uint vector)
+{
+    return run_element(held, 2 * i, vector) | run_element(held, 2 * i + 1, vector) << 16;
+}
+
+TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const uint *begins)
+{
+    const int left = left_of(at, of);
+#pragma unroll
+    for (uint n = 0; n < EACH_D; n++)
+#pragma unroll
+        for (uint r = 0; r < ROWS; r++)
+            load_run(held[n].row[r], at.from + begins[n * ROWS + r], left, RUN, VECTOR_D);
 }
 
 TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
 {
+    const uint first = get_local_id(0) / SEATS_D, seat = get_local_id(0) % SEATS_D;
+    __local uint *to = strip + tile_a_at(first * ROWS, word_of(seat));
 #pragma unroll
-    for (uint n = 0; n < EACH_D; n++) {
-        const uint3 place = place_of(n, TALL);
-        const uint word = place.y * LINE_WORDS + place.z / UNIT_PACK;
-        __local uint *to = strip + tile_a_at(place.x * ROWS, word);
-        uint4 row[ROWS];
-        if (!has_piece(n, PIECES_D))
+    for (uint n = 0; n < EACH_D; n++, to += tile_a_at(ONCE_D * ROWS, 0)) {
+        uint v[ROWS][4];
+        if (EDGE_M / ROWS % ONCE_D != 0 && first + n * ONCE_D >= EDGE_M / ROWS)
             break;
 #pragma unroll
         for (uint r = 0; r < ROWS; r++)
-#if RUNS
-            row[r] = held[n].row[r];
-#else
-            row[r] = words_of(held[n].row[r]);
-#endif
+#pragma unroll
+            for (uint i = 0; i < 4; i++)
+                v[r][i] = run_word(held[n].row[r], i, VECTOR_D);
 #if ROWS == 2
-        *(__local uint4 *)to = (uint4)(row[0].x, row[1].x, row[0].y, row[1].y);
-        *(__local uint4 *)(to + 4) = (uint4)(row[0].z, row[1].z, row[0].w, row[1].w);
+        *(__local uint4 *)to = (uint4)(v[0][0], v[1][0], v[0][1], v[1][1]);
+        *(__local uint4 *)(to + 4) = (uint4)(v[0][2], v[1][2], v[0][3], v[1][3]);
 #else
-        *(__local uint4 *)to = row[0];
+        *(__local uint4 *)to = (uint4)(v[0][0], v[0][1], v[0][2], v[0][3]);
 #endif
     }
 }
 
-/* `channels` channels of S, of sh x sw, from s on; the first tap of pixel 0 meets element -padding.
- */
-TILE_INLINE void aim_at_s(aim_s *to, const __global BITS(S) * s, walk at, int channels, int batch,
-                          ulong image, int sh, int sw, int period, int stride_y, int padding_y)
+TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const uint *begins)
 {
+    const int left = left_of(at, of);
 #pragma unroll
     for (uint n = 0; n < EACH_S; n++) {
-        const uint3 place = place_of(n, LINES);
-        int y = (at.row + (int)(place.y % EACH_Y)) * stride_y + (int)(place.y / EACH_Y);
-        int number = at.image;
-        carry(&y, period * stride_y, &number);
-        y -= padding_y;
-        const bool exists =
-            has_piece(n, PIECES_S) && (int)place.x < channels && number < batch && y >= 0 && y < sh;
-        to->from[n] = s + number * image + (ulong)place.x * ((ulong)sh * sw) + y * sw;
-        to->width[n] = exists ? sw : 0;
-    }
-}
-
-TILE_INLINE void load_s(piece_s held[EACH_S], const aim_s *at, int column, int padding)
-{
+        const __global ushort *from = at.from + begins[n];
 #pragma unroll
-    for (uint n = 0; n < EACH_S; n++) {
-        const int x = (column + (int)place_of(n, LINES).z) * STRIDE - padding;
-        const __global BITS(S) *from = at->from[n] + x;
-        const uint width = at->width[n];
-#if RUNS_S
-        held[n].run =
-            (uint)(x + PADDING) < width ? *(const __global uint4 *)(from + PADDING) : (uint4)(0);
-#pragma unroll
-        for (uint i = 0; i < SPAN - RUN; i++) {
-            const uint at_i = i < PADDING ? i : i + RUN;
-            held[n].beside[i] = (uint)(x + (int)at_i) < width ? from[at_i] : 0;
-        }
-#else
-#pragma unroll
-        for (uint i = 0; i < SPAN; i++)
-            held[n].v[i] = (uint)(x + (int)i) < width ? from[i] : 0;
-#endif
+        for (int i = 0; i < BEFORE; i++)
+            held[n].before[i] = i + at.x >= 0 && i < left ? from[i] : 0;
+        load_run(held[n].inside, from + BEFORE, left - BEFORE, INSIDE, VECTOR_S);
+        load_run(held[n].behind, from + BEFORE + INSIDE, left - BEFORE - INSIDE, BEHIND, 1);
     }
 }
 
 /* Element i of what a piece has of its line. */
-TILE_INLINE ushort element_of(const piece_s *held, uint i)
+TILE_INLINE uint element_of(const piece_s *held, uint i)
 {
-#if RUNS_S
-    if (i < PADDING)
-        return held->beside[i];
-    if (i >= PADDING + RUN)
-        return held->beside[i - RUN];
-    const uint place = i - PADDING, word = place / 2;
-    const uint v = word < 2 ? (word == 0 ? held->run.x : held->run.y)
-                            : (word == 2 ? held->run.z : held->run.w);
-    return place % 2 ? v >> 16 : v & 0xffffu;
-#else
-    return held->v[i];
-#endif
+    if (i < BEFORE)
+        return held->before[i];
+    return i < BEFORE + INSIDE ? run_element(held->inside, i - BEFORE, VECTOR_S)
+                               : held->behind[i - BEFORE - INSIDE];
 }
 
 TILE_INLINE void store_s(__local uint *strips, const piece_s held[EACH_S])
 {
+    const uint first = get_local_id(0) / SEATS_S, seat = get_local_id(0) % SEATS_S;
+    __local uint *to = strips + tile_b_at(first, word_of(seat));
 #pragma unroll
-    for (uint n = 0; n < EACH_S; n++) {
-        const uint3 place = place_of(n, LINES);
-        __local uint *to = strips + tile_b_at(place.x, place.y * LINE_WORDS + place.z / UNIT_PACK);
-        if (!has_piece(n, PIECES_S))
+    for (uint n = 0; n < EACH_S; n++, to += tile_b_at(ONCE_S, 0)) {
+        if ((GROUP % SEATS_S != 0 && first >= ONCE_S) ||
+            (CHANNELS % ONCE_S != 0 && first + n * ONCE_S >= CHANNELS))
             break;
 #pragma unroll
         for (uint tap = 0; tap < TAPS_X; tap++) {
-            ushort v[RUN];
+            uint v[4];
 #pragma unroll
-            for (uint i = 0; i < RUN; i++)
-                v[i] = element_of(&held[n], i * STRIDE + tap * DILATION);
-            *(__local uint4 *)(to + tile_b_at(tap * CHANNELS, 0)) = words_of(v);
+            for (uint i = 0; i < 4; i++) {
+                const uint at = 2 * i * STRIDE + tap * DILATION;
+                v[i] = element_of(&held[n], at) | element_of(&held[n], at + STRIDE) << 16;
+            }
+            *(__local uint4 *)(to + tile_b_at(tap * CHANNELS, 0)) = (uint4)(v[0], v[1], v[2], v[3]);
         }
     }
 }
@@ -300,10 +305,10 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     const ulong plane_s = (ulong)sh * sw, plane_d = (ulong)dh * dw;
     const ulong image_s = (ulong)groups * depth * plane_s;
     const ulong image_d = (ulong)groups * channels * plane_d;
-    const __global BITS(S) *from_s =
-        (const __global BITS(S) *)(s + s_at) + ((ulong)group * depth + input) * plane_s;
-    const __global BITS(D) *from_d =
-        (const __global BITS(D) *)(d + d_at) + ((ulong)group * channels + row0) * plane_d;
+    const __global ushort *from_s =
+        (const __global ushort *)(s + s_at) + ((ulong)group * depth + input) * plane_s;
+    const __global ushort *from_d =
+        (const __global ushort *)(d + d_at) + ((ulong)group * channels + row0) * plane_d;
     const bool has_tiles = row0 + (int)row < channels && input + (int)column < depth;
     tile_c sum[TILES_M][TILES_N];
 #pragma unroll TILE_UNROLL
@@ -311,40 +316,45 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
         tile_clear(sum[r], TILES_N);
 
     const ulong begin = get_group_id(2) * part_steps, end = min(begin + part_steps, steps);
-    const uint across = (dw + WIDE - 1) / WIDE;
-    const ulong line = begin / across * TALL;
-    walk at = {(int)(line / period), (int)(line % period), (int)(begin % across) * WIDE};
-    aim_d aimed_d;
-    aim_s aimed_s;
+    const uint across = (dw + WIDE - 1) / WIDE, in_row = DOWN ? steps / across : across;
+    const uint id = get_local_id(0), seat_d = id % SEATS_D, seat_s = id % SEATS_S;
+    const planes of_d = {image_d, dh, dw, period, 0, DOWN ? TALL : WIDE, batch};
+    const planes of_s = {
+        image_s, sh, sw, period * stride_y, padding_y, DOWN ? TALL * stride_y : WIDE * STRIDE,
+        batch};
+    uint begins_d[EACH_D * ROWS], begins_s[EACH_S];
     piece_d held_d[EACH_D];
     piece_s held_s[EACH_S];
-    bool is_new = true;
-    /* A turn multiplies what the turn before loaded. */
-    for (ulong step = begin; step <= end; step++) {
-        if (step > begin) {
+    begin_rows(begins_d, id / SEATS_D, EACH_D, ONCE_D, ROWS, channels - row0, dh * dw);
+    begin_rows(begins_s, id / SEATS_S, EACH_S, ONCE_S, 1, depth - input, sh * sw);
+    for (ulong step = begin; step < end;) {
+        const uint row_of_steps = step / in_row, first = step - row_of_steps * (ulong)in_row;
+        const uint turns = min(end - step, (ulong)(in_row - first));
+        const int line = (DOWN ? first : row_of_steps) * TALL, y = line % period;
+        const int x = (DOWN ? row_of_steps : first) * WIDE, image = line / period;
+        aim at_d = aim_at(from_d, of_d, x + pixel_of(seat_d), y + line_of(seat_d), image,
+                          id / SEATS_D < EDGE_M / ROWS);
+        aim at_s = aim_at(from_s, of_s, (x + pixel_of(seat_s)) * STRIDE - PADDING,
+                          (y + line_of(seat_s) % EACH_Y) * stride_y + line_of(seat_s) / EACH_Y,
+                          image, id / SEATS_S < (ONCE_S < CHANNELS ? ONCE_S : CHANNELS));
+        load_d(held_d, at_d, of_d, begins_d);
+        load_s(held_s, at_s, of_s, begins_s);
+        /* A turn multiplies what the turn before loaded. */
+        for (uint turn = 1; turn <= turns; turn++) {
             barrier(CLK_LOCAL_MEM_FENCE);
             store_d((__local uint *)strip_d, held_d);
             store_s((__local uint *)strip_s, held_s);
             barrier(CLK_LOCAL_MEM_FENCE);
+            advance(&at_d, of_d);
+            advance(&at_s, of_s);
+            if (turn < turns) {
+                load_d(held_d, at_d, of_d, begins_d);
+                load_s(held_s, at_s, of_s, begins_s);
+            }
+            if (has_tiles)
+                multiply(sum, rows, columns, lane, stride_y, dilation_y);
         }
-        if (is_new) {
-            aim_at_d(&aimed_d, from_d, at, channels - row0, batch, image_d, dh, dw, period);
-            aim_at_s(&aimed_s, from_s, at, depth - input, batch, image_s, sh, sw, period, stride_y,
-                     padding_y);
-        }
-        if (step < end) {
-            load_d(held_d, &aimed_d, at.column, plane_d);
-            load_s(held_s, &aimed_s, at.column, padding_x);
-        }
-        at.column += WIDE;
-        is_new = at.column >= dw;
-        if (is_new) {
-            at.column = 0;
-            at.row += TALL;
-            carry(&at.row, period, &at.image);
-        }
-        if (step > begin && has_tiles)
-            multiply(sum, rows, columns, lane, stride_y, dilation_y);
+        step += turns;
     }
 
     w += w_at + (get_group_id(2) * (ulong)groups + group) * channels * inputs * TAPS;

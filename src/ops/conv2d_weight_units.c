@@ -25,8 +25,10 @@ static const struct grid grids[][SETTINGS] = {
 const char *const qn_conv2d_weight_units_settings[] = {"small", "large", NULL};
 
 /* Taps whose sums a team's registers hold, for several runs of input channels where they are few;
- * steps that a part has at least, and most bytes of scratch. */
-enum { MOST_TAPS = 9, PART_STEPS = 8 };
+ * elements of a line that a run of pixels meets, most of which registers hold; steps that a part
+ * has at least, and most bytes of scratch; elements of the planes of a group, which are counted in
+ * 32 bits. */
+enum { MOST_TAPS = 9, MOST_SPAN = 64, PART_STEPS = 8, MOST_OFFSET = 1 << 30 };
 static const int64_t most_scratch = INT64_C(4) << 20;
 
 static const struct qn_tile_layout *layout_of(const struct qn_call *call)
@@ -65,9 +67,10 @@ static int64_t work_group_of(const struct qn_call *call)
     return grid_of(call)->teams_m * grid_of(call)->teams_n * layout_of(call)->lanes;
 }
 
-/* Lines of a step and pixels of a line; steps of all; lines met; words of a row of S's strips. */
+/* Lines of a step and pixels of a line; steps down all lines, and along one; lines met, of each
+ * class; words of a row of S's strips. */
 struct walk {
-    int64_t tall, wide, steps, each, classes, pitch;
+    int64_t tall, wide, down, along, each, classes, pitch;
 };
 
 /* Rows of S are so many words that what lanes load at once is spread over the banks. */
@@ -87,24 +90,37 @@ static struct walk walk_of_width(const struct qn_call *call, const struct qn_con
     const int64_t words = v.classes * (tall + v.reach) * wide / 2;
     return (struct walk){tall,
                          wide,
-                         qn_div_up(p->batch * qn_conv2d_period(p), tall) *
-                             qn_div_up(p->plane[1], wide),
+                         qn_div_up(p->batch * qn_conv2d_period(p), tall),
+                         qn_div_up(p->plane[1], wide),
                          tall + v.reach,
                          v.classes,
                          pitch_of(call, words)};
 }
 
+static int64_t steps_of(const struct walk *walk)
+{
+    return walk->down * walk->along;
+}
+
+/* Lines that a step meets are those of two images at most, and each work-item loads of one. */
+static bool is_walk(const struct qn_call *call, const struct qn_conv2d_product *p,
+                    const struct walk *walk)
+{
+    const int64_t period = qn_conv2d_period(p);
+    return walk->tall <= period && walk->each <= period + 1 &&
+           walk->classes * walk->each * (walk->wide / QN_CONV2D_RUN) <= work_group_of(call);
+}
+
 /* The fewest steps; of walks with as many the one whose lines fill the sectors of a GPU's memory,
- * 32 bytes, and not more: it meets the fewest elements beside them. Lines that a step meets are
- * those of two images at most; steps 0: there is no such walk. */
+ * 32 bytes, and not more: it meets the fewest elements beside them. No steps: there is no walk. */
 static struct walk walk_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
     struct walk best = {0};
     static const int64_t widths[] = {16, 8, 32};
     for (int i = 0; i < 3; i++) {
         const struct walk walk = walk_of_width(call, p, widths[i]);
-        const bool fits = walk.tall <= qn_conv2d_period(p) && walk.each <= qn_conv2d_period(p) + 1;
-        if (fits && (best.steps == 0 || walk.steps < best.steps))
+        const int64_t steps = steps_of(&best);
+        if (is_walk(call, p, &walk) && (steps == 0 || steps_of(&walk) < steps))
             best = walk;
     }
     return best;
@@ -115,6 +131,19 @@ static int64_t local_bytes_of(const struct qn_call *call, const struct qn_conv2d
     const int64_t words = edge_rows(call) * layout_of(call)->pitch +
                           p->kernel[1] * edge_channels(call, p) * walk_of(call, p).pitch;
     return words * QN_CONV2D_WORD_BYTES;
+}
+
+/* Elements from the first to the last of a line that a run of pixels meets. */
+static int64_t span_of(const struct qn_conv2d_product *p)
+{
+    const struct qn_conv2d_attr *a = p->attr;
+    return (QN_CONV2D_RUN - 1) * a->stride[1] + (p->kernel[1] - 1) * a->dilation[1] + 1;
+}
+
+static bool has_large_planes(const struct qn_call *call, const struct qn_conv2d_product *p)
+{
+    return edge_rows(call) * p->plane[0] * p->plane[1] > MOST_OFFSET ||
+           edge_channels(call, p) * p->source[0] * p->source[1] > MOST_OFFSET;
 }
 
 static bool has_types(const struct qn_conv2d_product *p)
@@ -137,11 +166,15 @@ bool qn_conv2d_weight_units_fit(const struct qn_call *call, const struct qn_conv
         *why = "too few channels";
     else if (taps_of(p) > MOST_TAPS)
         *why = "too many taps";
+    else if (span_of(p) > MOST_SPAN)
+        *why = "neighbours meet elements that are too far apart";
     else if (facts->max_work_group < work_group_of(call))
         *why = "the device's work-groups are too small";
     else if (qn_conv2d_has_many_lines(p))
         *why = "too many lines or columns";
-    else if (walk_of(call, p).steps == 0)
+    else if (has_large_planes(call, p))
+        *why = "an image is too large";
+    else if (walk_of(call, p).down == 0)
         *why = "the image is too small for the window";
     else if (facts->local_bytes < local_bytes_of(call, p))
         *why = "the device has too little local memory";
@@ -158,8 +191,9 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
 {
     const int64_t rest = p->depth - p->front;
     const int64_t least = rest > 0 && rest < p->front ? rest : p->front;
+    const struct walk walk = walk_of(call, p);
     return qn_conv2d_split(
-        call, &(struct qn_conv2d_sum){.length = walk_of(call, p).steps,
+        call, &(struct qn_conv2d_sum){.length = steps_of(&walk),
                                       .groups = qn_div_up(least, edge_channels(call, p)) *
                                                 qn_div_up(p->channels, edge_rows(call)) * p->groups,
                                       .least = PART_STEPS,
@@ -175,12 +209,19 @@ void qn_conv2d_weight_units_cost(const struct qn_call *call,
     qn_conv2d_split_cost(call, &p, &split, cost);
 }
 
-/* Whether runs of pixels of S are aligned, and taps meet them. */
-static bool has_source_runs(const struct qn_conv2d_product *p)
+/* Neighbours of a line of `size` elements that are aligned, and those of the first of them. */
+static int64_t vector_of(const struct qn_operand *operand, int64_t size)
 {
-    const struct qn_conv2d_attr *a = p->attr;
-    return a->stride[1] == 1 && a->padding[1] <= a->dilation[1] * (p->kernel[1] - 1) &&
-           p->source[1] % QN_CONV2D_RUN == 0 && p->s->offset % QN_CONV2D_RUN == 0;
+    int64_t vector = QN_CONV2D_RUN;
+    while (size % vector != 0 || operand->offset % vector != 0)
+        vector /= 2;
+    return vector;
+}
+
+/* Of S, of which the first that is aligned must be one that a run of pixels meets. */
+static int64_t source_vector(const struct qn_conv2d_product *p)
+{
+    return p->attr->padding[1] < span_of(p) ? vector_of(p->s, p->source[1]) : 1;
 }
 
 static void set_tiles(struct qn_launch *launch, const struct qn_call *call,
@@ -193,6 +234,7 @@ static void set_tiles(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_option(launch, "TEAMS_N", grid->teams_n);
     qn_launch_option(launch, "TILES_M", grid->tiles_m);
     qn_launch_option(launch, "TEAM_RUNS", team_runs(call, p));
+    qn_launch_option(launch, "DOWN", walk->down >= walk->along);
     qn_launch_option(launch, "TALL", walk->tall);
     qn_launch_option(launch, "WIDE", walk->wide);
     qn_launch_option(launch, "EACH_Y", walk->each);
@@ -202,11 +244,9 @@ static void set_tiles(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_option(launch, "TAPS_X", p->kernel[1]);
     qn_launch_option(launch, "STRIDE", p->attr->stride[1]);
     qn_launch_option(launch, "DILATION", p->attr->dilation[1]);
-    qn_launch_option(launch, "RUNS",
-                     p->plane[1] % QN_CONV2D_RUN == 0 && p->d->offset % QN_CONV2D_RUN == 0);
-    qn_launch_option(launch, "RUNS_S", has_source_runs(p));
-    if (has_source_runs(p))
-        qn_launch_option(launch, "PADDING", p->attr->padding[1]);
+    qn_launch_option(launch, "PADDING", p->attr->padding[1]);
+    qn_launch_option(launch, "VECTOR_D", vector_of(p->d, p->plane[1]));
+    qn_launch_option(launch, "VECTOR_S", source_vector(p));
 }
 
 qn_status qn_conv2d_weight_units(struct qn_emit *emit, const struct qn_call *call,
@@ -223,7 +263,7 @@ qn_status qn_conv2d_weight_units(struct qn_emit *emit, const struct qn_call *cal
         launch.global[0] = qn_div_up(own.depth, edge_channels(call, &p)) * launch.local[0];
         launch.global[1] = qn_div_up(p.channels, edge_rows(call)) * p.groups;
         qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(qn_conv2d_period(&p)));
-        qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(walk.steps));
+        qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(steps_of(&walk)));
         set_tiles(&launch, call, &own, &walk);
         qn_conv2d_gpu_window(&launch, &p);
         QN_TRY(qn_emit_launch(emit, &launch));
