@@ -12,12 +12,12 @@
  * (src/ops/conv2d_units.c).
  *
  * Steps go down the lines of all images and then to the next columns, or along a line and then to
- * the next lines: whichever are more in a row, for which a work-item needs not find out anew where
- * its pieces lie. These are in one line, from one column on, of several channels.
+ * the next lines: whichever are more in a row, for which a work-item carries on where its pieces
+ * lie. These are in one line, from one column on, of several channels.
  *
  * Options: S_TYPE, D_TYPE, both of 16 bits; W_TYPE; those of lib/tile.clh
  *   TEAMS_M, TEAMS_N, TILES_M, TEAM_RUNS  a team has so many runs of TILE_N input channels
- *   DOWN                                  1: steps go down, 0: along
+ *   WALK                                  0: steps go along, 1: down, 2: down images of one line
  *   TALL, WIDE                            WIDE is 8, 16 or 32
  *   EACH_Y, CLASSES_Y                     lines of a class that a step meets, and classes
  *   PITCH_B                               words of a row of the strips of S
@@ -67,49 +67,48 @@ typedef struct {
     uint before[BEFORE + 1], inside[HELD(INSIDE, VECTOR_S) + 1], behind[BEHIND + 1];
 } piece_s;
 
-/* Planes of an operand: their elements, and those of an image; lines from an image's first to the
- * next one's, of which the first `above` are none of the plane; lines, or elements of a line, from
- * a step to the next; images. */
+/* Planes of an operand: elements of an image; its lines, and elements of a line; lines from an
+ * image's first to the next one's, of which the first `above` are none of the plane; those of all
+ * images; lines, or elements of a line, from a step to the next. */
 typedef struct {
     ulong image;
-    int height, width, period, above, move, images;
+    int height, width, period, above, lines, move;
 } planes;
 
-/* Where pieces lie: from element x of line y of an image on, in the first channel. */
+/* Where pieces lie: from element x of line y of an image on, which is `first` elements behind
+ * `from`. Of the steps in a row those from number `end` on have none. */
 typedef struct {
     const __global ushort *from;
-    int x, y, image;
+    int first, x, y, end;
 } aim;
 
-/* Line y is counted from an image's first line, and may be one of the next image. A work-item that
- * is not `needed` looks at no image. */
-TILE_INLINE aim aim_at(const __global ushort *from, planes of, int x, int y, int image, bool needed)
+/* Line l of those of all images, for so many steps in a row. */
+TILE_INLINE aim aim_at(const __global ushort *from, planes of, int x, int l, int steps)
 {
-    const bool next = y >= of.period;
-    const int number = image + next;
-    aim at = {from, x, y - of.above - (next ? of.period : 0), needed ? number : of.images};
-    at.from += number * of.image + at.y * (long)of.width + x;
+    const int image = l / of.period, y = l - image * of.period - of.above;
+    const int down = (of.lines - l + of.move - 1) / of.move, along = l < of.lines ? steps : 0;
+    const aim at = {from + image * of.image + x, y * of.width, x, y,
+                    WALK > 0 ? min(down, steps) : along};
     return at;
 }
 
 TILE_INLINE void advance(aim *at, planes of)
 {
-#if DOWN
-    const bool next = at->y + of.move >= of.period - of.above;
-    at->from += of.move * (long)of.width;
-    at->from += next ? of.image - of.period * (ulong)of.width : 0;
-    at->y += of.move - (next ? of.period : 0);
-    at->image += next;
-#else
+#if WALK == 0
     at->x += of.move;
-    at->from += of.move;
+    at->first += of.move;
+#else
+    const bool next = WALK == 2 || at->y + of.move >= of.period - of.above;
+    at->y += of.move - (next ? of.period : 0);
+    at->from += next ? of.image : 0;
+    at->first = at->y * of.width;
 #endif
 }
 
 /* Elements from x on that the line has; 0 where there is no such line. */
-TILE_INLINE int left_of(aim at, planes of)
+TILE_INLINE int left_of(aim at, planes of, int step)
 {
-    return (uint)at.y < (uint)of.height && at.image < of.images ? of.width - at.x : 0;
+    return (uint)at.y < (uint)of.height && step < at.end ? of.width - at.x : 0;
 }
 
 /* Where a seat is in a step: line, first pixel in it, and word of a row of the strip. */
@@ -130,14 +129,14 @@ TILE_INLINE uint word_of(uint seat)
 
 /* Where the rows or channels of a work-item begin, `each` in all and `once` x `rows` apart, of
  * planes of `plane` elements. Past the last one of `count` it is that: nobody keeps its sums. */
-TILE_INLINE void begin_rows(uint *begins, uint first, uint each, uint once, uint rows, int count,
-                            uint plane)
+TILE_INLINE void begin_rows(int *begins, uint first, uint each, uint once, uint rows, int count,
+                            int plane)
 {
 #pragma unroll
     for (uint n = 0; n < each; n++)
 #pragma unroll
         for (uint r = 0; r < rows; r++)
-            begins[n * rows + r] = min((first + n * once) * rows + r, (uint)count - 1) * plane;
+            begins[n * rows + r] = min((int)((first + n * once) * rows + r), count - 1) * plane;
 }
 
 /* `count` neighbours, zeros from `left` on. */
@@ -166,25 +165,21 @@ TILE_INLINE void load_run(uint *held, const __global ushort *from, int left, uin
 }
 
 /* Element i of a run. */
-TILE_INLINE uint run_element(const uint *held, uint i, uint vector)
+TILE_INLINE ushort run_element(const uint *held, uint i, uint vector)
 {
-    const uint word = held[vector > 1 ? i / 2 : i];
-    return vector == 1 ? word : i % 2 ? word >> 16 : word & 0xffffu;
+    const ushort2 word = as_ushort2(held[vector > 1 ? i / 2 : i]);
+    return vector > 1 && i % 2 ? word.y : word.x;
 }
 
-TILE_INLINE uint run_word(const uint *held, uint i, uint vector)
+TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const int *begins, int step)
 {
-    return run_element(held, 2 * i, vector) | run_element(held, 2 * i + 1, vector) << 16;
-}
-
-TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const uint *begins)
-{
-    const int left = left_of(at, of);
+    const int left = left_of(at, of, step);
 #pragma unroll
     for (uint n = 0; n < EACH_D; n++)
 #pragma unroll
         for (uint r = 0; r < ROWS; r++)
-            load_run(held[n].row[r], at.from + begins[n * ROWS + r], left, RUN, VECTOR_D);
+            load_run(held[n].row[r], at.from + (at.first + begins[n * ROWS + r]), left, RUN,
+                     VECTOR_D);
 }
 
 TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
@@ -200,7 +195,8 @@ TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
         for (uint r = 0; r < ROWS; r++)
 #pragma unroll
             for (uint i = 0; i < 4; i++)
-                v[r][i] = run_word(held[n].row[r], i, VECTOR_D);
+                v[r][i] = as_uint((ushort2)(run_element(held[n].row[r], 2 * i, VECTOR_D),
+                                            run_element(held[n].row[r], 2 * i + 1, VECTOR_D)));
 #if ROWS == 2
         *(__local uint4 *)to = (uint4)(v[0][0], v[1][0], v[0][1], v[1][1]);
         *(__local uint4 *)(to + 4) = (uint4)(v[0][2], v[1][2], v[0][3], v[1][3]);
@@ -210,12 +206,12 @@ TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
     }
 }
 
-TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const uint *begins)
+TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const int *begins, int step)
 {
-    const int left = left_of(at, of);
+    const int left = left_of(at, of, step);
 #pragma unroll
     for (uint n = 0; n < EACH_S; n++) {
-        const __global ushort *from = at.from + begins[n];
+        const __global ushort *from = at.from + (at.first + begins[n]);
 #pragma unroll
         for (int i = 0; i < BEFORE; i++)
             held[n].before[i] = i + at.x >= 0 && i < left ? from[i] : 0;
@@ -225,7 +221,7 @@ TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const uint *beg
 }
 
 /* Element i of what a piece has of its line. */
-TILE_INLINE uint element_of(const piece_s *held, uint i)
+TILE_INLINE ushort element_of(const piece_s *held, uint i)
 {
     if (i < BEFORE)
         return held->before[i];
@@ -248,7 +244,8 @@ TILE_INLINE void store_s(__local uint *strips, const piece_s held[EACH_S])
 #pragma unroll
             for (uint i = 0; i < 4; i++) {
                 const uint at = 2 * i * STRIDE + tap * DILATION;
-                v[i] = element_of(&held[n], at) | element_of(&held[n], at + STRIDE) << 16;
+                v[i] =
+                    as_uint((ushort2)(element_of(&held[n], at), element_of(&held[n], at + STRIDE)));
             }
             *(__local uint4 *)(to + tile_b_at(tap * CHANNELS, 0)) = (uint4)(v[0], v[1], v[2], v[3]);
         }
@@ -315,46 +312,48 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     for (uint r = 0; r < TILES_M; r++)
         tile_clear(sum[r], TILES_N);
 
-    const ulong begin = get_group_id(2) * part_steps, end = min(begin + part_steps, steps);
-    const uint across = (dw + WIDE - 1) / WIDE, in_row = DOWN ? steps / across : across;
+    const uint begin = get_group_id(2) * part_steps, end = min(begin + part_steps, steps);
+    const uint across = (dw + WIDE - 1) / WIDE, in_row = WALK > 0 ? (uint)steps / across : across;
     const uint id = get_local_id(0), seat_d = id % SEATS_D, seat_s = id % SEATS_S;
-    const planes of_d = {image_d, dh, dw, period, 0, DOWN ? TALL : WIDE, batch};
-    const planes of_s = {
-        image_s, sh, sw, period * stride_y, padding_y, DOWN ? TALL * stride_y : WIDE * STRIDE,
-        batch};
-    uint begins_d[EACH_D * ROWS], begins_s[EACH_S];
+    const planes of_d = {image_d, dh, dw, period, 0, batch * period, WALK > 0 ? TALL : WIDE};
+    const planes of_s = {image_s,
+                         sh,
+                         sw,
+                         period * stride_y,
+                         padding_y,
+                         batch * period * stride_y,
+                         WALK > 0 ? TALL * stride_y : WIDE * STRIDE};
+    int begins_d[EACH_D * ROWS], begins_s[EACH_S];
     piece_d held_d[EACH_D];
     piece_s held_s[EACH_S];
     begin_rows(begins_d, id / SEATS_D, EACH_D, ONCE_D, ROWS, channels - row0, dh * dw);
     begin_rows(begins_s, id / SEATS_S, EACH_S, ONCE_S, 1, depth - input, sh * sw);
-    for (ulong step = begin; step < end;) {
-        const uint row_of_steps = step / in_row, first = step - row_of_steps * (ulong)in_row;
-        const uint turns = min(end - step, (ulong)(in_row - first));
-        const int line = (DOWN ? first : row_of_steps) * TALL, y = line % period;
-        const int x = (DOWN ? row_of_steps : first) * WIDE, image = line / period;
-        aim at_d = aim_at(from_d, of_d, x + pixel_of(seat_d), y + line_of(seat_d), image,
-                          id / SEATS_D < EDGE_M / ROWS);
+    for (uint step = begin; step < end;) {
+        const uint row_of_steps = step / in_row, first = step - row_of_steps * in_row;
+        const int count = min(end - step, in_row - first);
+        const int line = (WALK > 0 ? first : row_of_steps) * TALL;
+        const int x = (WALK > 0 ? row_of_steps : first) * WIDE;
+        aim at_d = aim_at(from_d, of_d, x + pixel_of(seat_d), line + line_of(seat_d),
+                          id / SEATS_D < EDGE_M / ROWS ? count : 0);
         aim at_s = aim_at(from_s, of_s, (x + pixel_of(seat_s)) * STRIDE - PADDING,
-                          (y + line_of(seat_s) % EACH_Y) * stride_y + line_of(seat_s) / EACH_Y,
-                          image, id / SEATS_S < (ONCE_S < CHANNELS ? ONCE_S : CHANNELS));
-        load_d(held_d, at_d, of_d, begins_d);
-        load_s(held_s, at_s, of_s, begins_s);
+                          (line + line_of(seat_s) % EACH_Y) * stride_y + line_of(seat_s) / EACH_Y,
+                          id / SEATS_S < (ONCE_S < CHANNELS ? ONCE_S : CHANNELS) ? count : 0);
+        load_d(held_d, at_d, of_d, begins_d, 0);
+        load_s(held_s, at_s, of_s, begins_s, 0);
         /* A turn multiplies what the turn before loaded. */
-        for (uint turn = 1; turn <= turns; turn++) {
+        for (int turn = 1; turn <= count; turn++) {
             barrier(CLK_LOCAL_MEM_FENCE);
             store_d((__local uint *)strip_d, held_d);
             store_s((__local uint *)strip_s, held_s);
             barrier(CLK_LOCAL_MEM_FENCE);
             advance(&at_d, of_d);
             advance(&at_s, of_s);
-            if (turn < turns) {
-                load_d(held_d, at_d, of_d, begins_d);
-                load_s(held_s, at_s, of_s, begins_s);
-            }
+            load_d(held_d, at_d, of_d, begins_d, turn);
+            load_s(held_s, at_s, of_s, begins_s, turn);
             if (has_tiles)
                 multiply(sum, rows, columns, lane, stride_y, dilation_y);
         }
-        step += turns;
+        step += count;
     }
 
     w += w_at + (get_group_id(2) * (ulong)groups + group) * channels * inputs * TAPS;

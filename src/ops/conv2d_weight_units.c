@@ -209,6 +209,14 @@ void qn_conv2d_weight_units_cost(const struct qn_call *call,
     qn_conv2d_split_cost(call, &p, &split, cost);
 }
 
+/* WALK of the kernel. */
+static int64_t way_of(const struct qn_conv2d_product *p, const struct walk *walk)
+{
+    if (walk->down < walk->along)
+        return 0;
+    return qn_conv2d_period(p) == 1 ? 2 : 1;
+}
+
 /* Neighbours of a line of `size` elements that are aligned, and those of the first of them. */
 static int64_t vector_of(const struct qn_operand *operand, int64_t size)
 {
@@ -234,7 +242,7 @@ static void set_tiles(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_option(launch, "TEAMS_N", grid->teams_n);
     qn_launch_option(launch, "TILES_M", grid->tiles_m);
     qn_launch_option(launch, "TEAM_RUNS", team_runs(call, p));
-    qn_launch_option(launch, "DOWN", walk->down >= walk->along);
+    qn_launch_option(launch, "WALK", way_of(p, walk));
     qn_launch_option(launch, "TALL", walk->tall);
     qn_launch_option(launch, "WIDE", walk->wide);
     qn_launch_option(launch, "EACH_Y", walk->each);

@@ -47,7 +47,8 @@ struct work {
         .rank = -1                                                                                 \
     }
 /* Groups whose strips are not full, and residues; two sources; lines that are aligned but for the
- * padding; a window that is no constant; one that is an element, over the edges of tiles. */
+ * padding, and so by 4 or 8 elements; a window that is no constant; one that is an element, over
+ * the edges of tiles, down images and along lines that are aligned by 4 and by 2. */
 static const struct work convolutions[] = {
     {&qn_check_conv2d,
      {"25 channels in 2 groups of stride 2",
@@ -64,6 +65,15 @@ static const struct work convolutions[] = {
       {ACTIVATIONS(1, 33, 9, 8), WEIGHTS(24, 33, 3, 3), NONE, NONE},
       &(const struct qn_conv2d_attr){{1, 1}, {2, 2}, {2, 2}, 1}}},
     {&qn_check_conv2d,
+     {"lines of 12 in many parts",
+      {ACTIVATIONS(4, 24, 9, 12), WEIGHTS(25, 24, 3, 3), NONE, NONE},
+      &(const struct qn_conv2d_attr){{1, 1}, {1, 1}, {1, 1}, 1}},
+     .every_setting = true},
+    {&qn_check_conv2d,
+     {"lines of 32 and stride 2",
+      {ACTIVATIONS(2, 24, 5, 32), WEIGHTS(24, 24, 3, 3), NONE, NONE},
+      &(const struct qn_conv2d_attr){{2, 2}, {1, 1}, {1, 1}, 1}}},
+    {&qn_check_conv2d,
      {"24 channels, asymmetric",
       {ACTIVATIONS(1, 24, 8, 11), WEIGHTS(24, 24, 2, 4), BIAS(24), NONE},
       &(const struct qn_conv2d_attr){{3, 2}, {1, 4}, {2, 1}, 1}}},
@@ -72,6 +82,14 @@ static const struct work convolutions[] = {
       {ACTIVATIONS(3, 35, 4, 6), WEIGHTS(65, 35, 1, 1), BIAS(65), NONE},
       &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}},
      .every_setting = true},
+    {&qn_check_conv2d,
+     {"100 pixels",
+      {ACTIVATIONS(2, 24, 10, 10), WEIGHTS(24, 24, 1, 1), NONE, NONE},
+      &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}}},
+    {&qn_check_conv2d,
+     {"two images of 602 pixels",
+      {ACTIVATIONS(2, 25, 14, 43), WEIGHTS(24, 49, 1, 1), NONE, ACTIVATIONS(2, 24, 14, 43)},
+      &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}}},
 };
 
 /* The case of linear whose operands are whole vectors. */

@@ -255,6 +255,13 @@ static const struct qn_check_case cases[] = {
      SQUARE(1, 1, 1, 1)},
     {"one channel behind 16",
      TWO(IMAGES(2, 16, 6, 5), IMAGES(2, 1, 6, 5), WEIGHT(17, 17, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
+    {"lines of 16", ONE(IMAGES(1, 25, 3, 16), WEIGHT(24, 25, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
+    {"lines of 12 and of 6", ONE(IMAGES(2, 24, 5, 12), WEIGHT(25, 24, 3, 3), NONE),
+     SQUARE(2, 1, 1, 1)},
+    {"lines of 20", ONE(IMAGES(1, 24, 3, 20), WEIGHT(24, 24, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
+    {"lines of 10", ONE(IMAGES(2, 24, 3, 10), WEIGHT(24, 24, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
+    {"100 pixels and 24 channels", ONE(IMAGES(2, 24, 10, 10), WEIGHT(25, 24, 1, 1), NONE),
+     SQUARE(1, 0, 1, 1)},
     {"large", ONE(IMAGES(1, 64, 20, 20), WEIGHT(33, 64, 3, 3), NONE), SQUARE(2, 1, 1, 1)},
     {0},
 };
