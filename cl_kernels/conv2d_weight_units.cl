@@ -56,15 +56,35 @@
 #define ONCE_S (GROUP / SEATS_S)
 #define EACH_D ((EDGE_M / ROWS + ONCE_D - 1) / ONCE_D)
 #define EACH_S ((CHANNELS + ONCE_S - 1) / ONCE_S)
-/* Words, or elements where these are loaded alone: only what uses them waits for them. */
-#define HELD(count, vector) ((count) / ((vector) > 1 ? 2 : 1))
+/* Runs of neighbours are held as words or, of vector 1, as elements: only what uses them waits for
+ * them. The layouts of dpas leave no registers for that. */
+#define HAS_SINGLES (TILE_LAYOUT_NUMBER < tile_layout_dpas8)
+#if VECTOR_D > 1 || !HAS_SINGLES
+typedef uint run_d[RUN / 2];
+#define load_run_d(run, from, left) load_words(run, from, left, RUN, VECTOR_D)
+#define element_d(run, i) word_element(run, i)
+#else
+typedef uint run_d[RUN];
+#define load_run_d(run, from, left) load_singles(run, from, left, RUN)
+#define element_d(run, i) (as_ushort2((run)[i]).x)
+#endif
+#if VECTOR_S > 1 || !HAS_SINGLES
+typedef uint run_s[INSIDE / 2 + 1];
+#define load_run_s(run, from, left) load_words(run, from, left, INSIDE, VECTOR_S)
+#define element_s(run, i) word_element(run, i)
+#else
+typedef uint run_s[INSIDE + 1];
+#define load_run_s(run, from, left) load_singles(run, from, left, INSIDE)
+#define element_s(run, i) (as_ushort2((run)[i]).x)
+#endif
 
 typedef struct {
-    uint row[ROWS][HELD(RUN, VECTOR_D)];
+    run_d row[ROWS];
 } piece_d;
 
 typedef struct {
-    uint before[BEFORE + 1], inside[HELD(INSIDE, VECTOR_S) + 1], behind[BEHIND + 1];
+    uint before[BEFORE + 1], behind[BEHIND + 1];
+    run_s inside;
 } piece_s;
 
 /* Planes of an operand: elements of an image; its lines, and elements of a line; lines from an
@@ -139,36 +159,45 @@ TILE_INLINE void begin_rows(int *begins, uint first, uint each, uint once, uint 
             begins[n * rows + r] = min((int)((first + n * once) * rows + r), count - 1) * plane;
 }
 
-/* `count` neighbours, zeros from `left` on. */
-TILE_INLINE void load_run(uint *held, const __global ushort *from, int left, uint count,
-                          uint vector)
+/* `count` neighbours, zeros from `left` on; so many at once. */
+TILE_INLINE void load_singles(uint *held, const __global ushort *from, int left, uint count)
 {
 #pragma unroll
-    for (uint i = 0; i < count; i += vector) {
+    for (uint i = 0; i < count; i++)
+        held[i] = (int)i < left ? from[i] : 0;
+}
+
+TILE_INLINE void load_words(uint *held, const __global ushort *from, int left, uint count,
+                            uint vector)
+{
+#pragma unroll
+    for (uint i = 0; i<count; i += vector> 1 ? vector : 2) {
+        const __global ushort *p = from + i;
         const bool exists = (int)i < left;
         if (vector == 8) {
-            const uint4 v = exists ? *(const __global uint4 *)(from + i) : (uint4)(0);
+            const uint4 v = exists ? *(const __global uint4 *)p : (uint4)(0);
             held[i / 2] = v.x;
             held[i / 2 + 1] = v.y;
             held[i / 2 + 2] = v.z;
             held[i / 2 + 3] = v.w;
         } else if (vector == 4) {
-            const uint2 v = exists ? *(const __global uint2 *)(from + i) : (uint2)(0);
+            const uint2 v = exists ? *(const __global uint2 *)p : (uint2)(0);
             held[i / 2] = v.x;
             held[i / 2 + 1] = v.y;
         } else if (vector == 2) {
-            held[i / 2] = exists ? *(const __global uint *)(from + i) : 0;
+            held[i / 2] = exists ? *(const __global uint *)p : 0;
         } else {
-            held[i] = exists ? from[i] : 0;
+            const bool next = i + 1 < count && (int)i + 1 < left;
+            held[i / 2] = (exists ? p[0] : 0) | (uint)(next ? p[1] : 0) << 16;
         }
     }
 }
 
-/* Element i of a run. */
-TILE_INLINE ushort run_element(const uint *held, uint i, uint vector)
+/* Element i of neighbours in words. */
+TILE_INLINE ushort word_element(const uint *held, uint i)
 {
-    const ushort2 word = as_ushort2(held[vector > 1 ? i / 2 : i]);
-    return vector > 1 && i % 2 ? word.y : word.x;
+    const ushort2 word = as_ushort2(held[i / 2]);
+    return i % 2 ? word.y : word.x;
 }
 
 TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const int *begins, int step)
@@ -178,8 +207,7 @@ TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const int *begi
     for (uint n = 0; n < EACH_D; n++)
 #pragma unroll
         for (uint r = 0; r < ROWS; r++)
-            load_run(held[n].row[r], at.from + (at.first + begins[n * ROWS + r]), left, RUN,
-                     VECTOR_D);
+            load_run_d(held[n].row[r], at.from + (at.first + begins[n * ROWS + r]), left);
 }
 
 TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
@@ -195,8 +223,8 @@ TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
         for (uint r = 0; r < ROWS; r++)
 #pragma unroll
             for (uint i = 0; i < 4; i++)
-                v[r][i] = as_uint((ushort2)(run_element(held[n].row[r], 2 * i, VECTOR_D),
-                                            run_element(held[n].row[r], 2 * i + 1, VECTOR_D)));
+                v[r][i] = as_uint((ushort2)(element_d(held[n].row[r], 2 * i),
+                                            element_d(held[n].row[r], 2 * i + 1)));
 #if ROWS == 2
         *(__local uint4 *)to = (uint4)(v[0][0], v[1][0], v[0][1], v[1][1]);
         *(__local uint4 *)(to + 4) = (uint4)(v[0][2], v[1][2], v[0][3], v[1][3]);
@@ -215,8 +243,8 @@ TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const int *begi
 #pragma unroll
         for (int i = 0; i < BEFORE; i++)
             held[n].before[i] = i + at.x >= 0 && i < left ? from[i] : 0;
-        load_run(held[n].inside, from + BEFORE, left - BEFORE, INSIDE, VECTOR_S);
-        load_run(held[n].behind, from + BEFORE + INSIDE, left - BEFORE - INSIDE, BEHIND, 1);
+        load_run_s(held[n].inside, from + BEFORE, left - BEFORE);
+        load_singles(held[n].behind, from + BEFORE + INSIDE, left - BEFORE - INSIDE, BEHIND);
     }
 }
 
@@ -224,9 +252,9 @@ TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const int *begi
 TILE_INLINE ushort element_of(const piece_s *held, uint i)
 {
     if (i < BEFORE)
-        return held->before[i];
-    return i < BEFORE + INSIDE ? run_element(held->inside, i - BEFORE, VECTOR_S)
-                               : held->behind[i - BEFORE - INSIDE];
+        return as_ushort2(held->before[i]).x;
+    return i < BEFORE + INSIDE ? element_s(held->inside, i - BEFORE)
+                               : as_ushort2(held->behind[i - BEFORE - INSIDE]).x;
 }
 
 TILE_INLINE void store_s(__local uint *strips, const piece_s held[EACH_S])
