@@ -2,8 +2,7 @@
  *
  * The shapes of attention_units.cl: how many teams share the rows of a block, and what that takes
  * of local memory. Operands of f32 would need two factors each, in twice the local memory: they are
- * left to the other variants, as are devices of layouts mfma, of which the emulation has wrong
- * gradients with heads of 96 and 128, and dpas, which nobody has looked at.
+ * left to the other variants, as are devices of layouts dpas, which nobody has looked at.
  */
 #include "ops/attention_units.h"
 
@@ -56,6 +55,11 @@ static bool has_units(const struct qn_facts *facts, qn_dtype dtype)
     return facts->matrix_units & (dtype == QN_F16 ? QN_MATRIX_F16 : QN_MATRIX_BF16);
 }
 
+static bool knows(int layout)
+{
+    return layout == QN_MATRIX_MMA || layout == QN_MATRIX_MFMA || layout == QN_MATRIX_WMMA;
+}
+
 bool qn_attention_units_fit(const struct qn_facts *facts, qn_dtype dtype,
                             const struct qn_attention_units *units, const char **why)
 {
@@ -65,7 +69,7 @@ bool qn_attention_units_fit(const struct qn_facts *facts, qn_dtype dtype,
         *why = "attention by matrix units takes heads of 32, 64, 96 and 128";
     else if (!has_units(facts, dtype))
         *why = "the device has no matrix units for this type";
-    else if (facts->matrix_layout != QN_MATRIX_MMA && facts->matrix_layout != QN_MATRIX_WMMA)
+    else if (!knows(facts->matrix_layout))
         *why = "attention does not know the layout of the device's matrix units";
     else if (facts->max_work_group < TEAMS * layout_of(facts)->lanes)
         *why = "the device's work-groups are too small";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention by matrix units of layout wmma, which devices without them emulate. In layout mma all
- * cases of the operator's own test run.
+ * Attention by matrix units of layouts mfma and wmma, which devices without them emulate. In layout
+ * mma all cases of the operator's own test run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,13 +18,15 @@
 
 extern const struct qn_check_op qn_check_attention;
 
-/* A narrow and a wide head, of which gradients share rows between teams; all that masks scores. */
+/* Narrow heads, and wide ones, of which gradients share rows between teams; all that masks scores.
+ */
 static const struct {
     const char *name;
     qn_dtype storage;
 } attentions[] = {{"dropout in matrix units", QN_F16},
                   {"padding of steps of matrix units", QN_BF16},
-                  {"head size 96", QN_BF16}};
+                  {"head size 96", QN_BF16},
+                  {"dropout of wide heads in matrix units", QN_F16}};
 
 static const struct qn_check_case *find_case(const char *name)
 {
@@ -85,6 +87,12 @@ static void is_right(int layout)
     qn_device_close(&device);
 }
 
+static void mfma_is_right(void **state)
+{
+    (void)state;
+    is_right(QN_MATRIX_MFMA);
+}
+
 static void wmma_is_right(void **state)
 {
     (void)state;
@@ -93,6 +101,7 @@ static void wmma_is_right(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wmma_is_right)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mfma_is_right),
+                                       cmocka_unit_test(wmma_is_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
