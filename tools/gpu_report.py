@@ -10,8 +10,9 @@ share of multiply-adds in the inner loop and in the whole step, how wide it load
 the banks of local memory, and how many instructions are those of matrix units. --gate fails where a
 default setting spills or has a stack or scratch, but for what tools/gpu/exceptions.txt lists, where
 one of a family of tools/gpu/widths.py never loads 128 bits at once, where one of tools/gpu/waves.py
-leaves room for too few waves, where a step of one of tools/gpu/shares.py multiplies too little,
-or where a kernel for matrix units does without them. Compilers that are missing are said and left out; the status is 77 where
+leaves room for too few waves, where one of tools/gpu/banks.py has too many conflicts, where a step of
+one of tools/gpu/shares.py multiplies too little, or where a kernel for matrix units does without
+them. Compilers that are missing are said and left out; the status is 77 where
 none is there. They come from packages of Debian 12 and PyPI:
 
     apt-get install clang-19 libclc-15 rocm-device-libs intel-opencl-icd
@@ -144,7 +145,7 @@ def judge(rows, whole):
     """Prints what is wrong with default settings and returns how many rows are."""
     exceptions = Exceptions()
     wrong = [text for row in rows for text in exceptions.faults(row) + widths.faults(row)
-             + waves.faults(row) + shares.faults(row)]
+             + waves.faults(row) + banks.faults(row) + shares.faults(row)]
     if whole:
         wrong += exceptions.unused({row["target"] for row in rows})
     for text in wrong:

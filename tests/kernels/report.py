@@ -75,7 +75,8 @@ def check_listings():
 
 
 def check_banks(kernels):
-    """Known conflicts, and that the indices are still those of the kernels."""
+    """Known conflicts, that the indices are still those of the kernels, and that matrix units for
+    attention may have 2 ways, not 3, and other settings and programs more."""
     for stem in banks.INDICES:
         assert not banks.changed(kernels, stem), (stem, banks.changed(kernels, stem))
     lanes = range(32)
@@ -84,6 +85,11 @@ def check_banks(kernels):
     assert banks.ways([i * 4 for i in lanes], 4) == 1
     assert banks.ways([i * 8 for i in lanes], 4) == 2
     assert banks.ways([0 for _ in lanes], 1) == 1
+    row = {"target": "gfx90a", "program": "attention_units", "kernel": "k", "types": "f16",
+           "what": "", "setting": 0, "banks": {"store": 3}}
+    assert banks.faults(row) and not banks.faults({**row, "banks": {"store": 2}})
+    assert not banks.faults({**row, "setting": 1}) and not banks.faults({**row, "banks": None})
+    assert not banks.faults({**row, "program": "matmul_gpu"})
 
 
 def check_exceptions():

@@ -10,7 +10,9 @@ import re
 import subprocess
 
 BANKS = LANES = 32
-# Constants of the kernels that the indices below are made of; those of lib/tile_mma.clh.
+# PROGRAM: the most ways of a conflict in its default setting.
+MOST = {"attention_units": 2}
+# Constants of the kernels that the indices below are made of; those of the layouts of matrix units.
 MMA = ["TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "UNIT_PACK"]
 WINOGRAD = ["POINTS", "ROWS", "COLUMNS", "DEPTH", "STEP", "SHARE", "EDGE", "EACH", "PARTS", "MET",
             "QN_V", "SWIZZLE"]
@@ -187,6 +189,7 @@ def conv2d_winograd_weight_gpu(c):
 class Mma:
     """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along and
     strip_store_across."""
+    rows_of_a = 2
 
     def __init__(self, c):
         self.pitch_a, self.pitch_b = c["TILE_PITCH_A"], c["TILE_PITCH_B"]
@@ -199,7 +202,7 @@ class Mma:
         return row * self.pitch_b + word
 
     def store(self, at, along_k, size):
-        vector, rows = 16 // size, 2 if at == self.at_a else 1
+        vector, rows = 16 // size, self.rows_of_a if at == self.at_a else 1
         words, across = vector // self.pack, self.depth * self.pack // vector
         if along_k:
             return ([at(i // across * rows, i % across * words) for i in range(LANES)],
@@ -210,14 +213,40 @@ class Mma:
         yield "read a", [self.at_a(i // 4 * 2, i % 4 * 4) for i in range(LANES)], 4
         yield "read b", [self.at_b(i // 4, i % 4 * 4) for i in range(LANES)], 4
 
+    def scores(self, shared):
+        """Element 0 is row 2 * (i // 4), column 2 * (i % 4); `shared` is the pitch of rows that meet."""
+        yield "store scores", [self.at_a(i // 4 * 2, i % 4) for i in range(LANES)], 1
+        yield "share", [i // 4 * 2 * shared + i % 4 * 2 for i in range(LANES)], 1
+        yield "maxima", [i // 4 * 2 * shared for i in range(LANES)], 4
+
+
+class Mfma(Mma):
+    """Those of layout mfma; see lib/tile_mfma.clh. Rows meet in registers."""
+    rows_of_a = 1
+
+    def at_a(self, row, word):
+        return row * self.pitch_a + word
+
+    def reads(self):
+        yield "read a", [self.at_a(i % 16, i // 16 * 4) for i in range(LANES)], 4
+        yield "read b", [self.at_b(i % 16, i // 16 * 4) for i in range(LANES)], 4
+
+    def scores(self, shared):
+        """Element 0 is row 4 * (i // 16), half i % 16."""
+        yield "store scores", [self.at_a(i // 16 * 4, i % 16 // self.pack) for i in range(LANES)], 1
+
+
+# By TILE_LAYOUT_NUMBER.
+STRIPS = {1: Mma, 2: Mfma}
+
 
 def matmul_units(c):
-    if c["TILE_LAYOUT_NUMBER"] != 1:
+    if c["TILE_LAYOUT_NUMBER"] not in STRIPS:
         return None
-    mma = Mma(c)
-    return [("store a", *mma.store(mma.at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"])),
-            ("store b", *mma.store(mma.at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"])),
-            *mma.reads()]
+    strips = STRIPS[c["TILE_LAYOUT_NUMBER"]](c)
+    return [("store a", *strips.store(strips.at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"])),
+            ("store b", *strips.store(strips.at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"])),
+            *strips.reads()]
 
 
 def attention_gpu(c):
@@ -237,21 +266,14 @@ def attention_gpu(c):
 
 
 def attention_units(c):
-    """See copy_strips, copy_columns, put_scores, rows_put and rows_piece; a score's element 0 is row
-    2 * (i // 4), column 2 * (i % 4) of its tile."""
-    if c["TILE_LAYOUT_NUMBER"] != 1:
+    """See copy_strips, copy_columns, put_scores, rows_put and rows_piece."""
+    if c["TILE_LAYOUT_NUMBER"] not in STRIPS:
         return None
-    return attention_mma(Mma(c), c["ROWS_PITCH"], range(LANES))
-
-
-def attention_mma(mma, shared, lane):
-    yield "store block", *mma.store(mma.at_a, True, 2)
-    yield "store rows", *mma.store(mma.at_b, True, 2)
-    yield "store columns", *mma.store(mma.at_b, False, 2)
-    yield from mma.reads()
-    yield "store scores", [mma.at_a(i // 4 * 2, i % 4) for i in lane], 1
-    yield "share", [i // 4 * 2 * shared + i % 4 * 2 for i in lane], 1
-    yield "maxima", [i // 4 * 2 * shared for i in lane], 4
+    strips = STRIPS[c["TILE_LAYOUT_NUMBER"]](c)
+    return [("store block", *strips.store(strips.at_a, True, 2)),
+            ("store rows", *strips.store(strips.at_b, True, 2)),
+            ("store columns", *strips.store(strips.at_b, False, 2)), *strips.reads(),
+            *strips.scores(c["ROWS_PITCH"])]
 
 
 ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,
@@ -270,3 +292,13 @@ def conflicts(kernels, program):
         return None
     found = {name: ways(words, width) for name, words, width in accesses}
     return {name: way for name, way in found.items() if way > 1}
+
+
+def faults(row):
+    """What is wrong with a row, as lines."""
+    if row["setting"] or row["program"] not in MOST:
+        return []
+    over = [f"{access} {way}-way" for access, way in (row.get("banks") or {}).items()
+            if way > MOST[row["program"]]]
+    return [f"{row['target']}: {row['program']}/{row['kernel']} {row['types']} {row['what']}: "
+            f"conflicts of {', '.join(over)}"] if over else []
