@@ -305,6 +305,26 @@ TILE_INLINE void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *rows
     }
 }
 
+/* A team's sums, of output channels from `row` and input channels from `column` on; those that
+ * there are not, from `channels` and `depth` on, are left out. */
+TILE_INLINE void put_sums(__global TYPE(W) * w, const tile_c sum[TILES_M][TILES_N], int row,
+                          int channels, int column, int depth, int inputs, float beta)
+{
+    const uint lane = get_local_id(0) % TILE_LANES;
+#pragma unroll TILE_UNROLL
+    for (uint r = 0; r < TILES_M; r++)
+#pragma unroll TILE_UNROLL
+        for (uint q = 0; q < TILES_N; q++)
+#pragma unroll
+            for (uint e = 0; e < TILE_EACH; e++) {
+                const int output = row + (int)(r * TILE_M + tile_row(lane, e));
+                const int input = column + (int)(q / TAPS * TILE_N + tile_column(lane, e));
+                if (output >= channels || input >= depth)
+                    continue;
+                ACC(W, w, ((ulong)output * inputs + input) * TAPS + q % TAPS, beta, sum[r][q].v[e]);
+            }
+}
+
 /* Work-groups: (tiles of input channels, tiles of output channels x channel group, parts). Part p
  * of the steps goes to copy p of the weights, from w on. The image has `depth` of the weights'
  * `inputs` channels, those from input0 on. */
@@ -385,17 +405,6 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     }
 
     w += w_at + (get_group_id(2) * (ulong)groups + group) * channels * inputs * TAPS;
-#pragma unroll TILE_UNROLL
-    for (uint r = 0; r < TILES_M; r++)
-#pragma unroll TILE_UNROLL
-        for (uint q = 0; q < TILES_N; q++)
-#pragma unroll
-            for (uint e = 0; e < TILE_EACH; e++) {
-                const int to_row = row0 + (int)(row + r * TILE_M + tile_row(lane, e));
-                const int to = input + (int)(column + q / TAPS * TILE_N + tile_column(lane, e));
-                if (to_row >= channels || to >= depth)
-                    continue;
-                ACC(W, w, ((ulong)to_row * inputs + input0 + to) * TAPS + q % TAPS, beta,
-                    sum[r][q].v[e]);
-            }
+    const int to_row = row0 + (int)row, to_input = input + (int)column;
+    put_sums(w + (ulong)input0 * TAPS, sum, to_row, channels, to_input, depth, inputs, beta);
 }

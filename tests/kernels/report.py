@@ -17,7 +17,7 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import gpu_report  # noqa: E402
-from gpu import amd, banks, intel, listing, nvidia, waves, widths  # noqa: E402
+from gpu import amd, banks, intel, listing, nvidia, shares, waves, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -92,6 +92,14 @@ def check_banks(kernels):
     assert not banks.faults({**row, "program": "matmul_gpu"})
 
 
+def check_shares():
+    row = {"target": "sm_80", "program": "conv2d_weight_units", "kernel": "k", "types": "bf16",
+           "what": "VECTOR_S=8", "setting": 0, "step": 27}
+    assert shares.faults(row) and not shares.faults({**row, "step": 28})
+    assert not shares.faults({**row, "what": "VECTOR_S=1"})
+    assert not shares.faults({**row, "setting": 1}) and not shares.faults({**row, "target": "dg2"})
+
+
 def check_exceptions():
     """One of 64 bytes lets a stack of 64 pass, not of 68, nor that of another type; and is told
     where nothing needs it."""
@@ -161,6 +169,7 @@ def main():
     check_banks(kernels)
     check_exceptions()
     check_waves()
+    check_shares()
     check_widths()
     status = gate(program).returncode
     if status == 0:
