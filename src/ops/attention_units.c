@@ -2,7 +2,7 @@
  *
  * The shapes of attention_units.cl: how many teams share the rows of a block, and what that takes
  * of local memory. Operands of f32 would need two factors each, in twice the local memory: they are
- * left to the other variants, as are devices of layouts dpas, which nobody has looked at.
+ * left to the other variants, as are devices of layout dpas, for which nobody has looked at them.
  */
 #include "ops/attention_units.h"
 
