@@ -120,14 +120,14 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
     sum0 += sum0_at + get_group_id(1) * parameters;
     sum1 += sum1_at + get_group_id(1) * parameters;
     for (ulong sample = begin; sample < end; sample++) {
-        const float old0 = sample == begin ? beta0 : 1.0f, old1 = sample == begin ? beta1 : 1.0f;
+        const bool fresh = sample == begin;
 #if QN_PLANES
         for (ulong p = first; p < last; p++) {
             const ulong at = (sample * parameters + p) * inner;
             const norm_row s = statistics_at(from, AT(sample, p), p);
             const float2 sum = run_products(x + at, dy + at, 0, 0, s, inner, 0, 1);
-            ONLY0(ACC(F, sum0, p, old0, sum.x));
-            ONLY1(ACC(F, sum1, p, old1, sum.y * s.rstd));
+            ONLY0(ACC(F, sum0, p, (fresh ? beta0 : 1.0f), sum.x));
+            ONLY1(ACC(F, sum1, p, (fresh ? beta1 : 1.0f), sum.y * s.rstd));
         }
 #else
         const ulong at = sample * parameters;
@@ -137,15 +137,15 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
                 const norm_rows s = statistics_from(from, AT(sample, p), p);
                 const floatv d = (LDV(X, x, at + p) - s.near) - s.rest;
                 const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at + p), d, s.scale, s.shift);
-                ONLY0(ACCV(F, sum0, p, old0, g));
-                ONLY1(ACCV(F, sum1, p, old1, g * (d * s.rstd)));
+                ONLY0(ACCV(F, sum0, p, (fresh ? beta0 : 1.0f), g));
+                ONLY1(ACCV(F, sum1, p, (fresh ? beta1 : 1.0f), g * (d * s.rstd)));
             }
             for (; p < stop; p++) {
                 const norm_row s = statistics_at(from, AT(sample, p), p);
                 const float d = (LD(X, x, at + p) - s.near) - s.rest;
                 const float g = BEHIND_RELU(float, LD(DY, dy, at + p), d, s.scale, s.shift);
-                ONLY0(ACC(F, sum0, p, old0, g));
-                ONLY1(ACC(F, sum1, p, old1, g * (d * s.rstd)));
+                ONLY0(ACC(F, sum0, p, (fresh ? beta0 : 1.0f), g));
+                ONLY1(ACC(F, sum1, p, (fresh ? beta1 : 1.0f), g * (d * s.rstd)));
             }
         }
 #endif

@@ -263,8 +263,9 @@ TILE_INLINE void store_s(__local uint *strips, const piece_s held[EACH_S])
     __local uint *to = strips + tile_b_at(first, word_of(seat));
 #pragma unroll
     for (uint n = 0; n < EACH_S; n++, to += tile_b_at(ONCE_S, 0)) {
-        if ((GROUP % SEATS_S != 0 && first >= ONCE_S) ||
-            (CHANNELS % ONCE_S != 0 && first + n * ONCE_S >= CHANNELS))
+        if (GROUP % SEATS_S != 0 && first >= ONCE_S)
+            break;
+        if (CHANNELS % ONCE_S != 0 && first + n * ONCE_S >= CHANNELS)
             break;
 #pragma unroll
         for (uint tap = 0; tap < TAPS_X; tap++) {
