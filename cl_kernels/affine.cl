@@ -101,24 +101,26 @@ static inline norm_rows statistics_from(norm_sources from, ulong at, ulong p)
         ulong bias_at, __global float *sum0, ulong sum0_at, __global float *sum1, ulong sum1_at,   \
         ulong samples, ulong groups, ulong channels, ulong inner, ulong each, ulong tile,          \
         uint lanes, int has_weight, int has_bias, float beta0, float beta1
-#define SOURCES                                                                                    \
-    {                                                                                              \
-        mean + mean_at, rstd + rstd_at, weight + weight_at, bias + bias_at, has_weight, has_bias   \
-    }
+
+/* Declares the number of parameters, the samples from `begin` to `end` of this part, and what the
+ * norm was given; moves to the operands, and to this part's row of the sums. */
+#define SUMS_FRAME                                                                                 \
+    const ulong parameters = groups * channels;                                                    \
+    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);                  \
+    const norm_sources from = {mean + mean_at, rstd + rstd_at, weight + weight_at,                 \
+                               bias + bias_at, has_weight,     has_bias};                          \
+    x += x_at;                                                                                     \
+    dy += dy_at;                                                                                   \
+    sum0 += sum0_at + get_group_id(1) * parameters;                                                \
+    sum1 += sum1_at + get_group_id(1) * parameters
 
 #if QN_WG == 1
 /* A work-item adds up `tile` neighbouring parameters over `each` samples, row by row, into row
  * get_group_id(1) of the partial sums. */
 ROW_KERNEL affine_sums(SUMS_ARGS)
 {
-    const ulong parameters = groups * channels;
+    SUMS_FRAME;
     const ulong first = get_group_id(0) * tile, last = min(first + tile, parameters);
-    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
-    x += x_at;
-    dy += dy_at;
-    const norm_sources from = SOURCES;
-    sum0 += sum0_at + get_group_id(1) * parameters;
-    sum1 += sum1_at + get_group_id(1) * parameters;
     for (ulong sample = begin; sample < end; sample++) {
         const bool fresh = sample == begin;
 #if QN_PLANES
@@ -172,15 +174,9 @@ WITH_LOCAL floatv column_total(floatv v, __local floatv *part)
 ROW_KERNEL affine_sums(SUMS_ARGS)
 {
     __local floatv part[QN_WG];
-    const ulong parameters = groups * channels;
+    SUMS_FRAME;
     const uint id = get_local_id(0), turn = id / QN_COLUMNS;
     const ulong p = (get_group_id(0) * QN_COLUMNS + id % QN_COLUMNS) * QN_V;
-    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
-    x += x_at;
-    dy += dy_at;
-    const norm_sources from = SOURCES;
-    sum0 += sum0_at + get_group_id(1) * parameters;
-    sum1 += sum1_at + get_group_id(1) * parameters;
     floatv of_dy = (floatv)(0.0f), of_xhat = (floatv)(0.0f);
     for (ulong sample = begin + turn; p < parameters && sample < end;
          sample += QN_WG / QN_COLUMNS) {
@@ -204,15 +200,9 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
 ROW_KERNEL affine_sums(SUMS_ARGS)
 {
     __local float part[QN_WG];
-    const ulong parameters = groups * channels;
+    SUMS_FRAME;
     const ulong p = get_group_id(0) * (QN_WG / lanes) + qn_team(lanes);
-    const ulong begin = get_group_id(1) * each, end = min(begin + each, samples);
     const uint lane = qn_lane(lanes);
-    x += x_at;
-    dy += dy_at;
-    const norm_sources from = SOURCES;
-    sum0 += sum0_at + get_group_id(1) * parameters;
-    sum1 += sum1_at + get_group_id(1) * parameters;
     float2 sum = (float2)(0.0f);
 #if QN_PLANES
     for (ulong sample = begin; p < parameters && sample < end; sample++) {
