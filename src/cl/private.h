@@ -74,6 +74,8 @@ bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
  * holds for all threads to the end of the process and makes what a signal saves 8 KiB larger.
  * Thread-safety: Safe. */
 bool qn_tiles_allowed(void);
+/* Whether the core knows dot products of bf16, fast or slow. Thread-safety: Safe. */
+bool qn_has_dots(void);
 
 /* Takes the event of a command that was enqueued, to look at its status later: an in-order queue
  * reports a failed command nowhere else. Waits for the oldest one when the ring is full. */

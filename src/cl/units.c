@@ -14,17 +14,16 @@
 enum { SIDE = 32 }; /* of the tiles of a CPU's core, as in lib/tile_cpu.clh */
 enum { EDGE = SIDE, WORDS = QN_TILE_DEPTH }; /* most rows and columns of a tile; words of each */
 enum { A, B, C, BUFFERS };
+static const float least_gain = 1.3f; /* of dot products, over f32 */
 
 /* How small whole numbers are stored as factors: the top bits of an f32, or a half. */
 static const struct type {
     const char *name;
     enum qn_matrix_type unit;
     int pack;
-} types[] = {{"f16", QN_MATRIX_F16, 2},
-             {"bf16", QN_MATRIX_BF16, 2},
-             {"tf32", QN_MATRIX_TF32, 1},
-             {"f32", QN_MATRIX_F32, 1},
-             {"bf16", QN_MATRIX_BF16_TILES, 2}};
+} types[] = {{"f16", QN_MATRIX_F16, 2},         {"bf16", QN_MATRIX_BF16, 2},
+             {"tf32", QN_MATRIX_TF32, 1},       {"f32", QN_MATRIX_F32, 1},
+             {"bf16", QN_MATRIX_BF16_TILES, 2}, {"bf16", QN_MATRIX_BF16_DOTS, 2}};
 enum { TYPES = sizeof types / sizeof *types };
 
 /* What kernel multiplies one tile; its rows, columns and work-items; and the floats it writes: with
@@ -37,7 +36,7 @@ struct shape {
 static struct shape shape_of(enum qn_matrix_layout layout, const struct type *type)
 {
     const struct qn_tile_layout *tile = qn_tile_layout(layout);
-    return type->unit == QN_MATRIX_BF16_TILES
+    return type->unit >= QN_MATRIX_BF16_TILES
                ? (struct shape){"tile_cpu", SIDE, SIDE, 1, SIDE * SIDE}
                : (struct shape){"tile", tile->m, tile->n, tile->lanes, tile->m * (tile->n + 2)};
 }
@@ -110,6 +109,17 @@ static void set_options(struct qn_launch *launch, enum qn_matrix_layout layout,
     }
 }
 
+static qn_status run(struct qn_slab *slab, const struct qn_launch *launch)
+{
+    struct qn_recording *recording = NULL;
+    QN_TRY(qn_recording_open(&recording, slab));
+    qn_status status = qn_emit_launch(qn_recording_emit(recording, "matrix units"), launch);
+    if (status == QN_OK)
+        status = qn_recording_run(recording, 0, -1);
+    qn_recording_close(&recording);
+    return status;
+}
+
 static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, const struct type *type,
                         bool units)
 {
@@ -121,14 +131,8 @@ static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, cons
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
                                .global = {shape.lanes},
                                .local = {shape.lanes}};
-    struct qn_recording *recording = NULL;
     set_options(&launch, layout, type, units);
-    QN_TRY(qn_recording_open(&recording, slab));
-    qn_status status = qn_emit_launch(qn_recording_emit(recording, "matrix units"), &launch);
-    if (status == QN_OK)
-        status = qn_recording_run(recording, 0, -1);
-    qn_recording_close(&recording);
-    return status;
+    return run(slab, &launch);
 }
 
 static qn_status multiply(struct qn_slab *slab, enum qn_matrix_layout layout,
@@ -183,16 +187,51 @@ static void try_layouts(struct qn_device *device, struct qn_facts *facts)
     }
 }
 
+/* Ticks that as many multiply-adds take, in dot products and in f32. */
+static qn_status measure_dots(struct qn_device *device, float ticks[2])
+{
+    static const int64_t bytes = 2 * sizeof *ticks;
+    const struct qn_operand c = words_of(0, 2);
+    const struct qn_launch launch = {.program = "tile_cpu",
+                                     .kernel = "dots_rate",
+                                     .args = {QN_BUF(&c)},
+                                     .options = "-DQN_MATRIX_UNITS=32",
+                                     .global = {1},
+                                     .local = {1}};
+    struct qn_slab *slab = NULL;
+    QN_TRY(qn_slab_open(&slab, device, &bytes, 1));
+    qn_status status = run(slab, &launch);
+    if (status == QN_OK)
+        status = qn_slab_read(slab, 0, 0, ticks, bytes, NULL);
+    qn_slab_close(&slab);
+    return status;
+}
+
+/* Whether packing the factors is worth it: cores were seen that take twice the time of f32 for dot
+ * products, and half. */
+static bool has_fast_dots(struct qn_device *device)
+{
+    float ticks[2];
+    return measure_dots(device, ticks) == QN_OK && least_gain * ticks[0] <= ticks[1];
+}
+
 static void try_cpu(struct qn_device *device, struct qn_facts *facts)
 {
-    if (device->quirks & QN_QUIRK_HOST_ASM && qn_tiles_allowed() &&
-        qn_device_try_tile(device, facts->matrix_layout, QN_MATRIX_BF16_TILES, true))
+    const enum qn_matrix_layout layout = (enum qn_matrix_layout)facts->matrix_layout;
+    if (!(device->quirks & QN_QUIRK_HOST_ASM))
+        return;
+    if (qn_tiles_allowed() && qn_device_try_tile(device, layout, QN_MATRIX_BF16_TILES, true))
         facts->matrix_units = QN_MATRIX_BF16_TILES;
+    else if (qn_has_dots() && qn_device_try_tile(device, layout, QN_MATRIX_BF16_DOTS, true) &&
+             has_fast_dots(device))
+        facts->matrix_units = QN_MATRIX_BF16_DOTS;
 }
 
 static void log_units(const struct qn_log *log, const struct qn_facts *facts)
 {
-    const char *layout = facts->cpu ? "a core's tiles" : qn_tile_layout(facts->matrix_layout)->name;
+    const char *layout = facts->matrix_units & QN_MATRIX_BF16_DOTS ? "a core's dot products"
+                         : facts->cpu                              ? "a core's tiles"
+                                      : qn_tile_layout(facts->matrix_layout)->name;
     char text[64] = "";
     for (int i = 0; i < TYPES; i++)
         if (facts->matrix_units & (int)types[i].unit)

@@ -175,16 +175,18 @@ static int factors_of(const struct qn_operand *operand)
     return operand->dtype == QN_F32 ? 2 : 1;
 }
 
-/* Two factors hold 16 bits of a number of f32: enough where the result has no more. */
+/* Two factors hold 16 bits of a number of f32: enough where the result has no more; with them dot
+ * products take as long as f32. */
 static bool tiles_fit(const struct qn_call *call, const struct qn_matmul *p, const char **why)
 {
     const struct qn_facts *facts = call->facts;
     const qn_dtype a = p->a->dtype, b = p->b->dtype;
     const bool f16 = a == QN_F16 || b == QN_F16, bf16 = a == QN_BF16 || b == QN_BF16;
-    const bool exact = p->c->dtype == QN_F32 && (a == QN_F32 || b == QN_F32);
-    if (!(facts->matrix_units & QN_MATRIX_BF16_TILES))
-        *why = "the device's cores have no tile registers";
-    else if (f16 || !bf16 || exact)
+    const bool split = a == QN_F32 || b == QN_F32, exact = p->c->dtype == QN_F32 && split;
+    const bool tiles = facts->matrix_units & QN_MATRIX_BF16_TILES;
+    if (!tiles && !(facts->matrix_units & QN_MATRIX_BF16_DOTS))
+        *why = "the device's cores have neither tile registers nor fast dot products";
+    else if (f16 || !bf16 || exact || (split && !tiles))
         *why = "made for factors of bf16";
     else if (facts->local_bytes < local_bytes_of(&blocks[BLOCKS - 1], TILES_V))
         *why = "the device has too little local memory";

@@ -52,7 +52,7 @@ struct qn_matmul_way {
 extern const struct qn_matmul_way
     qn_matmul_thin,  /* CPUs, where one operand is no wider or higher than a vector */
     qn_matmul_cpu,   /* long vectors; the settings above */
-    qn_matmul_tiles, /* the tile registers of a CPU's core; the settings above */
+    qn_matmul_tiles, /* tile registers or dot products of a CPU's core; the settings above */
     qn_matmul_gpu,   /* work-groups of 256; the settings above */
     qn_matmul_units, /* the device's matrix units; qn_matmul_units_settings */
     qn_matmul_blas;  /* CLBlast; f32 only */

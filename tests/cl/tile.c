@@ -205,7 +205,8 @@ static void trial_tells_right_from_wrong(void **state)
     qn_device_close(&device);
 }
 
-/* In the registers too, where there are any; a kernel that leaves zeros is found out. */
+/* In the registers and by dot products too, where there are any; a kernel that leaves zeros is
+ * found out. */
 static void tiles_of_a_core_are_tried(void **state)
 {
     (void)state;
@@ -214,6 +215,8 @@ static void tiles_of_a_core_are_tried(void **state)
     const int has = qn_device_facts(device)->matrix_units & QN_MATRIX_BF16_TILES;
     for (int units = 0; units <= (has ? 1 : 0); units++)
         assert_true(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_TILES, units));
+    if (qn_has_dots() && device->quirks & QN_QUIRK_HOST_ASM)
+        assert_true(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_DOTS, true));
     qn_device_close(&device);
 
     make_folder(path);
@@ -234,7 +237,19 @@ static void tiles_of_a_core_are_tried(void **state)
     remove_folder(path);
 }
 
-/* Of a bit that the kernels know by another number units would be emulated, right and slow. */
+/* The most that a file of facts may say of the field. */
+static int64_t most_of_fact(const char *field)
+{
+#define MOST(name, kind, least, most)                                                              \
+    if (strcmp(field, #name) == 0)                                                                 \
+        return (int64_t)(most);
+    QN_FACTS_LIST(MOST)
+#undef MOST
+    return -1;
+}
+
+/* Of a bit that the kernels know by another number units would be emulated, right and slow; with
+ * one that facts do not allow there would be no plan. */
 static void kernels_know_the_bits(void **state)
 {
     (void)state;
@@ -245,10 +260,12 @@ static void kernels_know_the_bits(void **state)
                 {"tile", "unit_bit_bf16", QN_MATRIX_BF16},
                 {"tile", "unit_bit_tf32", QN_MATRIX_TF32},
                 {"tile", "unit_bit_f32", QN_MATRIX_F32},
-                {"tile_cpu", "TILES_UNIT", QN_MATRIX_BF16_TILES}};
+                {"tile_cpu", "TILES_UNIT", QN_MATRIX_BF16_TILES},
+                {"tile_cpu", "DOTS_UNIT", QN_MATRIX_BF16_DOTS}};
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         struct qn_source source;
         char line[64];
+        assert_true(bits[i].type <= most_of_fact("matrix_units"));
         snprintf(line, sizeof line, "#define %s %d", bits[i].name, bits[i].type);
         assert_int_equal(qn_source_open(&source, NULL, bits[i].stem, NULL), QN_OK);
         char *text = strndup(source.bytes, source.length);
