@@ -54,15 +54,15 @@ static bool is_touched(const struct ring *r, int64_t tile)
     return any;
 }
 
-/* The place of the sample whose query is row `row`. */
+/* The place of the sample whose query is row `row`: the newest whose number leaves `row` when it is
+ * divided by the number of queries. */
 static int64_t place_of(const struct bank *b, int64_t row)
 {
-    int64_t number = b->stored - 1;
-    if (b->queries.count == b->samples.count)
+    const int64_t newest = b->stored - 1, rows = b->queries.count, places = b->samples.count;
+    if (rows == places)
         return row;
-    while ((number + b->queries.count) % b->queries.count != row)
-        number--;
-    return (number + b->samples.count) % b->samples.count;
+    const int64_t number = newest - ((newest - row) % rows + rows) % rows;
+    return (number + places) % places;
 }
 
 static double score(const struct bank *b, int64_t query, int64_t passage)
