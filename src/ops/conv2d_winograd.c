@@ -9,14 +9,16 @@
 #include "base/log.h"
 #include "base/shape.h"
 
-/* Most channels to make x tiles of 2 x 2 pixels, of which
- * so many channels of the source are transformed at a time. Transformed weights lie in scratch, for
- * as many channels at a time as fit, by multiples of those of every block. Below the least number
- * of channels on either side the transforms cost more than they save. */
+/* What a work-group makes: most channels x tiles of 2 x 2 pixels, of which so many channels of the
+ * source are transformed at a time. Transformed weights lie in scratch, for as many channels at a
+ * time as fit, by multiples of WINOGRAD_ROWS. Below the least number of channels on either side the
+ * transforms cost more than they save. */
 struct winograd_block {
     int channels, tiles, depth;
 };
-static const struct winograd_block winograd_blocks[] = {{64, 48, 64}, {8, 24, 8}};
+static const struct winograd_block winograd_blocks[] = {{128, 48, 64}, {64, 48, 64}, {8, 24, 8}};
+/* Packing and transforming the source takes as long as so many channels of a block, measured. */
+enum { WINOGRAD_PACKED = 48 };
 enum { WINOGRAD_BLOCKS = sizeof winograd_blocks / sizeof *winograd_blocks };
 enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16, WINOGRAD_ROWS = 64, LEAST_WINOGRAD = 16 };
 static const int64_t winograd_scratch = INT64_C(4) << 20;
@@ -47,15 +49,39 @@ static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t 
     return WINOGRAD_POINTS * row * (int64_t)sizeof(float);
 }
 
-/* NULL if there is none for the device. */
-static const struct winograd_block *winograd_block_of(const struct qn_facts *facts)
+static bool winograd_block_fits(const struct winograd_block *block, const struct qn_facts *facts)
 {
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(facts);
-    for (int i = 0; i < WINOGRAD_BLOCKS; i++)
-        if (winograd_local_bytes(&winograd_blocks[i], tile->vector) <= facts->local_bytes &&
-            winograd_blocks[i].tiles % (tile->vector * tile->winograd.vectors) == 0)
-            return &winograd_blocks[i];
-    return NULL;
+    return winograd_local_bytes(block, tile->vector) <= facts->local_bytes &&
+           block->tiles % (tile->vector * tile->winograd.vectors) == 0;
+}
+
+static int64_t winograd_tiles(const struct qn_conv2d_product *p)
+{
+    return p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+}
+
+/* How long a launch takes: work-groups that a compute unit makes, and what one of them costs. */
+static int64_t winograd_work(const struct winograd_block *block, const struct qn_facts *facts,
+                             const struct qn_conv2d_product *p)
+{
+    const int64_t rows = winograd_rows(p), each = rows < block->channels ? rows : block->channels;
+    const int64_t groups =
+        qn_div_up(winograd_tiles(p), block->tiles) * qn_div_up(rows, block->channels);
+    return qn_div_up(groups, facts->compute_units) * block->tiles * (each + WINOGRAD_PACKED);
+}
+
+/* The fastest that fits; it changes no bit. NULL if there is none for the device. */
+static const struct winograd_block *winograd_block_of(const struct qn_facts *facts,
+                                                      const struct qn_conv2d_product *p)
+{
+    const struct winograd_block *best = NULL;
+    for (const struct winograd_block *b = winograd_blocks; b < winograd_blocks + WINOGRAD_BLOCKS;
+         b++)
+        if (winograd_block_fits(b, facts) &&
+            (!best || winograd_work(b, facts, p) < winograd_work(best, facts, p)))
+            best = b;
+    return best;
 }
 
 bool qn_conv2d_winograd_is_for(const struct qn_call *call, const char **why)
@@ -75,8 +101,9 @@ bool qn_conv2d_winograd_fits(const struct qn_call *call, const char **why)
 {
     if (!qn_fits_cpu(call, why) || !qn_conv2d_winograd_is_for(call, why))
         return false;
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
     *why = "the device has too little local memory";
-    return winograd_block_of(call->facts) != NULL;
+    return winograd_block_of(call->facts, &p) != NULL;
 }
 
 /* --- launches --- */
@@ -86,7 +113,7 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
                                  const struct qn_conv2d_product *p)
 {
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
-    const struct winograd_block *block = winograd_block_of(call->facts);
+    const struct winograd_block *block = winograd_block_of(call->facts, p);
     qn_launch_type(launch, "S", p->s);
     qn_launch_type(launch, "W", p->w);
     qn_launch_type(launch, "B", p->b);
@@ -124,8 +151,7 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
                                     const struct qn_conv2d_product *p, int64_t row0, int64_t rows)
 {
     const struct qn_conv2d_attr *a = p->attr;
-    const struct winograd_block *block = winograd_block_of(call->facts);
-    const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    const struct winograd_block *block = winograd_block_of(call->facts, p);
     struct qn_launch launch = {
         .program = "conv2d_winograd_cpu",
         .kernel = "conv2d_winograd",
@@ -136,7 +162,7 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
                  QN_INT(p->gradient ? 2 - a->padding[0] : a->padding[0]),
                  QN_INT(p->gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0),
                  QN_INT(rows)},
-        .global = {qn_div_up(tiles, block->tiles), qn_div_up(rows, block->channels)}};
+        .global = {qn_div_up(winograd_tiles(p), block->tiles), qn_div_up(rows, block->channels)}};
     add_winograd_options(&launch, call, p);
     return qn_emit_launch(emit, &launch);
 }
