@@ -12,15 +12,36 @@
 struct block {
     int64_t channels, tiles;
 };
-static const struct block cpu_block = {64, 16}, gpu_block = {32, 8};
-enum { POINTS = 16, GPU_ITEMS = 256 };
+static const struct block cpu_blocks[] = {{128, 16}, {64, 16}}, gpu_block = {32, 8};
+enum { CPU_BLOCKS = sizeof cpu_blocks / sizeof *cpu_blocks, POINTS = 16, GPU_ITEMS = 256 };
 /* Tiles that a part has at least; most bytes of scratch for parts. */
 enum { PART_TILES = 64 };
 static const int64_t most_scratch = INT64_C(4) << 20;
 
-static const struct block *block_of(const struct qn_call *call)
+static int64_t local_bytes(const struct block *block, int64_t vector)
 {
-    return call->cpu ? &cpu_block : &gpu_block;
+    const int64_t both = block->tiles * block->channels + vector;
+    const int64_t floats = POINTS * (2 * both + block->channels * block->channels) +
+                           4 * vector * (block->tiles + vector);
+    return floats * (int64_t)sizeof(float);
+}
+
+/* The larger where the device holds it and a half would not hold the channels of either side. */
+static const struct block *cpu_block_of(const struct qn_facts *facts,
+                                        const struct qn_conv2d_product *p)
+{
+    const int64_t vector = qn_conv2d_tile_of(facts)->vector;
+    const int64_t least = p->inputs < p->channels ? p->inputs : p->channels;
+    const struct block *block = cpu_blocks;
+    while (block < cpu_blocks + CPU_BLOCKS - 1 &&
+           (least <= block->channels / 2 || local_bytes(block, vector) > facts->local_bytes))
+        block++;
+    return block;
+}
+
+static const struct block *block_of(const struct qn_call *call, const struct qn_conv2d_product *p)
+{
+    return call->cpu ? cpu_block_of(call->facts, p) : &gpu_block;
 }
 
 /* Blocks of the channels of one image, and of the result. */
@@ -30,8 +51,8 @@ struct blocks {
 
 static struct blocks blocks_of(const struct qn_call *call, const struct qn_conv2d_product *p)
 {
-    return (struct blocks){qn_div_up(p->depth, block_of(call)->channels),
-                           qn_div_up(p->channels, block_of(call)->channels)};
+    const int64_t channels = block_of(call, p)->channels;
+    return (struct blocks){qn_div_up(p->depth, channels), qn_div_up(p->channels, channels)};
 }
 
 /* The same for all images: what the one needs that has the fewest blocks. */
@@ -49,18 +70,8 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
                                                              qn_div_up(p->plane[1], 2),
                                                    .groups = groups,
                                                    .least = PART_TILES,
-                                                   .block = block_of(call)->tiles,
+                                                   .block = block_of(call, p)->tiles,
                                                    .scratch = most_scratch});
-}
-
-/* Of a CPU. */
-static int64_t local_bytes(int64_t vector)
-{
-    const struct block *block = &cpu_block;
-    const int64_t both = block->tiles * block->channels + vector;
-    const int64_t floats = POINTS * (2 * both + block->channels * block->channels) +
-                           4 * vector * (block->tiles + vector);
-    return floats * (int64_t)sizeof(float);
 }
 
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why)
@@ -70,8 +81,10 @@ bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why
     *why = "the image and the result are of different types";
     if (call->in[0].dtype != call->out[0].dtype)
         return false;
+    const struct qn_conv2d_product p = qn_conv2d_weights(call);
+    const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
     *why = "the device has too little local memory";
-    return local_bytes(qn_conv2d_tile_of(call->facts)->vector) <= call->facts->local_bytes;
+    return local_bytes(cpu_block_of(call->facts, &p), vector) <= call->facts->local_bytes;
 }
 
 void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *cost)
@@ -81,16 +94,18 @@ void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *
     qn_conv2d_split_cost(call, &p, &split, cost);
 }
 
-static void shape_cpu(struct qn_launch *launch, const struct qn_call *call)
+static void shape_cpu(struct qn_launch *launch, const struct qn_call *call,
+                      const struct qn_conv2d_product *p)
 {
+    const struct block *block = cpu_block_of(call->facts, p);
     const int64_t vector = qn_conv2d_tile_of(call->facts)->vector;
     launch->program = "conv2d_winograd_weight_cpu";
     qn_launch_option(launch, "QN_V", vector);
-    qn_launch_option(launch, "QN_NV", cpu_block.tiles / vector);
-    qn_launch_option(launch, "QN_WIDE", cpu_block.channels / vector);
+    qn_launch_option(launch, "QN_NV", block->tiles / vector);
+    qn_launch_option(launch, "QN_WIDE", block->channels / vector);
     qn_launch_option(launch, "QN_MR", vector == 16 ? 8 : 4);
     qn_launch_option(launch, "QN_NR", 2);
-    qn_launch_option(launch, "QN_DEPTH", cpu_block.channels);
+    qn_launch_option(launch, "QN_DEPTH", block->channels);
     qn_launch_option(launch, "QN_STEP", 2);
     qn_launch_option(launch, "QN_INSIDE", 0);
 }
@@ -111,7 +126,7 @@ static qn_status emit_image(struct qn_emit *emit, const struct qn_call *call,
     launch.global[0] = b.inputs;
     launch.global[1] = b.outputs;
     if (call->cpu)
-        shape_cpu(&launch, call);
+        shape_cpu(&launch, call, p);
     else
         shape_gpu(&launch);
     return qn_emit_launch(emit, &launch);
