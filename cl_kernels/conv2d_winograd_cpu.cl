@@ -2,8 +2,13 @@
  *
  * Convolutions of 3 x 3 taps with stride and dilation 1 by Winograd's F(2 x 2, 3 x 3)
  * (lib/winograd.clh), for CPUs.
+ *
+ * Options: QN_NARROW  that of lib/winograd_narrow.clh where planes are narrow, else 0
  */
 #include "lib/conv2d_winograd.clh"
+#if QN_NARROW
+#include "lib/winograd_narrow.clh"
+#endif
 
 /* Transforms the weights of `rows` channels to make. The order of u: row block of QN_V rows, point,
  * channel of the source, row of the row block; rows past the end repeat the last one. Work-groups:
@@ -123,11 +128,16 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) *
                 int front, int channels, int sh, int sw, int dh, int dw, int top, int left,
                 int row0, int rows)
 {
+#if QN_NARROW
+    __local floatv stage[QN_NARROW + 1];
+    int place[QN_ROW * POINTS];
+#else
     __local float stage[POINTS * STAGE_ROW];
+    conv_pixels tile;
+#endif
     __local floatv panel[POINTS * PANEL_STEP];
     __local floatv sum[QN_BLOCK * POINTS * QN_NV];
     float line[4 * QN_ROW];
-    conv_pixels tile;
     tile_span span[QN_ROW];
     s += s_at;
     t += t_at;
@@ -141,18 +151,33 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) *
     const int block0 = get_group_id(1) * QN_BLOCK, here = min(QN_BLOCK, rows - block0);
     const int images = front < depth ? 2 : 1;
     u += u_at + (ulong)block0 * POINTS * depth;
+#if QN_NARROW
+    stage[QN_NARROW] = (floatv)(0.0f);
+#else
     conv_clear(stage, POINTS * STAGE_ROW);
+#endif
     for (int n = 0; n < images; n++) {
         const int before = n ? front : 0, own = n ? depth - front : front;
         const conv_source source = conv_source_of(batch, 1, 0, own, sh, sw);
+#if QN_NARROW
+        const narrow_images met = narrow_find(place, first, lanes, 4, v, h, source);
+#else
         conv_find_pixels(&tile, first, lanes, v, h, source);
+#endif
         for (int c = 0; c < own; c += QN_DEPTH) {
             const int terms = min(QN_DEPTH, own - c);
+#if QN_NARROW
+            for (int i = 0; i < terms; i += QN_V) {
+                narrow_stage(stage, n ? t : s, c + i, terms - i, met, source);
+                narrow_source(panel + i * QN_NV, stage, place);
+            }
+#else
             for (int i = 0; i < terms; i++) {
                 pack_window(stage, STAGE_ROW, n ? t : s, &tile, c + i, 4, source);
                 for (int j = 0; j < QN_NV; j++)
                     transform_source(panel + i * QN_NV + j, stage + j * QN_V);
             }
+#endif
             for (int p = 0; p < POINTS; p++)
                 for (int i = 0; i < here; i += QN_MR)
                     for (int j = 0; j * QN_V < lanes; j += QN_NR)

@@ -6,14 +6,37 @@
  * A work-item makes QN_DEPTH input channels of QN_WIDE vectors of output channels from one part of
  * the tiles, QN_ROW tiles at a time. QN_MR divides QN_DEPTH; QN_NR divides QN_WIDE. Both operands
  * have the type of S.
+ *
+ * Options: QN_NARROW  that of lib/winograd_narrow.clh where planes are narrow, else 0
  */
 #include "lib/conv2d_winograd.clh"
+#if QN_NARROW
+#include "lib/winograd_narrow.clh"
+#endif
 #include "lib/conv2d_block.clh"
 
 #define COLUMNS (QN_V * QN_WIDE)
 
 /* Vectors from one point to the next of the transformed gradient: odd, as PANEL_STEP. */
 #define GRADIENT_STEP (QN_ROW * QN_WIDE + 1)
+
+#if QN_NARROW
+
+/* Transforms 2 x 2 elements of each tile, of QN_V channels. */
+static inline void narrow_gradient(__local floatv *gradient, __local const floatv *stage,
+                                   const int *place)
+{
+    for (int n = 0; n < QN_ROW; n++, place += 4) {
+        const floatv d4[4] = {stage[place[0]], stage[place[1]], stage[place[2]], stage[place[3]]};
+        floatv point[POINTS];
+        winograd_tile(point, d4);
+#pragma unroll
+        for (int p = 0; p < POINTS; p++)
+            gradient[p * GRADIENT_STEP + n * QN_WIDE] = point[p];
+    }
+}
+
+#else
 
 /* Packs and transforms QN_V channels from `channel` on, of which `channels` exist. */
 static inline void pack_gradient(__local floatv *gradient, __local float *stage,
@@ -42,6 +65,8 @@ static inline void pack_gradient(__local floatv *gradient, __local float *stage,
         }
     }
 }
+
+#endif
 
 /* sum += image * gradient of one point: QN_MR input channels x QN_NR vectors of output channels. */
 static inline void multiply(__local floatv *sum, __local const float *panel,
@@ -89,11 +114,16 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d
               int stride_x, int padding_y, int padding_x, int dilation_y, int dilation_x,
               ulong part_tiles, int inputs, int input0)
 {
+#if QN_NARROW
+    __local floatv stage[QN_NARROW + 1];
+    int place[QN_ROW * POINTS];
+#else
     __local float stage[4 * QN_V * STAGE_ROW];
+    conv_pixels tile;
+#endif
     __local floatv panel[POINTS * PANEL_STEP];
     __local floatv gradient[POINTS * GRADIENT_STEP];
     __local floatv sum[POINTS * QN_DEPTH * QN_WIDE];
-    conv_pixels tile;
     s += s_at;
     d += d_at;
     w += w_at;
@@ -108,12 +138,28 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d
     const int column0 = get_group_id(1) * COLUMNS, columns = min(COLUMNS, channels - column0);
     const ulong start = get_group_id(2) * part_tiles;
     const ulong end = min(start + part_tiles, (ulong)batch * v.count * h.count);
+#if QN_NARROW
+    stage[QN_NARROW] = (floatv)(0.0f);
+#else
     conv_clear(stage, 4 * QN_V * STAGE_ROW);
+#endif
     conv_clear((__local float *)panel, POINTS * PANEL_STEP * QN_V);
     conv_clear((__local float *)gradient, POINTS * GRADIENT_STEP * QN_V);
     conv_clear((__local float *)sum, POINTS * QN_DEPTH * QN_WIDE * QN_V);
     for (ulong first = start; first < end; first += QN_ROW) {
         const int lanes = (int)min((ulong)QN_ROW, end - first);
+#if QN_NARROW
+        narrow_images met = narrow_find(place, first, lanes, 2, down, across, result);
+        for (int j = 0; j * QN_V < columns; j++) {
+            narrow_stage(stage, d, column0 + j * QN_V, columns - j * QN_V, met, result);
+            narrow_gradient(gradient + j, stage, place);
+        }
+        met = narrow_find(place, first, lanes, 4, v, h, source);
+        for (int i = 0; i < rows; i += QN_V) {
+            narrow_stage(stage, s, row0 + i, rows - i, met, source);
+            narrow_source(panel + i * QN_NV, stage, place);
+        }
+#else
         conv_find_pixels(&tile, first, lanes, down, across, result);
         for (int j = 0; j * QN_V < columns; j++)
             pack_gradient(gradient + j, stage, d, &tile, column0 + j * QN_V, columns - j * QN_V,
@@ -126,6 +172,7 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) * d
             for (int j = 0; j < QN_NV; j++)
                 transform_source(panel + i * QN_NV + j, stage + j * QN_V);
         }
+#endif
         for (int p = 0; p < POINTS; p++)
             for (int i = 0; i < rows; i += QN_MR)
                 for (int j = 0; j * QN_V < columns; j += QN_NR)

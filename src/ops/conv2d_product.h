@@ -184,6 +184,11 @@ void qn_conv2d_winograd_cost(const struct qn_call *call, const struct qn_conv2d_
                              int group, struct qn_cost *cost);
 qn_status qn_conv2d_winograd(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_conv2d_product *product);
+/* QN_NARROW of lib/winograd_narrow.clh: pixels that are staged for so many tiles at a time; 0 where
+ * planes are not narrow, or local memory has no room beside `used` bytes. */
+int64_t qn_conv2d_winograd_narrow(const struct qn_facts *facts,
+                                  const struct qn_conv2d_product *product, int64_t tiles,
+                                  int64_t used);
 
 /* conv2d_winograd_gpu.c: the same on GPUs. */
 bool qn_conv2d_winograd_fits_gpu(const struct qn_call *call, const char **why);

@@ -21,6 +21,9 @@ static const struct winograd_block winograd_blocks[] = {{128, 48, 64}, {64, 48, 
 enum { WINOGRAD_PACKED = 48 };
 enum { WINOGRAD_BLOCKS = sizeof winograd_blocks / sizeof *winograd_blocks };
 enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16, WINOGRAD_ROWS = 64, LEAST_WINOGRAD = 16 };
+/* A row of tiles fills so small a share of a vector where planes are narrow; pixels that fit then.
+ */
+enum { NARROW_SHARE = 4, NARROW_PIXELS = 320 };
 static const int64_t winograd_scratch = INT64_C(4) << 20;
 
 /* Channels that Winograd's way makes in one launch. */
@@ -47,6 +50,28 @@ static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t 
 {
     const int64_t row = (int64_t)block->tiles * (block->channels + block->depth + 1) + 2 * vector;
     return WINOGRAD_POINTS * row * (int64_t)sizeof(float);
+}
+
+/* Images that so many tiles are in, at most. */
+static int64_t winograd_images(const struct qn_conv2d_product *p, int64_t tiles)
+{
+    const int64_t each = qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    const int64_t most = tiles % each == 0 ? tiles / each : (tiles - 2) / each + 2;
+    return most < p->batch ? most : p->batch;
+}
+
+int64_t qn_conv2d_winograd_narrow(const struct qn_facts *facts, const struct qn_conv2d_product *p,
+                                  int64_t tiles, int64_t used)
+{
+    const int64_t vector = qn_conv2d_tile_of(facts)->vector,
+                  pixel = vector * (int64_t)sizeof(float);
+    const int64_t from = p->source[0] * p->source[1], to = p->plane[0] * p->plane[1];
+    const int64_t staged = winograd_images(p, tiles) * (from > to ? from : to);
+    const bool narrow = qn_div_up(p->plane[1], 2) <= vector / NARROW_SHARE;
+    return narrow && from >= vector && to >= vector && staged <= NARROW_PIXELS &&
+                   used + (NARROW_PIXELS + 1) * pixel <= facts->local_bytes
+               ? NARROW_PIXELS
+               : 0;
 }
 
 static bool winograd_block_fits(const struct winograd_block *block, const struct qn_facts *facts)
@@ -127,6 +152,9 @@ static void add_winograd_options(struct qn_launch *launch, const struct qn_call 
     qn_launch_option(launch, "QN_STEP", 2);
     qn_launch_option(launch, "QN_INSIDE", 0);
     qn_launch_option(launch, "QN_CHANNELS", WINOGRAD_EACH);
+    qn_launch_option(launch, "QN_NARROW",
+                     qn_conv2d_winograd_narrow(call->facts, p, block->tiles,
+                                               winograd_local_bytes(block, tile->vector)));
 }
 
 /* Transforms the weights of `rows` channels from `row0` on. */

@@ -108,6 +108,9 @@ static void shape_cpu(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_option(launch, "QN_DEPTH", block->channels);
     qn_launch_option(launch, "QN_STEP", 2);
     qn_launch_option(launch, "QN_INSIDE", 0);
+    qn_launch_option(
+        launch, "QN_NARROW",
+        qn_conv2d_winograd_narrow(call->facts, p, block->tiles, local_bytes(block, vector)));
 }
 
 static void shape_gpu(struct qn_launch *launch)
