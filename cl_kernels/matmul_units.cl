@@ -9,7 +9,8 @@
  * A work-group of TEAMS_M x TEAMS_N teams computes EDGE_M x EDGE_N elements of c, over its part of
  * k, in steps of TILE_DEPTH words: it copies a strip of a and a strip of b to local memory, as
  * words of factors (lib/tile_strip.clh), then each team multiplies TILES_M x TILES_N tiles, whose
- * sums stay in registers. Where both operands are aligned, the next strips are loaded meanwhile.
+ * sums stay in registers. Where both operands are aligned, the next strips are loaded meanwhile:
+ * into registers or, of operands of 16 bits, into other strips, as they lie (lib/tile_copy.clh).
  * Part p of k writes copy p of c.
  *
  * An operand of more bits than a factor is split: its strip of words (unit_word) is followed by one
@@ -21,21 +22,47 @@
  *   HAS_BIAS          0: `bias` is not touched
  *   SPLIT_A, SPLIT_B  1: a, b is split
  *   TEAMS_M, TEAMS_N, TILES_M, TILES_N
+ *   STAGES            strips of each operand; of more than 1 they are copied as they lie
  */
 #define TEAMS (TEAMS_M * TEAMS_N)
 #define GROUP (TEAMS * TILE_LANES)
 #define EDGE_M (TEAMS_M * TILES_M * TILE_M)
 #define EDGE_N (TEAMS_N * TILES_N * TILE_N)
-#define STRIP_A (EDGE_M * TILE_PITCH_A)
-#define STRIP_B (EDGE_N * TILE_PITCH_B)
 /* Terms of a step; parts of k begin at a multiple of them. */
 #define TERMS (TILE_DEPTH * UNIT_PACK)
 /* Vectors that a work-item loads at once. */
 #define HELD_A STRIP_HELD(EDGE_M, A_TYPE, !A_T, TILE_PAIRED)
 #define HELD_B STRIP_HELD(EDGE_N, B_TYPE, B_T, 0)
+#define TILE_COPIED (STAGES > 1)
+#define TILE_EDGE_A EDGE_M
+#define TILE_EDGE_B EDGE_N
+#define TILE_ALONG_A !A_T
+#define TILE_ALONG_B B_T
 
 #include "lib/epilogue.clh"
 #include "lib/tile_strip.clh"
+
+/* Words of a strip; from its first to those of row or column `row`, and there to a lane's. */
+#if TILE_COPIED
+#include "lib/tile_copy.clh"
+#define STRIP_A COPY_WORDS(EDGE_M, !A_T)
+#define STRIP_B COPY_WORDS(EDGE_N, B_T)
+#define ROW_A(row) copied_row(EDGE_M, !A_T, row)
+#define ROW_B(row) copied_row(EDGE_N, B_T, row)
+#define SEAT_A(lane) tile_seat_a(lane)
+#define SEAT_B(lane) tile_seat_b(lane)
+#define gather copy_gather
+#else
+#define STRIP_A (EDGE_M * TILE_PITCH_A)
+#define STRIP_B (EDGE_N * TILE_PITCH_B)
+#define ROW_A(row) ((row)*TILE_PITCH_A)
+#define ROW_B(row) ((row)*TILE_PITCH_B)
+#define SEAT_A(lane) 0
+#define SEAT_B(lane) 0
+#define gather strip_gather
+#endif
+/* Words of the strips of a step. */
+#define STRIPS (STRIP_A * (1 + SPLIT_A) + STRIP_B * (1 + SPLIT_B))
 
 #define LIKE_A ((strip){EDGE_M, STRIP_TYPE(A_TYPE), !A_T, SPLIT_A, true})
 #define LIKE_B ((strip){EDGE_N, STRIP_TYPE(B_TYPE), B_T, SPLIT_B, false})
@@ -47,17 +74,18 @@ TILE_INLINE void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *rows
     tile_b b[TILES_N];
 #pragma unroll TILE_UNROLL
     for (uint q = 0; q < TILES_N; q++)
-        b[q] = tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);
+        b[q] = tile_load_b(columns + ROW_B(q * TILE_N), lane);
 #pragma unroll TILE_UNROLL
     for (uint r = 0; r < TILES_M; r++) {
-        const tile_a a = tile_load_a(rows + r * TILE_M * TILE_PITCH_A, lane);
+        const tile_a a = tile_load_a(rows + ROW_A(r * TILE_M), lane);
 #pragma unroll TILE_UNROLL
         for (uint q = 0; q < TILES_N; q++)
             tile_multiply(&sum[r][q], a, b[q], lane);
     }
 }
 
-/* The strips in local memory; the team's first row and column in them; whether c has any there. */
+/* The strips in local memory; from their first words to what the lane loads of the team's first row
+ * and column; whether c has any there. */
 struct strips {
     __local uint *a, *b;
     uint row, column, lane;
@@ -66,8 +94,7 @@ struct strips {
 
 TILE_INLINE void multiply_split(tile_c sum[TILES_M][TILES_N], const struct strips *at)
 {
-    const __local uint *rows = at->a + at->row * TILE_PITCH_A,
-                       *columns = at->b + at->column * TILE_PITCH_B;
+    const __local uint *rows = at->a + at->row, *columns = at->b + at->column;
     if (!at->has_tiles)
         return;
 #if SPLIT_A
@@ -85,8 +112,61 @@ static inline bool is_aligned(ulong at, ulong row, ulong bytes)
     return (at | row) % STRIP_VECTOR(bytes) == 0;
 }
 
+#if TILE_COPIED
+/* Where the strips of the next step are copied from. */
+struct feed {
+    copy_queue queue;
+    const __global uchar *a[COPY_EACH(EDGE_M)], *b[COPY_EACH(EDGE_N)];
+    ulong step_a, step_b;
+    uint seat_a, seat_b;
+};
+
+TILE_INLINE void copy_step(struct feed *feed, const struct strips *at, uint stage, bool exists)
+{
+    if (exists) {
+        copy_strip(&feed->queue, at->a + stage * STRIPS, LIKE_A, feed->seat_a, feed->a,
+                   feed->step_a);
+        copy_strip(&feed->queue, at->b + stage * STRIPS, LIKE_B, feed->seat_b, feed->b,
+                   feed->step_b);
+    }
+    copy_commit(&feed->queue);
+}
+#endif
+
 /* Adds the products of whole steps of aligned operands from l on, and returns where they end: the
  * next strips are loaded while these are multiplied. */
+#if TILE_COPIED
+TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *at,
+                            strip_source from_a, strip_source from_b, ulong i, ulong j, ulong l,
+                            ulong end)
+{
+    const uint steps = l < end ? (end - l) / TERMS : 0;
+    struct feed feed = {.step_a = strip_step(LIKE_A, from_a),
+                        .step_b = strip_step(LIKE_B, from_b),
+                        .seat_a = copy_seat(LIKE_A),
+                        .seat_b = copy_seat(LIKE_B)};
+    copy_aim(feed.a, LIKE_A, from_a, i, l);
+    copy_aim(feed.b, LIKE_B, from_b, j, l);
+#pragma unroll
+    for (uint stage = 0; stage < STAGES - 1; stage++)
+        copy_step(&feed, at, stage, stage < steps);
+    for (uint first = 0; first < steps; first += STAGES) {
+#pragma unroll TILE_UNROLL
+        for (uint stage = 0; stage < STAGES; stage++)
+            if (first + stage < steps) {
+                const struct strips now = {
+                    at->a + stage * STRIPS, at->b + stage * STRIPS, at->row, at->column, at->lane,
+                    at->has_tiles};
+                copy_wait(&feed.queue);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                copy_step(&feed, at, (stage + STAGES - 1) % STAGES,
+                          first + stage + STAGES - 1 < steps);
+                multiply_split(sum, &now);
+            }
+    }
+    return l + (ulong)steps * TERMS;
+}
+#else
 TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *at,
                             strip_source from_a, strip_source from_b, ulong i, ulong j, ulong l,
                             ulong end)
@@ -117,6 +197,7 @@ TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *a
     }
     return l;
 }
+#endif
 
 /* Finishes what the team has of c, whose first element is (i, j). */
 TILE_INLINE void finish_tiles(tile_c sum[TILES_M][TILES_N], __global TYPE(C) * c,
@@ -149,7 +230,8 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
              __global const TYPE(RESIDUAL) * residual, ulong residual_at, __global TYPE(C) * c,
              ulong c_at, ulong m, ulong n, ulong k, ulong part_k, float beta, float slope)
 {
-    __local uint4 strip_a[STRIP_A * (1 + SPLIT_A) / 4], strip_b[STRIP_B * (1 + SPLIT_B) / 4];
+    __local uint4 words[STAGES * STRIPS / 4];
+    __local uint *strips = (__local uint *)words;
     const uint team = get_local_id(0) / TILE_LANES, lane = get_local_id(0) % TILE_LANES;
     const uint team_i = team / TEAMS_N * TILES_M * TILE_M,
                team_j = team % TEAMS_N * TILES_N * TILE_N;
@@ -167,9 +249,12 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
 
     const ulong i = get_group_id(0) % tiles_m * EDGE_M, j = get_group_id(1) * EDGE_N;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
-    const struct strips at = {
-        (__local uint *)strip_a,         (__local uint *)strip_b, team_i, team_j, lane,
-        i + team_i < m && j + team_j < n};
+    const struct strips at = {strips,
+                              strips + STRIP_A * (1 + SPLIT_A),
+                              ROW_A(team_i) + SEAT_A(lane),
+                              ROW_B(team_j) + SEAT_B(lane),
+                              lane,
+                              i + team_i < m && j + team_j < n};
     const bool aligned =
         is_aligned(a_at, A_T ? m : k, sizeof *a) && is_aligned(b_at, B_T ? k : n, sizeof *b);
 
@@ -183,8 +268,8 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
         l = add_steps(sum, &at, from_a, from_b, i, j, l, end);
     for (; l < end; l += TERMS) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        strip_gather(at.a, LIKE_A, from_a, i, l, end);
-        strip_gather(at.b, LIKE_B, from_b, j, l, end);
+        gather(at.a, LIKE_A, from_a, i, l, end);
+        gather(at.b, LIKE_B, from_b, j, l, end);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_split(sum, &at);
     }

@@ -23,14 +23,17 @@ typedef struct qn_device qn_device;
 /* Types of factors; tf32 is f32 with 10 bits of fraction. Tiles (AMX) and dot products (AVX-512
  * BF16, where they are at least 1.3 times as fast as f32) are those of a CPU's core, the others
  * those of a GPU's teams of work-items. For the tiles qn_device_open asks Linux, whose permission
- * holds for all threads until the process ends and makes what a signal saves 8 KiB larger. */
+ * holds for all threads until the process ends and makes what a signal saves 8 KiB larger. Copies
+ * are no type: the device brings factors of 16 bits to local memory by itself (cp.async) and from
+ * there, in rows or in columns, to registers (ldmatrix). */
 enum qn_matrix_type {
     QN_MATRIX_F16 = 1,
     QN_MATRIX_BF16 = 2,
     QN_MATRIX_TF32 = 4,
     QN_MATRIX_F32 = 8,
     QN_MATRIX_BF16_TILES = 16,
-    QN_MATRIX_BF16_DOTS = 32
+    QN_MATRIX_BF16_DOTS = 32,
+    QN_MATRIX_COPIES = 64
 };
 
 /* How matrix units spread a tile over work-items, by the name of their instruction. */
@@ -83,7 +86,7 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE, 1, 281474976710656)                                                     \
     X(max_alloc_bytes, WHOLE, 1, 281474976710656)                                                  \
     X(alignment, WHOLE, 4, 1048576)                                                                \
-    X(matrix_units, BITS, 0, 63)                                                                   \
+    X(matrix_units, BITS, 0, 127)                                                                  \
     X(matrix_layout, NEWER, 1, 5)                                                                  \
     X(blas, FLAG, 0, 1)                                                                            \
     X(blas_rows, NEWER, 1, 65536)                                                                  \

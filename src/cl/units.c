@@ -26,6 +26,17 @@ static const struct type {
              {"bf16", QN_MATRIX_BF16_TILES, 2}, {"bf16", QN_MATRIX_BF16_DOTS, 2}};
 enum { TYPES = sizeof types / sizeof *types };
 
+/* How the words of a tile lie: in rows of a and columns of b, which work-items copy, or which the
+ * device copies; or in terms, which it copies. */
+enum way { WORDS_IN_ROWS, ROWS_COPIED, TERMS_COPIED };
+
+struct trial {
+    enum qn_matrix_layout layout;
+    const struct type *type;
+    enum way way;
+    bool units; /* not emulated */
+};
+
 /* What kernel multiplies one tile; its rows, columns and work-items; and the floats it writes: with
  * the product, those of a team give the largest number and the sum of each row. */
 struct shape {
@@ -33,12 +44,14 @@ struct shape {
     int m, n, lanes, floats;
 };
 
-static struct shape shape_of(enum qn_matrix_layout layout, const struct type *type)
+static struct shape shape_of(const struct trial *trial)
 {
-    const struct qn_tile_layout *tile = qn_tile_layout(layout);
-    return type->unit >= QN_MATRIX_BF16_TILES
-               ? (struct shape){"tile_cpu", SIDE, SIDE, 1, SIDE * SIDE}
-               : (struct shape){"tile", tile->m, tile->n, tile->lanes, tile->m * (tile->n + 2)};
+    const struct qn_tile_layout *tile = qn_tile_layout(trial->layout);
+    if (trial->type->unit >= QN_MATRIX_BF16_TILES)
+        return (struct shape){"tile_cpu", SIDE, SIDE, 1, SIDE * SIDE};
+    if (trial->way != WORDS_IN_ROWS)
+        return (struct shape){"tile_copy", tile->m, tile->n, tile->lanes, tile->m * tile->n};
+    return (struct shape){"tile", tile->m, tile->n, tile->lanes, tile->m * (tile->n + 2)};
 }
 
 /* 0 to 7, without a pattern that a permutation of rows, columns or terms would keep. */
@@ -58,13 +71,15 @@ static uint32_t factor(const struct type *type, int value)
     return type->unit == QN_MATRIX_F16 ? halves[value] : bits >> 16;
 }
 
-static void fill(const struct type *type, int seed, int rows, uint32_t *words)
+static void fill(const struct trial *trial, int seed, int rows, uint32_t *words)
 {
+    const int pack = trial->type->pack, terms = WORDS * pack;
     memset(words, 0, (size_t)(rows * WORDS) * sizeof *words);
     for (int row = 0; row < rows; row++)
-        for (int l = 0; l < WORDS * type->pack; l++)
-            words[row * WORDS + l / type->pack] |= factor(type, number(seed, row, l))
-                                                   << 16 * (l % type->pack);
+        for (int l = 0; l < terms; l++) {
+            const int at = trial->way == TERMS_COPIED ? l * rows + row : row * terms + l;
+            words[at / pack] |= factor(trial->type, number(seed, row, l)) << 16 * (at % pack);
+        }
 }
 
 static int product(const struct type *type, int row, int column)
@@ -98,14 +113,16 @@ static struct qn_operand words_of(int buffer, int64_t count)
     return (struct qn_operand){QN_I32, {1, {count}}, buffer, 0};
 }
 
-static void set_options(struct qn_launch *launch, enum qn_matrix_layout layout,
-                        const struct type *type, bool units)
+static void set_options(struct qn_launch *launch, const struct trial *trial)
 {
-    snprintf(launch->options, sizeof launch->options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s", type->name,
-             qn_tile_layout(layout)->name);
-    if (units) {
-        qn_launch_option(launch, "QN_MATRIX_UNITS", type->unit);
-        qn_launch_option(launch, "QN_MATRIX_LAYOUT", layout);
+    const int copies = trial->way != WORDS_IN_ROWS ? QN_MATRIX_COPIES : 0;
+    snprintf(launch->options, sizeof launch->options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s",
+             trial->type->name, qn_tile_layout(trial->layout)->name);
+    if (copies)
+        qn_launch_option(launch, "ALONG_K", trial->way == ROWS_COPIED);
+    if (trial->units) {
+        qn_launch_option(launch, "QN_MATRIX_UNITS", (int)trial->type->unit | copies);
+        qn_launch_option(launch, "QN_MATRIX_LAYOUT", trial->layout);
     }
 }
 
@@ -120,10 +137,9 @@ static qn_status run(struct qn_slab *slab, const struct qn_launch *launch)
     return status;
 }
 
-static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, const struct type *type,
-                        bool units)
+static qn_status launch(struct qn_slab *slab, const struct trial *trial)
 {
-    const struct shape shape = shape_of(layout, type);
+    const struct shape shape = shape_of(trial);
     const struct qn_operand a = words_of(A, shape.m * WORDS), b = words_of(B, shape.n * WORDS),
                             c = words_of(C, shape.floats);
     struct qn_launch launch = {.program = shape.program,
@@ -131,38 +147,49 @@ static qn_status launch(struct qn_slab *slab, enum qn_matrix_layout layout, cons
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
                                .global = {shape.lanes},
                                .local = {shape.lanes}};
-    set_options(&launch, layout, type, units);
+    set_options(&launch, trial);
     return run(slab, &launch);
 }
 
-static qn_status multiply(struct qn_slab *slab, enum qn_matrix_layout layout,
-                          const struct type *type, bool units, float *c)
+static qn_status multiply(struct qn_slab *slab, const struct trial *trial, float *c)
 {
-    const struct shape shape = shape_of(layout, type);
+    const struct shape shape = shape_of(trial);
     uint32_t words[EDGE * WORDS];
-    fill(type, 1, shape.m, words);
+    fill(trial, 1, shape.m, words);
     QN_TRY(qn_slab_write(slab, A, 0, words, shape.m * WORDS * (int64_t)sizeof *words, NULL));
-    fill(type, 2, shape.n, words);
+    fill(trial, 2, shape.n, words);
     QN_TRY(qn_slab_write(slab, B, 0, words, shape.n * WORDS * (int64_t)sizeof *words, NULL));
-    QN_TRY(launch(slab, layout, type, units));
+    QN_TRY(launch(slab, trial));
     return qn_slab_read(slab, C, 0, c, shape.floats * (int64_t)sizeof *c, NULL);
+}
+
+static bool try_it(struct qn_device *device, const struct trial *trial)
+{
+    static const int64_t bytes[BUFFERS] = {EDGE * WORDS * 4, EDGE * WORDS * 4, EDGE * EDGE * 4};
+    const struct shape shape = shape_of(trial);
+    float c[EDGE * EDGE] = {0};
+    struct qn_slab *slab = NULL;
+    if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
+        return false;
+    const bool right = multiply(slab, trial, c) == QN_OK && is_right(&shape, trial->type, c);
+    qn_slab_close(&slab);
+    return right;
 }
 
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
                         enum qn_matrix_type unit, bool units)
 {
-    static const int64_t bytes[BUFFERS] = {EDGE * WORDS * 4, EDGE * WORDS * 4, EDGE * EDGE * 4};
-    const struct type *type = types;
-    float c[EDGE * EDGE] = {0};
-    struct qn_slab *slab = NULL;
-    while (type->unit != unit)
-        type++;
-    if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
-        return false;
-    const struct shape shape = shape_of(layout, type);
-    const bool right = multiply(slab, layout, type, units, c) == QN_OK && is_right(&shape, type, c);
-    qn_slab_close(&slab);
-    return right;
+    struct trial trial = {layout, types, WORDS_IN_ROWS, units};
+    while (trial.type->unit != unit)
+        trial.type++;
+    return try_it(device, &trial);
+}
+
+bool qn_device_try_copies(struct qn_device *device, bool units)
+{
+    const struct trial rows = {QN_MATRIX_MMA, types, ROWS_COPIED, units};
+    const struct trial terms = {QN_MATRIX_MMA, types, TERMS_COPIED, units};
+    return try_it(device, &rows) && try_it(device, &terms);
 }
 
 /* Every layout has f16: what does not multiply these, or does not even compile, is not there. */
@@ -175,6 +202,8 @@ static int try_layout(struct qn_device *device, enum qn_matrix_layout layout)
         if ((qn_tile_layout(layout)->types & (int)types[i].unit) &&
             qn_device_try_tile(device, layout, types[i].unit, true))
             units |= (int)types[i].unit;
+    if (layout == QN_MATRIX_MMA && units && qn_device_try_copies(device, true))
+        units |= QN_MATRIX_COPIES;
     return units;
 }
 
@@ -236,7 +265,8 @@ static void log_units(const struct qn_log *log, const struct qn_facts *facts)
     for (int i = 0; i < TYPES; i++)
         if (facts->matrix_units & (int)types[i].unit)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", types[i].name);
-    qn_log_write(log, QN_LOG_DEBUG, "matrix units: %s%s", *text ? layout : "none", text);
+    const char *copies = facts->matrix_units & QN_MATRIX_COPIES ? ", copied meanwhile" : "";
+    qn_log_write(log, QN_LOG_DEBUG, "matrix units: %s%s%s", *text ? layout : "none", text, copies);
 }
 
 void qn_device_try_units(struct qn_device *device)

@@ -14,7 +14,7 @@ struct qn_tile_layout {
     const char *name; /* as the kernels call it */
     int lanes, m, n;  /* work-items of a team; rows and columns of a tile */
     int pitch;        /* most words of local memory that a row of a strip takes */
-    int types;        /* of factors, as bits of enum qn_matrix_type */
+    int types;        /* bits of enum qn_matrix_type that devices may have */
 };
 
 /* `layout` is of enum qn_matrix_layout. */

@@ -8,7 +8,10 @@
 
 #include <stdio.h>
 
-enum { WORD_BYTES = 4 };
+enum { WORD_BYTES = 4, HALF_BYTES = 2 };
+/* Strips that are copied lie in so many stages; bytes of local memory behind each term, and behind
+ * both halves of a strip along k. */
+enum { LEAST_STAGES = 2, MOST_STAGES = 3, TERM_GAP = 16, HALF_GAP = 64 };
 
 /* Teams of a work-group and tiles of a team, along both edges; TEAMS of 0: a team's registers do
  * not hold so much. By layout and setting; the smallest first. */
@@ -69,6 +72,26 @@ static int64_t work_group_of(const struct qn_facts *facts, int setting)
     return grid->teams_m * grid->teams_n * qn_tile_layout(facts->matrix_layout)->lanes;
 }
 
+/* Of a strip as it lies in memory, in lines along k or of all terms. */
+static int64_t copied_bytes(int64_t edge, bool along_k)
+{
+    const int64_t terms = QN_TILE_DEPTH * WORD_BYTES / HALF_BYTES;
+    return terms * edge * HALF_BYTES + (along_k ? 2 * HALF_GAP : terms * TERM_GAP);
+}
+
+/* How many strips of each operand there are: several where the device copies factors as they lie
+ * and local memory holds them; otherwise one, of words that work-items make. */
+static int64_t stages_of(const struct qn_facts *facts, int setting, const struct qn_matmul *p)
+{
+    const struct qn_tile tile = tile_of(facts, setting);
+    const int64_t stages =
+        facts->local_bytes / (copied_bytes(tile.m, !p->trans_a) + copied_bytes(tile.n, p->trans_b));
+    const bool halves = p->a->dtype != QN_F32 && p->b->dtype == p->a->dtype;
+    if (!(facts->matrix_units & QN_MATRIX_COPIES) || !halves || stages < LEAST_STAGES)
+        return 1;
+    return stages < MOST_STAGES ? stages : MOST_STAGES;
+}
+
 static int64_t local_bytes_of(const struct qn_facts *facts, int setting, const struct qn_matmul *p)
 {
     const struct qn_tile tile = tile_of(facts, setting);
@@ -125,6 +148,7 @@ static qn_status emit_product(struct qn_emit *emit, const struct qn_call *call,
     qn_launch_option(&launch, "TEAMS_N", grid->teams_n);
     qn_launch_option(&launch, "TILES_M", grid->tiles_m);
     qn_launch_option(&launch, "TILES_N", grid->tiles_n);
+    qn_launch_option(&launch, "STAGES", stages_of(facts, call->setting, p));
     return qn_matmul_tiled_emit(emit, call, p, tile_of(facts, call->setting), &launch);
 }
 

@@ -3,8 +3,9 @@
  * Products by matrix units of every layout, which devices without them emulate, over whole steps
  * and past the edges of tiles and sums: in f32, where operands are split, in f16 at each setting
  * and, in the first layout, in bf16, of which tests/cl/tile.c multiplies tiles in all. Forward and
- * both gradients take operands in every order. Convolutions: the forward pass and all gradients in
- * f16, and in the first layout of bf16 with weights of f32.
+ * both gradients take operands in every order. Strips that the device copies by itself are those of
+ * the first layout, over more steps than there are stages. Convolutions: the forward pass and all
+ * gradients in f16, and in the first layout of bf16 with weights of f32.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +22,8 @@
 #include <string.h>
 
 extern const struct qn_check_op qn_check_linear, qn_check_conv2d;
+/* Bytes of local memory that hold two stages of the smallest tiles. */
+enum { TWO_STAGES = 20 << 10 };
 static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
 
 /* What is multiplied, whether in each layout, and whether at each setting. */
@@ -122,11 +125,20 @@ static int check_settings(qn_device *device, const struct qn_subject *subject,
     return count;
 }
 
-/* 16-bit parameters, or f32 ones beside 16-bit activations. */
-static int check_type(qn_device *device, const struct work *work, int layout, qn_dtype storage,
-                      bool store_parameters)
+static struct qn_facts facts_of(qn_device *device, int layout)
 {
     struct qn_facts facts = *qn_device_facts(device);
+    facts.cpu = false;
+    facts.vector_width = 4;
+    facts.matrix_layout = layout;
+    facts.matrix_units = qn_tile_layout(layout)->types;
+    return facts;
+}
+
+/* 16-bit parameters, or f32 ones beside 16-bit activations. */
+static int check_type(qn_device *device, const struct work *work, const struct qn_facts *facts,
+                      qn_dtype storage, bool store_parameters)
+{
     struct qn_subject subject = {.check = work->check,
                                  .item = &work->item,
                                  .storage = storage,
@@ -134,13 +146,9 @@ static int check_type(qn_device *device, const struct work *work, int layout, qn
                                  .brief = true,
                                  .seed = 1};
     struct qn_verdict verdict = {0};
-    facts.cpu = false;
-    facts.vector_width = 4;
-    facts.matrix_layout = layout;
-    facts.matrix_units = qn_tile_layout(layout)->types;
     assert_true(qn_subject_open(&subject, &verdict));
     const int count =
-        check_settings(device, &subject, &facts, work->every_setting && storage == QN_F16);
+        check_settings(device, &subject, facts, work->every_setting && storage == QN_F16);
     qn_subject_close(&subject);
     return count;
 }
@@ -154,10 +162,36 @@ static void products_are_right(void **state)
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
     for (int layout = QN_TILE_LAYOUTS; layout > 0; layout--)
         for (int t = 0; t < (layout == 1 ? 3 : 2); t++) {
-            const int wide = qn_tile_layout(layout)->types & (QN_MATRIX_F32 | QN_MATRIX_TF32);
-            const int count = check_type(device, &linear, layout, types[t], true);
+            const struct qn_facts facts = facts_of(device, layout);
+            const int wide = facts.matrix_units & (QN_MATRIX_F32 | QN_MATRIX_TF32);
+            const int count = check_type(device, &linear, &facts, types[t], true);
             assert_int_equal(count > 0, types[t] != QN_F32 || wide);
         }
+    qn_device_close(&device);
+}
+
+/* In three stages, in two, and by work-items. */
+static void copies_are_right(void **state)
+{
+    (void)state;
+    const struct work vectors = product();
+    const struct work steps = {&qn_check_linear,
+                               {"five steps",
+                                {{.rank = 2, .dim = {136, 136}},
+                                 {.role = QN_ROLE_PARAMETER, .rank = 2, .dim = {72, 136}},
+                                 NONE,
+                                 NONE},
+                                NULL},
+                               false,
+                               false};
+    qn_device *device = NULL;
+    assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    struct qn_facts facts = facts_of(device, QN_MATRIX_MMA);
+    assert_true(check_type(device, &steps, &facts, QN_F16, true) > 0);
+    facts.local_bytes = TWO_STAGES;
+    assert_true(check_type(device, &steps, &facts, QN_BF16, true) > 0);
+    facts.matrix_units &= ~QN_MATRIX_COPIES;
+    assert_true(check_type(device, &vectors, &facts, QN_F16, true) > 0);
     qn_device_close(&device);
 }
 
@@ -169,10 +203,12 @@ static void convolutions_are_right(void **state)
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
     for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
         const struct work *work = &convolutions[i];
-        for (int layout = work->every_layout ? QN_TILE_LAYOUTS : 1; layout > 0; layout--)
-            assert_true(check_type(device, work, layout, QN_F16, true) > 0);
-        if (work->every_layout)
-            assert_true(check_type(device, work, 1, QN_BF16, false) > 0);
+        for (int layout = work->every_layout ? QN_TILE_LAYOUTS : 1; layout > 0; layout--) {
+            const struct qn_facts facts = facts_of(device, layout);
+            assert_true(check_type(device, work, &facts, QN_F16, true) > 0);
+            if (work->every_layout && layout == 1)
+                assert_true(check_type(device, work, &facts, QN_BF16, false) > 0);
+        }
     }
     qn_device_close(&device);
 }
@@ -180,6 +216,7 @@ static void convolutions_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_right),
+                                       cmocka_unit_test(copies_are_right),
                                        cmocka_unit_test(convolutions_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,22 +168,43 @@ static int count_right(qn_device *device, int layout, int units)
     return count;
 }
 
-/* The same with another text in the place of the kernel's. */
-static int count_right_with(const char *text, int layout, int units)
+/* A device with another text in the place of a kernel's, which lies in `path`. */
+static qn_device *open_with(const char *name, const char *text, char path[FOLDER_BYTES])
 {
-    char path[FOLDER_BYTES];
     qn_device *device = NULL;
     make_folder(path);
     add_own_kernels(path);
-    write_text(path, "tile.cl", text);
+    write_text(path, name, text);
     const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
     assert_int_equal(qn_device_open(&device, &params), QN_OK);
-    const int count = count_right(device, layout, units);
+    return device;
+}
+
+static void close_with(qn_device *device, const char *path)
+{
     if (strstr(kept.text, "does not build"))
         fail_msg("%s", kept.text);
     qn_device_close(&device);
     remove_folder(path);
+}
+
+/* The same with another text in the place of the kernel's. */
+static int count_right_with(const char *text, int layout, int units)
+{
+    char path[FOLDER_BYTES];
+    qn_device *device = open_with("tile.cl", text, path);
+    const int count = count_right(device, layout, units);
+    close_with(device, path);
     return count;
+}
+
+static bool copies_right_with(const char *text)
+{
+    char path[FOLDER_BYTES];
+    qn_device *device = open_with("tile_copy.cl", text, path);
+    const bool right = qn_device_try_copies(device, false);
+    close_with(device, path);
+    return right;
 }
 
 static void trial_tells_right_from_wrong(void **state)
@@ -202,6 +223,7 @@ static void trial_tells_right_from_wrong(void **state)
         assert_int_equal(count_right(device, i, ALL), counts[i - 1]);
         assert_int_equal(count_right_with(zeros, i, ALL), 0);
     }
+    assert_true(qn_device_try_copies(device, false));
     qn_device_close(&device);
 }
 
@@ -260,6 +282,7 @@ static void kernels_know_the_bits(void **state)
                 {"tile", "unit_bit_bf16", QN_MATRIX_BF16},
                 {"tile", "unit_bit_tf32", QN_MATRIX_TF32},
                 {"tile", "unit_bit_f32", QN_MATRIX_F32},
+                {"tile_copy", "unit_bit_copies", QN_MATRIX_COPIES},
                 {"tile_cpu", "TILES_UNIT", QN_MATRIX_BF16_TILES},
                 {"tile_cpu", "DOTS_UNIT", QN_MATRIX_BF16_DOTS}};
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
@@ -333,6 +356,25 @@ static const struct swap {
      "load_a(columns, lane), tile_load_b(rows,"},
 };
 
+/* Of strips that are copied: two registers, rows, words and halves of a, of b; two rows of c; what
+ * is copied too late, or from another row; two operands. */
+static const struct swap copy_swaps[] = {
+    {0, 0, "fragment_b;", "true, i % 2 * MATRIX", "true, (i + 1) % 2 * MATRIX"},
+    {0, 0, "fragment_b;", "2 * step + i / 2)\n", "2 * step + 1 - i / 2)\n"},
+    {0, 0, "fragment_b;", "true, line, i)", "true, line, i ^ 1)"},
+    {0, 0, "fragment_b;", "words[matrix_a_at(step, i, g) + t]",
+     "words[matrix_a_at(step, i, t) + g]"},
+    {0, 0, "fragment_b;", "words[matrix_b_at(i, g) + t]", "words[matrix_b_at(i, g ^ 1) + t]"},
+    {0, 0, "fragment_b;", "(2 * step + i / 2) * MATRIX + line, i % 2)",
+     "(2 * step + i % 2) * MATRIX + line, i / 2)"},
+    {0, 0, "fragment_b;", "false, i * MATRIX", "false, (i ^ 2) * MATRIX"},
+    {0, 0, "fragment_b;", "matrix_a_at(step, i, 2 * t + 1), g)", "matrix_a_at(step, i, 2 * t), g)"},
+    {0, 0, "fragment_b;", "lane / 4 + i / 2 * MATRIX", "lane / 4 * 2 + i / 2"},
+    {0, 0, "copy_queue;", "(queue->turn + 1) % STAGES", "queue->turn % STAGES"},
+    {0, 0, "copy_queue;", "(s.along_k ? place.x : place.y", "(s.along_k ? place.x ^ 1 : place.y"},
+    {0, 0, "tile_copy(", "rows + tile_seat_a(lane)", "columns + tile_seat_a(lane)"},
+};
+
 /* Text with the swap in it; the caller frees it. */
 static char *swapped(const char *text, const struct swap *swap)
 {
@@ -356,6 +398,23 @@ static void swaps_are_noticed(void **state)
     for (const struct swap *swap = swaps; swap < swaps + sizeof swaps / sizeof *swaps; swap++) {
         char *wrong = swapped(text, swap);
         if (count_right_with(wrong, swap->layout, swap->units))
+            fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
+        free(wrong);
+    }
+    free(text);
+    qn_source_free(&source);
+}
+
+static void copies_are_noticed(void **state)
+{
+    (void)state;
+    struct qn_source source;
+    assert_int_equal(qn_source_open(&source, NULL, "tile_copy", NULL), QN_OK);
+    char *text = strndup(source.bytes, source.length);
+    const struct swap *end = copy_swaps + sizeof copy_swaps / sizeof *copy_swaps;
+    for (const struct swap *swap = copy_swaps; swap < end; swap++) {
+        char *wrong = swapped(text, swap);
+        if (copies_right_with(wrong))
             fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
         free(wrong);
     }
@@ -434,7 +493,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_right),        cmocka_unit_test(trial_tells_right_from_wrong),
         cmocka_unit_test(tiles_of_a_core_are_tried), cmocka_unit_test(kernels_know_the_bits),
-        cmocka_unit_test(swaps_are_noticed),         cmocka_unit_test(floats_are_split),
+        cmocka_unit_test(swaps_are_noticed),         cmocka_unit_test(copies_are_noticed),
+        cmocka_unit_test(floats_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

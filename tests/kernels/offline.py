@@ -36,7 +36,7 @@ GPUS = {
     "nvptx64": ["-target", "nvptx64-nvidia-nvcl", "-nogpulib", "-O1", "-Xclang",
                 "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16", "-Xclang",
                 "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature", "-Xclang",
-                "+ptx70", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=7", "-DQN_MATRIX_LAYOUT=1"],
+                "+ptx70", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=71", "-DQN_MATRIX_LAYOUT=1"],
 }
 PTXAS = shutil.which("ptxas")
 LAYOUTS = {"mma": ["f16", "bf16", "tf32"], "mfma": ["f16", "bf16", "f32"], "wmma": ["f16", "bf16"],
@@ -44,6 +44,8 @@ LAYOUTS = {"mma": ["f16", "bf16", "tf32"], "mfma": ["f16", "bf16", "f32"], "wmma
 # Programs that the OpenCL layer and the trainer launch by themselves, without an operator.
 OWN = {"fill": [[]], "tile": [[f"-DUNIT_TYPE={name}", f"-DTILE_LAYOUT={layout}"]
                                for layout, names in LAYOUTS.items() for name in names],
+       "tile_copy": [["-DUNIT_TYPE=f16", "-DTILE_LAYOUT=mma", f"-DALONG_K={along}"]
+                     for along in (0, 1)],
        "tile_cpu": [[]],
        "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
 # Functions that a program uses and does not define, but for those of OpenCL C and the compiler's.

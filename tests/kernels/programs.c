@@ -211,6 +211,10 @@ int main(void)
         facts.matrix_units = qn_tile_layout(layout)->types;
         status = emit_all(&facts);
     }
+    facts.matrix_layout = QN_MATRIX_MMA;
+    facts.matrix_units = qn_tile_layout(QN_MATRIX_MMA)->types & ~QN_MATRIX_COPIES;
+    if (status == QN_OK)
+        status = emit_all(&facts);
     rank = "cpu";
     qn_facts_default(&facts, true);
     facts.matrix_units = QN_MATRIX_BF16_TILES;

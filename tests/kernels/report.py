@@ -97,6 +97,8 @@ def check_shares():
            "what": "VECTOR_S=8", "setting": 0, "step": 27}
     assert shares.faults(row) and not shares.faults({**row, "step": 28})
     assert not shares.faults({**row, "what": "VECTOR_S=1"})
+    product = {**row, "program": "matmul_units", "what": "A_T=0 B_T=1"}
+    assert shares.faults({**product, "step": 24}) and not shares.faults({**product, "step": 25})
     assert not shares.faults({**row, "setting": 1}) and not shares.faults({**row, "target": "dg2"})
 
 

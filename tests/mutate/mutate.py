@@ -56,6 +56,8 @@ ELSEWHERE = {
     "tile_cpu.clh": "tests/cl/tile.c compares its products",
     "tile_cpu.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_factor.clh": "touches no memory; tests/cl/tile.c compares its words",
+    "tile_copied.clh": "tests/cl/tile.c plants swaps in what each lane holds",
+    "tile_copy.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_fragment.clh": "has sizes alone",
     "tile_mma.clh": "tests/cl/tile.c plants swaps in what each lane holds",
     "tile_mfma.clh": "tests/cl/tile.c plants swaps in what each lane holds",

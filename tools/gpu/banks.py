@@ -24,7 +24,7 @@ CONSTANTS = {
     "conv2d_winograd_gpu": WINOGRAD,
     "conv2d_winograd_weight_gpu": WINOGRAD,
     "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
-                     "A_T", "B_T"],
+                     "A_T", "B_T", "EDGE_M", "EDGE_N", "STAGES"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
     "attention_units": [*MMA, "TILE_LAYOUT_NUMBER", "ROWS_PITCH"],
 }
@@ -62,7 +62,15 @@ INDICES = {
                                    "put_tile(gradient, next_d, lane, line);",
                                    "winograd_put(source, next_s, lane, line);", *WINOGRAD_PLACES],
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
-                     "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +"],
+                     "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +",
+                     "((along_k) ? 2 * PIECE_WORDS : (edge) / 2 + PIECE_WORDS)",
+                     "((edge)*2 * PIECE_WORDS + TILE_DEPTH)",
+                     "first + (piece % 2 ^ line / 4 % 2) * PIECE_WORDS",
+                     "copied_at(TILE_EDGE_A, true, i % 2 * MATRIX + line, 2 * step + i / 2)",
+                     "copied_at(TILE_EDGE_A, false, (2 * step + i / 2) * MATRIX + line, i % 2);",
+                     "copied_at(TILE_EDGE_B, true, line, i)",
+                     "copied_at(TILE_EDGE_B, false, i * MATRIX + line, 0);",
+                     "(uint2)(id / copy_pieces(s), id % copy_pieces(s));"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
                       "PIECE (HEAD < 32 ? HEAD : 32)",
                       "part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;",
@@ -87,7 +95,8 @@ INDICES = {
 def changed(kernels, stem):
     """The lines of INDICES that the source of a kernel no longer has."""
     text = "".join(path.read_text() for path in (kernels / f"{stem}.cl", *(
-        kernels / "lib" / f"{name}.clh" for name in ("tiled", "tile_rows", "winograd_gpu"))))
+        kernels / "lib" / f"{name}.clh" for name in ("tiled", "tile_rows", "winograd_gpu",
+                                                     "tile_copied", "tile_copy"))))
     return [line for line in INDICES[stem] if line not in text]
 
 
@@ -240,7 +249,27 @@ class Mfma(Mma):
 STRIPS = {1: Mma, 2: Mfma}
 
 
+def copied_strips(c):
+    """See copied_at, copy_place, matrix_a_at and matrix_b_at: lane i has line i % 8 of matrix i // 8."""
+    for name, edge, along_k in (("a", c["EDGE_M"], not c["A_T"]), ("b", c["EDGE_N"], c["B_T"])):
+        pieces = 4 if along_k else edge // 8
+
+        def at(line, piece, along_k=along_k, edge=edge):
+            if not along_k:
+                return line * (edge // 2 + 4) + piece * 4
+            return piece // 2 * (edge * 8 + 16) + line * 8 + (piece % 2 ^ line // 4 % 2) * 4
+        down, right = ([i // 8 % 2 for i in range(LANES)], [i // 16 for i in range(LANES)])
+        if name == "b":
+            down, right = [0] * LANES, [i // 8 for i in range(LANES)]
+        if not along_k:
+            down, right = right, down
+        yield f"store {name}", [at(i // pieces, i % pieces) for i in range(LANES)], 4
+        yield f"read {name}", [at(down[i] * 8 + i % 8, right[i]) for i in range(LANES)], 4
+
+
 def matmul_units(c):
+    if c["STAGES"] > 1:
+        return list(copied_strips(c))
     if c["TILE_LAYOUT_NUMBER"] not in STRIPS:
         return None
     strips = STRIPS[c["TILE_LAYOUT_NUMBER"]](c)

@@ -20,7 +20,7 @@ INSTALL = ["apt-get install clang-19 libclc-15",
 FLAGS = ["-O3", "-target", "nvptx64-nvidia-nvcl", "-nogpulib", "-Xclang",
          "-finclude-default-header", "-Xclang", "-cl-ext=+cl_khr_fp16", "-Xclang", "-target-feature",
          "-Xclang", "+ptx80", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(LIBCLC),
-         "-Wno-linker-warnings", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=7",
+         "-Wno-linker-warnings", "-Dasm=__asm__", "-DQN_MATRIX_UNITS=71",
          "-DQN_MATRIX_LAYOUT=1",
          "-include", str(Path(__file__).with_name("half.clh"))]
 
@@ -30,7 +30,7 @@ UNIT = re.compile(r"HMMA")
 PACKED = re.compile(r"FFMA2")
 BARRIER = re.compile(r"BAR\.")
 GLOBAL_LOAD = re.compile(r"LDG\.E(\S*)")
-LOCAL_LOAD = re.compile(r"LDS(\S*)")
+LOCAL_LOAD = re.compile(r"LDSM?(\S*)")
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]\S*)\s*(.*?)\s*;")
 COUNTED = re.compile(r"(?:IADD3|VIADD|UIADD3)\S*$")
 COMPARED = re.compile(r"U?ISETP\.(\w\w)\.")
@@ -38,6 +38,8 @@ COPIED = re.compile(r"MOV$|UMOV$|IMAD\.MOV|CS2R|HFMA2\.MMA")
 
 
 def bits(match):
+    if match[0].startswith("LDSM"):
+        return 32 * int(match[0][-1])
     width = re.search(r"\.(U8|S8|U16|S16|64|128)(?:\.|$)", match[1] + ".")
     return int(re.sub(r"\D", "", width[1])) if width else 32
 
