@@ -131,6 +131,18 @@ TILE_INLINE int left_of(aim at, planes of, int step)
     return (uint)at.y < (uint)of.height && step < at.end ? of.width - at.x : 0;
 }
 
+/* What the aim has of a row or channel that begins so many elements behind the first. Along a line
+ * `first` moves, and the sum with `begin` is no constant: the bytes of the latter are. */
+TILE_INLINE const __global ushort *row_of(aim at, int begin)
+{
+#if WALK == 0
+    const __global uchar *first = (const __global uchar *)(at.from + at.first);
+    return (const __global ushort *)(first + 2 * (uint)begin);
+#else
+    return at.from + (at.first + begin);
+#endif
+}
+
 /* Where a seat is in a step: line, first pixel in it, and word of a row of the strip. */
 TILE_INLINE int line_of(uint seat)
 {
@@ -207,7 +219,7 @@ TILE_INLINE void load_d(piece_d held[EACH_D], aim at, planes of, const int *begi
     for (uint n = 0; n < EACH_D; n++)
 #pragma unroll
         for (uint r = 0; r < ROWS; r++)
-            load_run_d(held[n].row[r], at.from + (at.first + begins[n * ROWS + r]), left);
+            load_run_d(held[n].row[r], row_of(at, begins[n * ROWS + r]), left);
 }
 
 TILE_INLINE void store_d(__local uint *strip, const piece_d held[EACH_D])
@@ -239,7 +251,7 @@ TILE_INLINE void load_s(piece_s held[EACH_S], aim at, planes of, const int *begi
     const int left = left_of(at, of, step);
 #pragma unroll
     for (uint n = 0; n < EACH_S; n++) {
-        const __global ushort *from = at.from + (at.first + begins[n]);
+        const __global ushort *from = row_of(at, begins[n]);
 #pragma unroll
         for (int i = 0; i < BEFORE; i++)
             held[n].before[i] = i + at.x >= 0 && i < left ? from[i] : 0;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/shape.h"
 
-enum { SETTINGS = 2 };
+enum { SETTINGS = 3 };
 
 /* Teams of a work-group, tiles of output channels of each, and how many tiles of input channels and
  * taps it has where the taps are fewer. */
@@ -16,19 +16,19 @@ struct grid {
     int64_t teams_m, teams_n, tiles_m, tiles_n;
 };
 static const struct grid grids[][SETTINGS] = {
-    [QN_MATRIX_MMA] = {{2, 2, 2, 8}, {4, 2, 2, 8}},
+    [QN_MATRIX_MMA] = {{2, 2, 2, 8}, {4, 2, 2, 8}, {2, 2, 4, 8}},
     [QN_MATRIX_MFMA] = {{2, 2, 2, 8}},
     [QN_MATRIX_WMMA] = {{2, 2, 2, 4}},
     [QN_MATRIX_DPAS8] = {{4, 4, 1, 8}},
     [QN_MATRIX_DPAS16] = {{4, 2, 1, 8}},
 };
-const char *const qn_conv2d_weight_units_settings[] = {"small", "large", NULL};
+const char *const qn_conv2d_weight_units_settings[] = {"small", "large", "wide", NULL};
 
 /* Taps whose sums a team's registers hold, for several runs of input channels where they are few;
- * elements of a line that a run of pixels meets, most of which registers hold; steps that a part
- * has at least, and most bytes of scratch; elements of the planes of a group, which are counted in
- * 32 bits. */
-enum { MOST_TAPS = 9, MOST_SPAN = 64, PART_STEPS = 8, MOST_OFFSET = 1 << 30 };
+ * tiles that they hold in all; elements of a line that a run of pixels meets, most of which
+ * registers hold; steps that a part has at least, and most bytes of scratch; elements of the planes
+ * of a group, which are counted in 32 bits. */
+enum { MOST_TAPS = 9, MOST_TILES = 32, MOST_SPAN = 64, PART_STEPS = 8, MOST_OFFSET = 1 << 30 };
 static const int64_t most_scratch = INT64_C(4) << 20;
 
 static const struct qn_tile_layout *layout_of(const struct qn_call *call)
@@ -166,6 +166,8 @@ bool qn_conv2d_weight_units_fit(const struct qn_call *call, const struct qn_conv
         *why = "too few channels";
     else if (taps_of(p) > MOST_TAPS)
         *why = "too many taps";
+    else if (grid_of(call)->tiles_m * team_runs(call, p) * taps_of(p) > MOST_TILES)
+        *why = "a team of the device holds no such tiles";
     else if (span_of(p) > MOST_SPAN)
         *why = "neighbours meet elements that are too far apart";
     else if (facts->max_work_group < work_group_of(call))
