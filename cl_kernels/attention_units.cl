@@ -13,13 +13,12 @@
  * repeat it, and are hidden or never stored.
  *
  * Options beside those of lib/attention.clh and lib/tile.clh: GRADIENT, 1: the kernels of
- * gradients; TEAMS_M, 4, or 2 for gradients. HEAD is a multiple of STEP, X_TYPE
+ * gradients; TEAMS_M, TEAMS_N. HEAD is a multiple of STEP, X_TYPE
  * f16 or bf16, and all offsets are multiples of 8 elements.
  */
 #define UNIT_TYPE X_TYPE
-#define TEAMS 4
-#define TEAMS_N (TEAMS / TEAMS_M)
-#define GROUP (TEAMS * TILE_LANES)
+#define GROUP (TEAMS_M * TEAMS_N * TILE_LANES)
+#define ROWS_TEAMS TEAMS_N
 #define BLOCK (TEAMS_M * TILE_M)
 #define STEP (TILE_DEPTH * UNIT_PACK)
 /* Strips along the head; words of one of a block, and of all that a step takes. */
@@ -53,11 +52,13 @@
 #define HELD_BLOCKS 0
 #endif
 #define BLOCK_STRIPS (ALONG_HEAD * BLOCK_STRIP)
-#define LOCAL_WORDS (STEP_STRIPS + BLOCK_STRIP + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
+/* Scores of a block as factors, or what its rows' lanes have before they meet. */
+#define SCORE_WORDS (BLOCK * (TILE_PITCH_A > ROWS_PITCH ? TILE_PITCH_A : ROWS_PITCH))
+#define LOCAL_WORDS (STEP_STRIPS + SCORE_WORDS + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
 /* The strips of a step, its scores as factors, and the blocks that are not held. */
 #define DECLARE_LOCAL(words, strips, scores, blocks)                                               \
     __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));                                  \
-    __local uint *strips = words, *scores = strips + STEP_STRIPS, *blocks = scores + BLOCK_STRIP;
+    __local uint *strips = words, *scores = strips + STEP_STRIPS, *blocks = scores + SCORE_WORDS;
 #define UNITS_KERNEL TILE_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
 
 /* A work-item's place: in its team, the team's first row, and its number among those of the row. */
@@ -67,7 +68,7 @@ typedef struct {
 
 static inline seat seat_of(uint id)
 {
-    const uint team = id / TILE_LANES;
+    const uint team = tile_team(id);
     const seat at = {id % TILE_LANES, team / TEAMS_N * TILE_M, team % TEAMS_N};
     return at;
 }
@@ -78,7 +79,7 @@ static inline seat seat_of(uint id)
  * memory from `words` on. */
 typedef struct {
     bool held;
-    tile_a strip[ALONG_HEAD];
+    tile_a strip[HELD_BLOCKS ? ALONG_HEAD : 1];
     const __local uint *words;
 } block_rows;
 
@@ -130,7 +131,8 @@ TILE_INLINE void copy_block(block_rows *block, uint n, __local uint *passing, __
 /* Strip l of the team's rows. */
 TILE_INLINE tile_a rows_of(const block_rows *block, uint l, uint lane)
 {
-    return block->held ? block->strip[l] : tile_load_a(block->words + l * BLOCK_STRIP, lane);
+    return block->held ? block->strip[HELD_BLOCKS ? l : 0]
+                       : tile_load_a(block->words + l * BLOCK_STRIP, lane);
 }
 
 /* to (a strip of HEAD rows) = the transpose of tokens first .. first + STEP - 1 of x. */
@@ -274,6 +276,9 @@ static inline void put_scores(__local uint *to, const tile_c *score, seat at)
 {
 #pragma unroll
     for (uint q = 0; q < SCORES; q++)
+#if ROWS_TOGETHER
+        dpas_put(to + tile_a_at(at.row, (at.part * SCORES + q) * TILE_N / UNIT_PACK), &score[q]);
+#else
 #pragma unroll
         for (uint e = 0; e < TILE_EACH; e += UNIT_PACK) {
             const uint word = unit_near(score[q].v + e);
@@ -285,6 +290,7 @@ static inline void put_scores(__local uint *to, const tile_c *score, seat at)
                     score_at(to, at, q, e + i)->half_word[score_column(at, q, e + i) % UNIT_PACK] =
                         (ushort)(word >> 16 * i);
         }
+#endif
 }
 
 #if DROPOUT
@@ -405,7 +411,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
     k += k_at + K_AT(place.row, place.head / group);
     v += v_at + K_AT(place.row, place.head / group);
 
-    const meeting_rows rows = {scores, at.row};
+    const meeting_rows rows = {scores, at.row, at.part};
     block_rows block;
     tile_c sum[SUMS], score[SCORES];
     float top[TILE_EACH], total[TILE_EACH], most[TILE_EACH];
@@ -427,7 +433,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         times(score, scale);
         hide_keys(score, at, first, key, end, causal);
         largest(most, score);
-        rows_put(rows, most, at.lane);
+        rows_put(rows, most, at.lane, rows_maximum);
         barrier(CLK_LOCAL_MEM_FENCE);
         copy_columns(strips, v, k_row, key, end);
         soften(score, sum, top, total, most, rows, at.lane);
@@ -442,7 +448,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         fold(sum, scores, strips, at);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    rows_put(rows, total, at.lane);
+    rows_put(rows, total, at.lane, rows_sum);
     barrier(CLK_LOCAL_MEM_FENCE);
     saved += saved_at + STATISTIC_AT(place.row, place.head);
 #pragma unroll
@@ -450,7 +456,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         const float all = row_sum(total[e], rows, at.lane, e);
         const int query = first + (int)score_row(at, e);
         total[e] = all == 0.0f ? 0.0f : 1.0f / all;
-        if (saves && tile_column(at.lane, e) == 0 && query < (int)queries)
+        if (saves && at.part == 0 && tile_column(at.lane, e) == 0 && query < (int)queries)
             ST(STATISTIC, saved, query, all == 0.0f ? 0.0f : top[e] + log2(all));
     }
     store(o + o_at + O_AT(place.row, place.head), sum, at, heads * HEAD, first, queries, total,

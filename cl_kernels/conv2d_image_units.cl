@@ -24,6 +24,9 @@
  *                                   pixels, which are loaded at once
  *   QN_TAPS, QN_STRIDE, QN_DILATION those of the window, if they are the same both ways and known
  */
+/* A window may begin at any pixel. */
+#define TILE_B_APART
+
 #include "lib/bits.clh"
 #include "lib/conv2d.clh"
 #include "lib/tile.clh"
@@ -192,7 +195,8 @@ TILE_INLINE void store_weights(__local uint *strip, const uint4 held[VECTORS_EAC
 #pragma unroll
     for (uint n = 0; n < VECTORS_EACH; n++) {
         const uint id = get_local_id(0) + n * GROUP, vector = id % VECTORS;
-        const uint at = tile_a_at(vector / LINE_VECTORS * LINE_ROWS, 0) + vector % LINE_VECTORS * 4;
+        const uint at =
+            tile_a_at(vector / LINE_VECTORS * LINE_ROWS, vector % LINE_VECTORS * 4 / LINE_ROWS);
         *(__local uint4 *)(strip + (id >= VECTORS ? STRIP : 0) + at) = held[n];
     }
 }
@@ -323,7 +327,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const float *w, ul
     const int tile = get_group_id(0) / across;
     const int line0 = tile * TALL, column0 = (get_group_id(0) - tile * across) * WIDE;
     const int row0 = get_group_id(1) * EDGE_M, taps = kh * kw;
-    const uint team = get_local_id(0) / TILE_LANES;
+    const uint team = tile_team(get_local_id(0));
     const struct team at = {team / TEAMS_N * TILES_M * TILE_M, team % TEAMS_N * TILES_N * TILE_N,
                             get_local_id(0) % TILE_LANES,
                             row0 + (int)(team / TEAMS_N * TILES_M * TILE_M) < channels};

@@ -232,7 +232,7 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
 {
     __local uint4 words[STAGES * STRIPS / 4];
     __local uint *strips = (__local uint *)words;
-    const uint team = get_local_id(0) / TILE_LANES, lane = get_local_id(0) % TILE_LANES;
+    const uint team = tile_team(get_local_id(0)), lane = get_local_id(0) % TILE_LANES;
     const uint team_i = team / TEAMS_N * TILES_M * TILE_M,
                team_j = team % TEAMS_N * TILES_N * TILE_N;
     /* m may be the rows of a whole micro-batch: only dimension 0 allows so many work-groups. */

@@ -7,6 +7,20 @@
  */
 #include "lib/tile_rows.clh"
 
+#if ROWS_TOGETHER && UNIT_PACK == 2
+/* Makes c wrong if it does not lie in `rows` as factors. */
+static inline void check_put(tile_c *c, const __local uint *rows, uint lane)
+{
+    for (uint i = 0; i < TILE_EACH; i++) {
+        const float v[UNIT_PACK] = {c->v[i], 0.0f};
+        const uint at = tile_a_at(tile_row(lane, i), tile_column(lane, i) / UNIT_PACK);
+        const uint part = tile_column(lane, i) % UNIT_PACK;
+        if (((const __local ushort *)rows)[at * UNIT_PACK + part] != (ushort)unit_near(v))
+            c->v[i] = NAN;
+    }
+}
+#endif
+
 /* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words; after
  * it the largest number of each row, and the sum of each. */
 TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void
@@ -15,8 +29,8 @@ tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __g
 {
     __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4], strip_b[TILE_N * TILE_PITCH_B / 4];
     __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
-    __local uint4 meeting[TILE_M * ROWS_PITCH / 4];
-    const meeting_rows meet = {(__local uint *)meeting, 0};
+    __local uint4 meeting[(TILE_M * ROWS_PITCH + 3) / 4];
+    const meeting_rows meet = {(__local uint *)meeting, 0, 0};
     const uint lane = get_local_id(0);
     for (uint w = lane; w < TILE_M * TILE_DEPTH; w += TILE_LANES)
         rows[tile_a_at(w / TILE_DEPTH, w % TILE_DEPTH)] = a[a_at + w];
@@ -28,10 +42,16 @@ tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __g
     for (uint i = 0; i < TILE_EACH; i++)
         sum.v[i] = 0.0f;
     tile_multiply(&sum, tile_load_a(rows, lane), tile_load_b(columns, lane), lane);
+#if ROWS_TOGETHER && UNIT_PACK == 2
+    barrier(CLK_LOCAL_MEM_FENCE);
+    dpas_put(rows, &sum);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    check_put(&sum, rows, lane);
+#endif
     for (uint i = 0; i < TILE_EACH; i++)
         c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
 
-    rows_put(meet, sum.v, lane);
+    rows_put(meet, sum.v, lane, rows_maximum);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = 0; i < TILE_EACH; i++) {
         c[c_at + TILE_M * TILE_N + tile_row(lane, i)] = row_maximum(sum.v[i], meet, lane, i);

@@ -85,11 +85,13 @@ def targets_there(wanted):
     return there
 
 
-def takes(program, target, names):
+def takes(program, target, maker, names):
     """Whether a row of the program for the target is wanted: matrix units have one layout each."""
+    of = maker.TARGETS[target]
+    if of.get("family", program.family) != program.family or of.get("lacks") in program.options:
+        return False
     if program.family == "matrix units":
-        layouts = [maker.UNITS[target] for maker in MAKERS.values() if target in maker.UNITS]
-        if not any(f"-DTILE_LAYOUT={layout}" in program.options for layout in layouts):
+        if f"-DTILE_LAYOUT={maker.UNITS.get(target)}" not in program.options:
             return False
     return not names or any(name in program.stem or name in program.family for name in names)
 
@@ -163,7 +165,7 @@ def main():
         return 77
     programs = hot_programs(options.programs, options.core)
     work = [(options.kernels, program, target, maker) for target, maker in there
-            for program in programs if takes(program, target, options.kernel)]
+            for program in programs if takes(program, target, maker, options.kernel)]
     if not work:
         print(f"nothing is named so; families: {', '.join(FAMILIES)}", file=sys.stderr)
         return 2

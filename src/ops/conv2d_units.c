@@ -22,8 +22,8 @@ static const struct grid grids[][SETTINGS] = {
     [QN_MATRIX_MMA] = {{2, 2, 2, 4}, {2, 4, 4, 4}},
     [QN_MATRIX_MFMA] = {{2, 2, 2, 2}, {2, 4, 4, 2}},
     [QN_MATRIX_WMMA] = {{2, 2, 2, 2}, {2, 4, 4, 2}},
-    [QN_MATRIX_DPAS8] = {{2, 8, 4, 1}, {4, 8, 4, 2}},
-    [QN_MATRIX_DPAS16] = {{4, 2, 2, 2}, {4, 4, 4, 2}},
+    [QN_MATRIX_DPAS8] = {{4, 8, 2, 1}, {8, 8, 2, 2}},
+    [QN_MATRIX_DPAS16] = {{4, 4, 2, 1}, {8, 4, 2, 2}},
 };
 const char *const qn_conv2d_units_settings[] = {"64x64", "128x128", NULL};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention by matrix units of layouts mfma and wmma, which devices without them emulate. In layout
- * mma all cases of the operator's own test run.
+ * Attention by matrix units of layouts mfma, wmma and dpas, which devices without them emulate. In
+ * layout mma all cases of the operator's own test run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,14 +19,16 @@
 extern const struct qn_check_op qn_check_attention;
 
 /* Narrow heads, and wide ones, of which gradients share rows between teams; all that masks scores.
+ * The registers of dpas hold less: how many groups, from the forward pass on, take its units.
  */
 static const struct {
     const char *name;
     qn_dtype storage;
-} attentions[] = {{"dropout in matrix units", QN_F16},
-                  {"padding of steps of matrix units", QN_BF16},
-                  {"head size 96", QN_BF16},
-                  {"dropout of wide heads in matrix units", QN_F16}};
+    int dpas;
+} attentions[] = {{"dropout in matrix units", QN_F16, QN_MAX_GROUPS},
+                  {"padding of steps of matrix units", QN_BF16, QN_MAX_GROUPS},
+                  {"head size 96", QN_BF16, 2},
+                  {"dropout of wide heads in matrix units", QN_F16, 0}};
 
 static const struct qn_check_case *find_case(const char *name)
 {
@@ -46,11 +48,11 @@ static struct qn_facts facts_of(qn_device *device, int layout)
     return facts;
 }
 
-static bool all_by_units(const struct qn_picks *picks)
+static bool is_by_units(const struct qn_picks *picks, int groups_by_units)
 {
     const struct qn_group *groups = qn_check_attention.op->groups;
     bool all = true;
-    for (int g = 0; g < QN_MAX_GROUPS && groups[g].name; g++)
+    for (int g = 0; g < groups_by_units && groups[g].name; g++)
         for (int v = 0; v < QN_MAX_VARIANTS && groups[g].variant[v].name; v++)
             all = all && (strcmp(groups[g].variant[v].name, "units") != 0 ||
                           picks->group[g].variant == &groups[g].variant[v]);
@@ -60,6 +62,7 @@ static bool all_by_units(const struct qn_picks *picks)
 static void check(qn_device *device, int layout, int number)
 {
     const struct qn_facts facts = facts_of(device, layout);
+    const int groups = layout < QN_MATRIX_DPAS8 ? QN_MAX_GROUPS : attentions[number].dpas;
     struct qn_picks picks = {.facts = &facts};
     struct qn_verdict verdict = {0};
     struct qn_subject subject = {.check = &qn_check_attention,
@@ -69,9 +72,11 @@ static void check(qn_device *device, int layout, int number)
                                  .brief = true,
                                  .seed = 1};
     const char *why;
+    if (groups == 0)
+        return;
     assert_true(qn_subject_open(&subject, &verdict));
     assert_true(qn_pick_all(&picks, &subject, "units", 0, &why));
-    assert_true(all_by_units(&picks));
+    assert_true(is_by_units(&picks, groups));
     qn_cell_check(&subject, device, &picks, &verdict);
     if (verdict.failed)
         fail_msg("%s, %s: %s", qn_tile_layout(layout)->name, attentions[number].name, verdict.text);
@@ -99,9 +104,25 @@ static void wmma_is_right(void **state)
     is_right(QN_MATRIX_WMMA);
 }
 
+static void dpas8_is_right(void **state)
+{
+    (void)state;
+    is_right(QN_MATRIX_DPAS8);
+}
+
+static void dpas16_is_right(void **state)
+{
+    (void)state;
+    is_right(QN_MATRIX_DPAS16);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mfma_is_right),
-                                       cmocka_unit_test(wmma_is_right)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mfma_is_right),
+        cmocka_unit_test(wmma_is_right),
+        cmocka_unit_test(dpas8_is_right),
+        cmocka_unit_test(dpas16_is_right),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,6 +209,8 @@ int main(void)
     for (int layout = 1; layout <= QN_TILE_LAYOUTS && status == QN_OK; layout++) {
         facts.matrix_layout = layout;
         facts.matrix_units = qn_tile_layout(layout)->types;
+        if (layout >= QN_MATRIX_DPAS8)
+            facts.max_work_group = 1024;
         status = emit_all(&facts);
     }
     facts.matrix_layout = QN_MATRIX_MMA;

@@ -8,7 +8,6 @@ gate once more for a kernel in which a loop over registers is not unrolled, whic
 (77) after the samples where no compiler is here.
 """
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import gpu_report  # noqa: E402
-from gpu import amd, banks, intel, listing, nvidia, shares, waves, widths  # noqa: E402
+from gpu import amd, banks, iga, listing, nvidia, shares, waves, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -56,6 +55,17 @@ sample:                                 ; @sample
     s_endpgm
 ; NumVgprs: 45
 """
+# A step of 5 lines, of which one is a multiply-add of floats and one that of a matrix unit.
+XE = """
+L16:
+(W)     sync.bar                             null
+        sync.nop                             null                             {Compacted,$2.dst}
+        send.dc1 (8|M0)          r10      r105    null:0  0x0            0x024060FE           {$8} // wr
+        mad (8|M0)               r1.0<1>:f     r2.0<0;0>:f       r3.0<1;0>:f       r4.0<0>:f
+        mad (8|M0)               r5.0<1>:d     r6.0<0;0>:d       r3.0<1;0>:uw      0x60:uw
+        dpas.8x8 (8|M0)          r26:f         r26:f             r18:hf            r10.0:hf         {$0}
+(W&f0.1) jmpi                                 L16
+"""
 
 
 def check_listings():
@@ -66,9 +76,8 @@ def check_listings():
     found = listing.analyse(amd.parse(GCN)["sample"][0], amd)
     assert found["inner"] == 40 and found["step"] == round(100 * 32 / 84), found
     assert found["global_loads"] == {128: 1}, found
-    # dpas, whose later words are none; mad in 8 bytes; dpasw.
-    code = struct.pack("<10I", 0x59, 0, 0x59, 0, 0x5b | 1 << 29, 0x59, 0x5a, 0, 0, 0)
-    assert intel.count_units(code) == 2, intel.count_units(code)
+    found = listing.analyse(iga.parse(XE), iga)
+    assert (found["inner"], found["step"], found["units"]) == (40, 40, 1), found
     one = {"target": "dg2", "family": "matrix units", "program": "p", "kernel": "k", "types": "f16",
            "what": "", "setting": 1, "stack": 0, "spills": 0, "units": 0}
     assert Exceptions([]).faults(one) and not Exceptions([]).faults({**one, "units": 1})

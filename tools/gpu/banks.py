@@ -87,7 +87,8 @@ INDICES = {
                         "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
                         "tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);",
                         "(rows.first + tile_row(lane, i)) * ROWS_PITCH;",
-                        "rows.words[row_at(rows, lane, i) + tile_column(lane, i)]",
+                        "rows.words[row_at(rows, lane, i) + rows.part * TILE_N + "
+                        "tile_column(lane, i)]",
                         "(rows.words + row_at(rows, lane, i) + n)"],
 }
 

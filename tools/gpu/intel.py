@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Intel: ocloc, which is its driver's compiler. Its disassembler is in no package of Debian, but the
-matrix instructions are counted in the code: an instruction has 16 bytes, or 8 where bit 29 says so,
-and its low 7 bits are the operation (Intel Graphics Assembler, models of Xe)."""
+"""Intel: ocloc, which is its driver's compiler, and the disassembler that comes with it."""
 import re
 import shutil
 import struct
 
+from gpu import iga, listing
 from gpu.call import said
 
-TARGETS = {"dg2": {}, "tgllp": {}}
-UNITS = {"dg2": "dpas8"}
-UNIT_OPTIONS = "-DQN_MATRIX_LAYOUT=4 -DQN_MATRIX_UNITS=3"
-UNIT_EXTENSIONS = (" -cl-ext=-all,+cl_khr_fp16,+cl_intel_subgroups,+cl_intel_required_subgroup_size,"
+# pvc is there for its matrix units, of sub-groups of 16: nothing else is looked at, nor is what its
+# compiler in Debian has no function for.
+TARGETS = {"dg2": {}, "tgllp": {},
+           "pvc": {"family": "matrix units", "lacks": "-DUNIT_TYPE=tf32"}}
+# Layout of matrix units; its number, and bits for its types, are those of include/quern/device.h.
+UNITS = {"dg2": "dpas8", "pvc": "dpas16"}
+UNIT_OPTIONS = {"dg2": "-DQN_MATRIX_LAYOUT=4 -DQN_MATRIX_UNITS=3",
+                "pvc": "-DQN_MATRIX_LAYOUT=5 -DQN_MATRIX_UNITS=3"}
+UNIT_EXTENSIONS = (" -cl-ext=-all,+cl_khr_fp16,+cl_intel_subgroups,+cl_intel_subgroups_short,"
+                   "+cl_intel_required_subgroup_size,+cl_intel_subgroup_local_block_io,"
                    "+cl_intel_subgroup_matrix_multiply_accumulate")
-DPAS, COMPACTED = (0x59, 0x5a), 1 << 29
 INSTALL = ["apt-get install intel-opencl-icd"]
 
 
 def missing():
     lacks = [] if shutil.which("ocloc") else ["ocloc"]
-    return lacks, ["no disassembler: no shares, no widths of loads"]
+    return lacks + ([] if iga.library() else [iga.LIBRARY]), []
 
 
 def section(data, wanted):
@@ -35,14 +39,10 @@ def section(data, wanted):
     return b""
 
 
-def count_units(code):
-    """How many of the instructions multiply matrices."""
-    at = count = 0
-    while at + 8 <= len(code):
-        word, = struct.unpack_from("<I", code, at)
-        count += word & 0x7f in DPAS
-        at += 8 if word & COMPACTED else 16
-    return count
+def shares(code, target):
+    """What its instructions say; how wide loads are is not worked out."""
+    found = listing.analyse(iga.parse(iga.disassemble(code, target)), iga)
+    return {name: found[name] for name in ("units", "inner", "step")}
 
 
 def figures(info):
@@ -67,10 +67,10 @@ def compile_program(kernels, program, target, folder):
     units = program.family == "matrix units"
     said(["ocloc", "compile", "-file", str(kernels / f"{program.stem}.cl"), "-device", target,
           "-options", f"-cl-std=CL1.2 -I {kernels} {' '.join(program.options)}"
-          + (f" {UNIT_OPTIONS}" if units else ""), "-internal_options",
+          + (f" {UNIT_OPTIONS[target]}" if units else ""), "-internal_options",
           "-cl-intel-allow-zebin" + (UNIT_EXTENSIONS if units else ""), "-out_dir", str(folder)], cwd=folder)
     binary = next(folder.glob("*.bin")).read_bytes()
     found = figures(section(binary, b".ze_info").decode())
     for kernel, one in found.items():
-        one["units"] = count_units(section(binary, f".text.{kernel}".encode()))
+        one.update(shares(section(binary, f".text.{kernel}".encode()), target))
     return found
