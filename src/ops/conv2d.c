@@ -95,44 +95,21 @@ QN_CONV2D_VARIANT(second_winograd, QN_CONV2D_SECOND, qn_conv2d_gradient(call, tr
 QN_CONV2D_VARIANT(second_winograd_gpu, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
                   qn_conv2d_winograd_gpu_cost, qn_conv2d_winograd_gpu)
 
-QN_CONV2D_UNITS_VARIANT(forward_units, QN_CONV2D_FORWARD, qn_conv2d_forward(call))
-QN_CONV2D_UNITS_VARIANT(input_units, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false))
-QN_CONV2D_UNITS_VARIANT(second_units, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true))
+QN_CONV2D_VARIANT(weight, QN_CONV2D_WEIGHT, qn_conv2d_weights(call), qn_conv2d_weight_cost,
+                  qn_conv2d_weight)
+
+QN_CONV2D_UNITS_VARIANT(forward_units, QN_CONV2D_FORWARD, qn_conv2d_forward(call), qn_conv2d_units)
+QN_CONV2D_UNITS_VARIANT(input_units, QN_CONV2D_INPUT, qn_conv2d_gradient(call, false),
+                        qn_conv2d_units)
+QN_CONV2D_UNITS_VARIANT(second_units, QN_CONV2D_SECOND, qn_conv2d_gradient(call, true),
+                        qn_conv2d_units)
+QN_CONV2D_UNITS_VARIANT(weight_units, QN_CONV2D_WEIGHT, qn_conv2d_weights(call),
+                        qn_conv2d_weight_units)
 
 static void depthwise_weight_cost(const struct qn_call *call, struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
     qn_conv2d_cost(call, &p, QN_CONV2D_WEIGHT, cost);
-}
-
-static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    qn_conv2d_weight_cost(call, &p, cost);
-}
-
-static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    return qn_conv2d_weight(emit, call, &p);
-}
-
-static bool weight_units_fit(const struct qn_call *call, const char **why)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    return qn_conv2d_weight_units_fit(call, &p, why);
-}
-
-static void weight_units_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    qn_conv2d_weight_units_cost(call, &p, cost);
-}
-
-static qn_status weight_units(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = qn_conv2d_weights(call);
-    return qn_conv2d_weight_units(emit, call, &p);
 }
 
 const struct qn_op qn_op_conv2d = {
@@ -195,7 +172,7 @@ const struct qn_op qn_op_conv2d = {
                          {"gpu", qn_conv2d_fits_gpu, weight_cost, weight, qn_conv2d_gpu_settings},
                          {"winograd-gpu", qn_conv2d_winograd_fits_gpu,
                           qn_conv2d_winograd_weight_cost, qn_conv2d_winograd_weight},
-                         {"units", weight_units_fit, weight_units_cost, weight_units,
+                         {"units", weight_units_fits, weight_units_cost, weight_units,
                           qn_conv2d_weight_units_settings}}},
         [QN_CONV2D_BIAS] = {.name = "bias gradient",
                             .phase = QN_PHASE_BACKWARD,

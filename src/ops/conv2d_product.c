@@ -215,10 +215,10 @@ struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct 
     return (struct qn_conv2d_split){qn_div_up(sum->length, terms), terms};
 }
 
-void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
+void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *p, int group,
                           const struct qn_conv2d_split *split, struct qn_cost *cost)
 {
-    qn_conv2d_cost(call, p, QN_CONV2D_WEIGHT, cost);
+    qn_conv2d_cost(call, p, group, cost);
     cost->launches = qn_conv2d_images(p);
     if (split->parts == 1)
         return;

@@ -88,13 +88,13 @@ void qn_conv2d_cost(const struct qn_call *call, const struct qn_conv2d_product *
         const struct qn_conv2d_product product = (product_);                                       \
         return emit_(emit, call, &product);                                                        \
     }
-/* The same and NAME_fits, by functions of products alone. */
-#define QN_CONV2D_UNITS_VARIANT(name, group, product_)                                             \
-    QN_CONV2D_VARIANT(name, group, product_, qn_conv2d_units_cost, qn_conv2d_units)                \
+/* The same and NAME_fits, by functions of products alone: units_, units__cost and units__fit. */
+#define QN_CONV2D_UNITS_VARIANT(name, group, product_, units_)                                     \
+    QN_CONV2D_VARIANT(name, group, product_, units_##_cost, units_)                                \
     static bool name##_fits(const struct qn_call *call, const char **why)                          \
     {                                                                                              \
         const struct qn_conv2d_product product = (product_);                                       \
-        return qn_conv2d_units_fit(call, &product, why);                                           \
+        return units_##_fit(call, &product, why);                                                  \
     }
 /* Launches with operands, types and the sixteen numbers of the geometry: of what makes a result or
  * an image; and of what makes the gradient of the weights, into `made`. */
@@ -119,7 +119,7 @@ struct qn_conv2d_split {
 };
 struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum);
 void qn_conv2d_split_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
-                          const struct qn_conv2d_split *split, struct qn_cost *cost);
+                          int group, const struct qn_conv2d_split *split, struct qn_cost *cost);
 /* qn_conv2d_weight_launch for the parts of one image, with three arguments more: the terms, and
  * those of qn_conv2d_inputs; and the launch that adds the copies. */
 struct qn_launch qn_conv2d_split_launch(const struct qn_call *call,
@@ -165,7 +165,8 @@ extern const char *const qn_conv2d_weight_units_settings[];
 bool qn_conv2d_weight_units_fit(const struct qn_call *call, const struct qn_conv2d_product *product,
                                 const char **why);
 void qn_conv2d_weight_units_cost(const struct qn_call *call,
-                                 const struct qn_conv2d_product *product, struct qn_cost *cost);
+                                 const struct qn_conv2d_product *product, int group,
+                                 struct qn_cost *cost);
 qn_status qn_conv2d_weight_units(struct qn_emit *emit, const struct qn_call *call,
                                  const struct qn_conv2d_product *product);
 
@@ -206,7 +207,7 @@ qn_status qn_conv2d_winograd_weight(struct qn_emit *emit, const struct qn_call *
 
 /* conv2d_weight.c: the gradient of the weights. */
 void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *product,
-                           struct qn_cost *cost);
+                           int group, struct qn_cost *cost);
 qn_status qn_conv2d_weight(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_conv2d_product *product);
 

@@ -75,11 +75,11 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
 
 /* --- costs --- */
 
-void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p,
+void qn_conv2d_weight_cost(const struct qn_call *call, const struct qn_conv2d_product *p, int group,
                            struct qn_cost *cost)
 {
     const struct qn_conv2d_split split = split_of(call, p);
-    qn_conv2d_split_cost(call, p, &split, cost);
+    qn_conv2d_split_cost(call, p, group, &split, cost);
 }
 
 /* --- launches --- */

@@ -204,11 +204,12 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
 }
 
 void qn_conv2d_weight_units_cost(const struct qn_call *call,
-                                 const struct qn_conv2d_product *product, struct qn_cost *cost)
+                                 const struct qn_conv2d_product *product, int group,
+                                 struct qn_cost *cost)
 {
     const struct qn_conv2d_product p = qn_conv2d_lines(product);
     const struct qn_conv2d_split split = split_of(call, &p);
-    qn_conv2d_split_cost(call, &p, &split, cost);
+    qn_conv2d_split_cost(call, &p, group, &split, cost);
 }
 
 /* WALK of the kernel. */

@@ -91,7 +91,7 @@ void qn_conv2d_winograd_weight_cost(const struct qn_call *call, struct qn_cost *
 {
     const struct qn_conv2d_product p = qn_conv2d_weights(call);
     const struct qn_conv2d_split split = split_of(call, &p);
-    qn_conv2d_split_cost(call, &p, &split, cost);
+    qn_conv2d_split_cost(call, &p, QN_CONV2D_WEIGHT, &split, cost);
 }
 
 static void shape_cpu(struct qn_launch *launch, const struct qn_call *call,

@@ -112,18 +112,13 @@ static struct qn_conv2d_product weight_product(const struct qn_call *call)
 QN_CONV2D_VARIANT(forward, QN_CONV2D_FORWARD, forward_product(call), qn_conv2d_cost,
                   qn_conv2d_image)
 QN_CONV2D_VARIANT(input, QN_CONV2D_INPUT, input_product(call), qn_conv2d_cost, qn_conv2d_image)
+QN_CONV2D_VARIANT(weight, QN_CONV2D_WEIGHT, weight_product(call), qn_conv2d_weight_cost,
+                  qn_conv2d_weight)
 
-static void weight_cost(const struct qn_call *call, struct qn_cost *cost)
-{
-    const struct qn_conv2d_product p = weight_product(call);
-    qn_conv2d_weight_cost(call, &p, cost);
-}
-
-static qn_status weight(struct qn_emit *emit, const struct qn_call *call)
-{
-    const struct qn_conv2d_product p = weight_product(call);
-    return qn_conv2d_weight(emit, call, &p);
-}
+QN_CONV2D_UNITS_VARIANT(forward_units, QN_CONV2D_FORWARD, forward_product(call), qn_conv2d_units)
+QN_CONV2D_UNITS_VARIANT(input_units, QN_CONV2D_INPUT, input_product(call), qn_conv2d_units)
+QN_CONV2D_UNITS_VARIANT(weight_units, QN_CONV2D_WEIGHT, weight_product(call),
+                        qn_conv2d_weight_units)
 
 const struct qn_op qn_op_conv_transpose2d = {
     .name = "conv_transpose2d",
@@ -141,7 +136,9 @@ const struct qn_op qn_op_conv_transpose2d = {
                                .variant = {{"cpu", qn_conv2d_fits_cpu, forward_cost, forward,
                                             qn_conv2d_image_settings, .cpu = true},
                                            {"gpu", qn_conv2d_fits_gpu, forward_cost, forward,
-                                            qn_conv2d_gpu_settings}}},
+                                            qn_conv2d_gpu_settings},
+                                           {"units", forward_units_fits, forward_units_cost,
+                                            forward_units, qn_conv2d_units_settings}}},
         [QN_CONV2D_INPUT] = {.name = "input gradient",
                              .phase = QN_PHASE_BACKWARD,
                              .read = {{QN_DOUT(0)}, {QN_IN(1)}},
@@ -149,15 +146,18 @@ const struct qn_op qn_op_conv_transpose2d = {
                              .variant = {{"cpu", qn_conv2d_fits_cpu, input_cost, input,
                                           qn_conv2d_image_settings, .cpu = true},
                                          {"gpu", qn_conv2d_fits_gpu, input_cost, input,
-                                          qn_conv2d_gpu_settings}}},
-        [QN_CONV2D_WEIGHT] = {.name = "weight gradient",
-                              .phase = QN_PHASE_BACKWARD,
-                              .read = {{QN_DOUT(0)}, {QN_IN(0)}},
-                              .write = {{QN_DIN(1)}},
-                              .variant = {{"cpu", qn_conv2d_fits_cpu, weight_cost, weight,
-                                           .cpu = true},
-                                          {"gpu", qn_conv2d_fits_gpu, weight_cost,
-                                           weight, qn_conv2d_gpu_settings}}},
+                                          qn_conv2d_gpu_settings},
+                                         {"units", input_units_fits, input_units_cost, input_units,
+                                          qn_conv2d_units_settings}}},
+        [QN_CONV2D_WEIGHT] =
+            {.name = "weight gradient",
+             .phase = QN_PHASE_BACKWARD,
+             .read = {{QN_DOUT(0)}, {QN_IN(0)}},
+             .write = {{QN_DIN(1)}},
+             .variant = {{"cpu", qn_conv2d_fits_cpu, weight_cost, weight, .cpu = true},
+                         {"gpu", qn_conv2d_fits_gpu, weight_cost, weight, qn_conv2d_gpu_settings},
+                         {"units", weight_units_fits, weight_units_cost, weight_units,
+                          qn_conv2d_weight_units_settings}}},
         [QN_CONV2D_BIAS] = {.name = "bias gradient",
                             .phase = QN_PHASE_BACKWARD,
                             .read = {{QN_DOUT(0)}},

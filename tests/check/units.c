@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-extern const struct qn_check_op qn_check_linear, qn_check_conv2d;
+extern const struct qn_check_op qn_check_linear, qn_check_conv2d, qn_check_conv_transpose2d;
 /* Bytes of local memory that hold two stages of the smallest tiles. */
 enum { TWO_STAGES = 20 << 10 };
 static const qn_dtype types[] = {QN_F32, QN_F16, QN_BF16};
@@ -93,6 +93,24 @@ static const struct work convolutions[] = {
      {"two images of 602 pixels",
       {ACTIVATIONS(2, 25, 14, 43), WEIGHTS(24, 49, 1, 1), NONE, ACTIVATIONS(2, 24, 14, 43)},
       &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}}},
+    {&qn_check_conv_transpose2d,
+     {"transposed, 26 to 25 channels in 2 groups",
+      {ACTIVATIONS(2, 52, 4, 5), WEIGHTS(52, 25, 3, 3), BIAS(50)},
+      &(const struct qn_conv_transpose2d_attr){{{2, 2}, {1, 1}, {1, 1}, 2}, {1, 0}}},
+     .every_layout = true},
+    {&qn_check_conv_transpose2d,
+     {"transposed, doubling 66 channels",
+      {ACTIVATIONS(1, 66, 5, 8), WEIGHTS(66, 65, 2, 2), BIAS(65)},
+      &(const struct qn_conv_transpose2d_attr){{{2, 2}, {0, 0}, {1, 1}, 1}, {0, 0}}},
+     .every_setting = true},
+    {&qn_check_conv_transpose2d,
+     {"transposed, output padding below the dilation",
+      {ACTIVATIONS(1, 24, 6, 5), WEIGHTS(24, 33, 2, 1), NONE},
+      &(const struct qn_conv_transpose2d_attr){{{1, 2}, {0, 0}, {3, 4}, 1}, {2, 3}}}},
+    {&qn_check_conv_transpose2d,
+     {"transposed, 24 pixels and 35 channels",
+      {ACTIVATIONS(3, 35, 4, 6), WEIGHTS(35, 24, 1, 1), BIAS(24)},
+      &(const struct qn_conv_transpose2d_attr){{{1, 1}, {0, 0}, {1, 1}, 1}, {0, 0}}}},
 };
 
 /* The case of linear whose operands are whole vectors. */
