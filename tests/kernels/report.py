@@ -16,7 +16,7 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import gpu_report  # noqa: E402
-from gpu import amd, banks, iga, listing, nvidia, shares, waves, widths  # noqa: E402
+from gpu import amd, banks, iga, listing, nvidia, shares, unit_banks, waves, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
 # A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
@@ -84,8 +84,9 @@ def check_listings():
 
 
 def check_banks(kernels):
-    """Known conflicts, that the indices are still those of the kernels, and that matrix units for
-    attention may have 2 ways, not 3, and other settings and programs more."""
+    """Known conflicts, that the indices are still those of the kernels, that matrix units for
+    attention and convolutions may have 2 ways, not 3, and other settings and programs more; and what
+    the empty words of strips are for."""
     for stem in banks.INDICES:
         assert not banks.changed(kernels, stem), (stem, banks.changed(kernels, stem))
     lanes = range(32)
@@ -99,6 +100,11 @@ def check_banks(kernels):
     assert banks.faults(row) and not banks.faults({**row, "banks": {"store": 2}})
     assert not banks.faults({**row, "setting": 1}) and not banks.faults({**row, "banks": None})
     assert not banks.faults({**row, "program": "matmul_gpu"})
+    assert banks.faults({**row, "program": "conv2d_image_units"})
+    for pitch, worst in ((16, 4), (20, 1)):
+        strips = unit_banks.Wmma({"TILE_PITCH_A": pitch, "TILE_PITCH_B": pitch, "TILE_DEPTH": 16,
+                                  "UNIT_PACK": 2})
+        assert all(banks.ways(words, width) == worst for _, words, width in strips.reads())
 
 
 def check_shares():

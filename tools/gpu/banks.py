@@ -8,12 +8,15 @@ is written here once more; INDICES are the lines that it repeats, and where the 
 nothing is worked out, as for kernels that are not in ACCESSES."""
 import re
 import subprocess
+from functools import partial
 
-BANKS = LANES = 32
+from gpu import unit_banks
+from gpu.unit_banks import LANES
+
+BANKS = 32
 # PROGRAM: the most ways of a conflict in its default setting.
-MOST = {"attention_units": 2}
-# Constants of the kernels that the indices below are made of; those of the layouts of matrix units.
-MMA = ["TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "UNIT_PACK"]
+MOST = {"attention_units": 2, "conv2d_image_units": 2, "conv2d_weight_units": 2}
+# Constants of the kernels that the indices below are made of.
 WINOGRAD = ["POINTS", "ROWS", "COLUMNS", "DEPTH", "STEP", "SHARE", "EDGE", "EACH", "PARTS", "MET",
             "QN_V", "SWIZZLE"]
 TILED = ["SIDE", "DEPTH", "QN_ROWS", "QN_V", "PITCH_A", "PITCH_B"]
@@ -23,12 +26,12 @@ CONSTANTS = {
     "conv2d_weight_gpu": TILED,
     "conv2d_winograd_gpu": WINOGRAD,
     "conv2d_winograd_weight_gpu": WINOGRAD,
-    "matmul_units": [*MMA, "TILE_LAYOUT_NUMBER", "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)",
-                     "A_T", "B_T", "EDGE_M", "EDGE_N", "STAGES"],
     "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
-    "attention_units": [*MMA, "TILE_LAYOUT_NUMBER", "ROWS_PITCH"],
+    **unit_banks.CONSTANTS,
 }
-# The text of the source that the functions below repeat.
+# The text of the source that the functions below repeat, of the kernels or these.
+LIBRARY = ["tiled", "tile_rows", "tile_mma", "tile_mfma", "tile_wmma", "tile_copied",
+           "tile_copy", "winograd_gpu"]
 TILED_READS = ["a + d * PITCH_A + tiled_row(0);", "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
                "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"]
 WINOGRAD_PLACES = ["{id / SHARE, id % SHARE / EDGE * EACH, id % EDGE * QN_V};",
@@ -61,16 +64,6 @@ INDICES = {
                                    "strip[p * STEP + PLACE(term, line)] = e[p];",
                                    "put_tile(gradient, next_d, lane, line);",
                                    "winograd_put(source, next_s, lane, line);", *WINOGRAD_PLACES],
-    "matmul_units": ["strip_load(held_a, LIKE_A, next_a, offset_a);",
-                     "strip_store(at->a, LIKE_A, held_a);", "tile_load_a(rows +",
-                     "((along_k) ? 2 * PIECE_WORDS : (edge) / 2 + PIECE_WORDS)",
-                     "((edge)*2 * PIECE_WORDS + TILE_DEPTH)",
-                     "first + (piece % 2 ^ line / 4 % 2) * PIECE_WORDS",
-                     "copied_at(TILE_EDGE_A, true, i % 2 * MATRIX + line, 2 * step + i / 2)",
-                     "copied_at(TILE_EDGE_A, false, (2 * step + i / 2) * MATRIX + line, i % 2);",
-                     "copied_at(TILE_EDGE_B, true, line, i)",
-                     "copied_at(TILE_EDGE_B, false, i * MATRIX + line, 0);",
-                     "(uint2)(id / copy_pieces(s), id % copy_pieces(s));"],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
                       "PIECE (HEAD < 32 ? HEAD : 32)",
                       "part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;",
@@ -81,23 +74,14 @@ INDICES = {
                       "tile[((y * DEEP + r) * PIECE + d) / EACH];",
                       "scores[(part + row) * WIDE + x];", "tile[row * QUADS + QUAD_READ(i)];",
                       "to[(y * DEEP + r) * WIDE + x] = score[r];"],
-    "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
-                        "strip_store(to, LIKE_COLUMNS, held);",
-                        "tile_load_a(block->words + l * BLOCK_STRIP, lane);",
-                        "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
-                        "tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);",
-                        "(rows.first + tile_row(lane, i)) * ROWS_PITCH;",
-                        "rows.words[row_at(rows, lane, i) + rows.part * TILE_N + "
-                        "tile_column(lane, i)]",
-                        "(rows.words + row_at(rows, lane, i) + n)"],
+    **unit_banks.INDICES,
 }
 
 
 def changed(kernels, stem):
     """The lines of INDICES that the source of a kernel no longer has."""
     text = "".join(path.read_text() for path in (kernels / f"{stem}.cl", *(
-        kernels / "lib" / f"{name}.clh" for name in ("tiled", "tile_rows", "winograd_gpu",
-                                                     "tile_copied", "tile_copy"))))
+        kernels / "lib" / f"{name}.clh" for name in LIBRARY)))
     return [line for line in INDICES[stem] if line not in text]
 
 
@@ -114,10 +98,10 @@ def constants(kernels, program):
 
 
 def ways(words, width):
-    """The conflict when lane i accesses `width` words from words[i] on."""
+    """The conflict when work-item i accesses `width` words from words[i] on."""
     turn = LANES // width
     worst = 1
-    for first in range(0, LANES, turn):
+    for first in range(0, len(words), turn):
         banks = {}
         for word in words[first:first + turn]:
             for each in range(word, word + width):
@@ -196,89 +180,6 @@ def conv2d_winograd_weight_gpu(c):
     yield from winograd_reads(c)
 
 
-class Mma:
-    """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along and
-    strip_store_across."""
-    rows_of_a = 2
-
-    def __init__(self, c):
-        self.pitch_a, self.pitch_b = c["TILE_PITCH_A"], c["TILE_PITCH_B"]
-        self.depth, self.pack = c["TILE_DEPTH"], c["UNIT_PACK"]
-
-    def at_a(self, row, word):
-        return row // 2 * 2 * self.pitch_a + 2 * word + row % 2
-
-    def at_b(self, row, word):
-        return row * self.pitch_b + word
-
-    def store(self, at, along_k, size):
-        vector, rows = 16 // size, self.rows_of_a if at == self.at_a else 1
-        words, across = vector // self.pack, self.depth * self.pack // vector
-        if along_k:
-            return ([at(i // across * rows, i % across * words) for i in range(LANES)],
-                    min(rows * words, 4))
-        return [at(i // self.depth * vector, i % self.depth) for i in range(LANES)], 1
-
-    def reads(self):
-        yield "read a", [self.at_a(i // 4 * 2, i % 4 * 4) for i in range(LANES)], 4
-        yield "read b", [self.at_b(i // 4, i % 4 * 4) for i in range(LANES)], 4
-
-    def scores(self, shared):
-        """Element 0 is row 2 * (i // 4), column 2 * (i % 4); `shared` is the pitch of rows that meet."""
-        yield "store scores", [self.at_a(i // 4 * 2, i % 4) for i in range(LANES)], 1
-        yield "share", [i // 4 * 2 * shared + i % 4 * 2 for i in range(LANES)], 1
-        yield "maxima", [i // 4 * 2 * shared for i in range(LANES)], 4
-
-
-class Mfma(Mma):
-    """Those of layout mfma; see lib/tile_mfma.clh. Rows meet in registers."""
-    rows_of_a = 1
-
-    def at_a(self, row, word):
-        return row * self.pitch_a + word
-
-    def reads(self):
-        yield "read a", [self.at_a(i % 16, i // 16 * 4) for i in range(LANES)], 4
-        yield "read b", [self.at_b(i % 16, i // 16 * 4) for i in range(LANES)], 4
-
-    def scores(self, shared):
-        """Element 0 is row 4 * (i // 16), half i % 16."""
-        yield "store scores", [self.at_a(i // 16 * 4, i % 16 // self.pack) for i in range(LANES)], 1
-
-
-# By TILE_LAYOUT_NUMBER.
-STRIPS = {1: Mma, 2: Mfma}
-
-
-def copied_strips(c):
-    """See copied_at, copy_place, matrix_a_at and matrix_b_at: lane i has line i % 8 of matrix i // 8."""
-    for name, edge, along_k in (("a", c["EDGE_M"], not c["A_T"]), ("b", c["EDGE_N"], c["B_T"])):
-        pieces = 4 if along_k else edge // 8
-
-        def at(line, piece, along_k=along_k, edge=edge):
-            if not along_k:
-                return line * (edge // 2 + 4) + piece * 4
-            return piece // 2 * (edge * 8 + 16) + line * 8 + (piece % 2 ^ line // 4 % 2) * 4
-        down, right = ([i // 8 % 2 for i in range(LANES)], [i // 16 for i in range(LANES)])
-        if name == "b":
-            down, right = [0] * LANES, [i // 8 for i in range(LANES)]
-        if not along_k:
-            down, right = right, down
-        yield f"store {name}", [at(i // pieces, i % pieces) for i in range(LANES)], 4
-        yield f"read {name}", [at(down[i] * 8 + i % 8, right[i]) for i in range(LANES)], 4
-
-
-def matmul_units(c):
-    if c["STAGES"] > 1:
-        return list(copied_strips(c))
-    if c["TILE_LAYOUT_NUMBER"] not in STRIPS:
-        return None
-    strips = STRIPS[c["TILE_LAYOUT_NUMBER"]](c)
-    return [("store a", *strips.store(strips.at_a, not c["A_T"], c["STRIP_BYTES(A_TYPE)"])),
-            ("store b", *strips.store(strips.at_b, bool(c["B_T"]), c["STRIP_BYTES(B_TYPE)"])),
-            *strips.reads()]
-
-
 def attention_gpu(c):
     """See PANEL_AT, pack_panel, load_tile, dots, fold and share_scores."""
     wide, each, deep, block = c["WIDE"], c["EACH"], c["DEEP"], c["BLOCK"]
@@ -295,22 +196,11 @@ def attention_gpu(c):
     yield "store scores", [i // wide * deep * block + i % wide * each for i in lane], each
 
 
-def attention_units(c):
-    """See copy_strips, copy_columns, put_scores, rows_put and rows_piece."""
-    if c["TILE_LAYOUT_NUMBER"] not in STRIPS:
-        return None
-    strips = STRIPS[c["TILE_LAYOUT_NUMBER"]](c)
-    return [("store block", *strips.store(strips.at_a, True, 2)),
-            ("store rows", *strips.store(strips.at_b, True, 2)),
-            ("store columns", *strips.store(strips.at_b, False, 2)), *strips.reads(),
-            *strips.scores(c["ROWS_PITCH"])]
-
-
 ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,
             "conv2d_weight_gpu": conv2d_weight_gpu, "conv2d_winograd_gpu": conv2d_winograd_gpu,
             "conv2d_winograd_weight_gpu": conv2d_winograd_weight_gpu,
-            "matmul_units": matmul_units, "attention_gpu": attention_gpu,
-            "attention_units": attention_units}
+            "attention_gpu": attention_gpu,
+            **{stem: partial(unit_banks.accesses, stem) for stem in unit_banks.ACCESSES}}
 
 
 def conflicts(kernels, program):
