@@ -17,6 +17,7 @@
  *
  * Options: S_TYPE, B_TYPE, D_TYPE; QN_GRADIENT; those of lib/tile.clh
  *   SPLIT                           1: weights are followed by their rests
+ *   SCALED                          1: they follow scales of rows, by which sums are multiplied
  *   TEAMS_M, TEAMS_N, TILES_M, TILES_N
  *   TALL, WIDE                      WIDE is a multiple of TILE_N, both are powers of 2
  *   EACH_Y, EACH_X, CLASSES_Y, CLASSES_X
@@ -343,9 +344,11 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const float *w, ul
         get_num_groups(1) * VECTORS};
     const int strips = (front + STRIP_CHANNELS - 1) / STRIP_CHANNELS +
                        (depth - front + STRIP_CHANNELS - 1) / STRIP_CHANNELS;
-    const __global uint4 *weights = (const __global uint4 *)(w + w_at) +
-                                    ((ulong)group * strips * taps + v.tap0 * kw + h.tap0) * tap +
-                                    get_group_id(1) * VECTORS;
+    const ulong pitch = get_num_groups(1) * EDGE_M;
+    const __global float *scales = w + w_at + group * pitch;
+    const __global uint4 *weights =
+        (const __global uint4 *)(w + w_at + (SCALED ? groups * pitch : 0)) +
+        ((ulong)group * strips * taps + v.tap0 * kw + h.tap0) * tap + get_group_id(1) * VECTORS;
     const int images = v.taps * h.taps == 0 ? 0 : front < depth ? 2 : 1;
     const int image0 = line0 / period, below = (line0 - image0 * period) * v.step;
     for (int n = 0; n < images; n++) {
@@ -381,7 +384,8 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const float *w, ul
                 const ulong to = ((ulong)(image * groups + group) * channels + row) * made +
                                  (v.at + (ulong)y * v.at_step) * dw + h.at + (ulong)x * h.at_step;
                 const float bias = has_bias ? LD(B, b, row) : 0.0f;
-                ACC(D, d, to, beta, sum[r][q].v[e] + bias);
+                const float scale = SCALED ? scales[row] : 1.0f;
+                ACC(D, d, to, beta, sum[r][q].v[e] * scale + bias);
             }
     }
 }

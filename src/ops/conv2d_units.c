@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * Convolutions by matrix units, of images of 16 bits: a launch packs the weights into scratch as
- * words of factors, another multiplies. Weights of f32 beside images of bf16 are split into the sum
- * of two factors, so that their products are as exact as those of the other ways.
+ * words of factors, another multiplies. Weights of f32 are split into the sum of two factors, so
+ * that their products are as exact as those of the other ways; those of f16 need a scale for each
+ * row, which a launch before these finds.
  */
 #include "ops/conv2d_units.h"
 
 #include "base/log.h"
 #include "base/shape.h"
 
-/* Work-items of a group that packs; elements of a tile's images, which are counted in 32 bits. */
+/* Work-items of a group of conv2d_pack.cl; elements of a tile's images, which are counted in 32
+ * bits. */
 enum { PACK_GROUP = 64, MOST_OFFSET = 1 << 30 };
 
 /* Teams of a work-group and tiles of a team, along both edges; TEAMS of 0: a team's registers do
@@ -55,6 +57,12 @@ static int64_t work_group_of(const struct qn_call *call)
 static bool is_split(const struct qn_conv2d_product *p)
 {
     return p->w->dtype == QN_F32;
+}
+
+/* Weights of f32 have exponents that f16 has not. */
+static bool is_scaled(const struct qn_conv2d_product *p)
+{
+    return is_split(p) && p->s->dtype == QN_F16;
 }
 
 /* --- tiles --- */
@@ -117,8 +125,7 @@ static bool has_runs(const struct qn_conv2d_product *p)
 
 static bool has_types(const struct qn_conv2d_product *p)
 {
-    return p->s->dtype != QN_F32 &&
-           (p->w->dtype == p->s->dtype || (p->w->dtype == QN_F32 && p->s->dtype == QN_BF16));
+    return p->s->dtype != QN_F32 && (p->w->dtype == p->s->dtype || p->w->dtype == QN_F32);
 }
 
 bool qn_conv2d_units_fit(const struct qn_call *call, const struct qn_conv2d_product *product,
@@ -127,7 +134,7 @@ bool qn_conv2d_units_fit(const struct qn_call *call, const struct qn_conv2d_prod
     const struct qn_facts *facts = call->facts;
     const struct qn_conv2d_product lines = qn_conv2d_lines(product), *p = &lines;
     if (!has_types(p))
-        *why = "made for images of 16 bits, and weights of their type or, beside bf16, of f32";
+        *why = "made for images of 16 bits, and weights of their type or f32";
     else if (!qn_conv2d_has_units(facts, p))
         *why = "the device has no matrix units for these types";
     else if (p->depth < QN_CONV2D_LEAST_DEPTH || p->channels < QN_CONV2D_LEAST_DEPTH)
@@ -158,11 +165,11 @@ static int64_t rows_of(const struct qn_call *call, const struct qn_conv2d_produc
 void qn_conv2d_units_cost(const struct qn_call *call, const struct qn_conv2d_product *p, int group,
                           struct qn_cost *cost)
 {
-    const int64_t words = p->groups * strips_of(p) * p->kernel[0] * p->kernel[1] *
-                          rows_of(call, p) * QN_TILE_DEPTH * (1 + is_split(p));
+    const int64_t rows = p->groups * rows_of(call, p), factors = 1 + is_split(p);
+    const int64_t words = strips_of(p) * p->kernel[0] * p->kernel[1] * QN_TILE_DEPTH * factors;
     qn_conv2d_cost(call, p, group, cost);
-    cost->launches = 2;
-    cost->scratch = words * QN_CONV2D_WORD_BYTES;
+    cost->launches = 2 + is_scaled(p);
+    cost->scratch = rows * (words + is_scaled(p)) * QN_CONV2D_WORD_BYTES;
     cost->bytes += 2 * (double)cost->scratch;
 }
 
@@ -174,24 +181,50 @@ static void set_units(struct qn_launch *launch, const struct qn_call *call,
     qn_launch_word(launch, "UNIT_TYPE", qn_dtype_name(p->s->dtype));
     qn_launch_word(launch, "TILE_LAYOUT", layout_of(call)->name);
     qn_launch_option(launch, "SPLIT", is_split(p));
+    qn_launch_option(launch, "SCALED", is_scaled(p));
+}
+
+/* Of conv2d_pack.cl, whose kernels take the weights and scratch, `count` sizes, and where weights
+ * lie. */
+static struct qn_launch pack_launch(const struct qn_call *call, const struct qn_conv2d_product *p,
+                                    const char *kernel, const int64_t *sizes, int count)
+{
+    const int64_t taps = p->kernel[0] * p->kernel[1], row = p->inputs * taps;
+    const int64_t steps[] = {p->input0 * taps, p->channels * p->depth * taps,
+                             p->gradient ? taps : row, p->gradient ? row : taps};
+    struct qn_launch launch = {.program = "conv2d_pack",
+                               .kernel = kernel,
+                               .args = {QN_BUF(p->w), QN_BUF(&call->scratch)},
+                               .local = {PACK_GROUP}};
+    for (int i = 0; i < count; i++)
+        qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(sizes[i]));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        qn_conv2d_argument(&launch, (struct qn_arg)QN_LONG(steps[i]));
+    qn_launch_type(&launch, "W", p->w);
+    qn_launch_option(&launch, "QN_WG", PACK_GROUP);
+    set_units(&launch, call, p);
+    return launch;
+}
+
+static qn_status emit_scales(struct qn_emit *emit, const struct qn_call *call,
+                             const struct qn_conv2d_product *p)
+{
+    const int64_t sizes[] = {rows_of(call, p), p->depth, p->kernel[0] * p->kernel[1]};
+    struct qn_launch launch = pack_launch(call, p, "conv2d_scales", sizes, 3);
+    launch.global[0] = p->channels * PACK_GROUP;
+    launch.global[1] = p->groups;
+    return qn_emit_launch(emit, &launch);
 }
 
 static qn_status emit_pack(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_conv2d_product *p)
 {
-    const int64_t taps = p->kernel[0] * p->kernel[1], row = p->inputs * taps;
-    struct qn_launch launch = {
-        .program = "conv2d_pack",
-        .kernel = "conv2d_pack",
-        .args = {QN_BUF(p->w), QN_BUF(&call->scratch), QN_INT(p->channels), QN_INT(p->depth),
-                 QN_INT(p->front), QN_INT(taps), QN_LONG(p->input0 * taps),
-                 QN_LONG(p->channels * p->depth * taps), QN_LONG(p->gradient ? taps : row),
-                 QN_LONG(p->gradient ? row : taps)},
-        .global = {rows_of(call, p) * QN_TILE_DEPTH / QN_CONV2D_VECTOR_WORDS, strips_of(p) * taps,
-                   p->groups},
-        .local = {PACK_GROUP}};
-    qn_launch_type(&launch, "W", p->w);
-    set_units(&launch, call, p);
+    const int64_t taps = p->kernel[0] * p->kernel[1];
+    const int64_t sizes[] = {p->channels, p->depth, p->front, taps};
+    struct qn_launch launch = pack_launch(call, p, "conv2d_pack", sizes, 4);
+    launch.global[0] = rows_of(call, p) * QN_TILE_DEPTH / QN_CONV2D_VECTOR_WORDS;
+    launch.global[1] = strips_of(p) * taps;
+    launch.global[2] = p->groups;
     return qn_emit_launch(emit, &launch);
 }
 
@@ -251,6 +284,8 @@ qn_status qn_conv2d_units(struct qn_emit *emit, const struct qn_call *call,
                           const struct qn_conv2d_product *p)
 {
     const struct qn_conv2d_product lines = qn_conv2d_lines(p);
+    if (is_scaled(&lines))
+        QN_TRY(emit_scales(emit, call, &lines));
     QN_TRY(emit_pack(emit, call, &lines));
     return emit_product(emit, call, &lines);
 }

@@ -4,8 +4,8 @@
  * and past the edges of tiles and sums: in f32, where operands are split, in f16 at each setting
  * and, in the first layout, in bf16, of which tests/cl/tile.c multiplies tiles in all. Forward and
  * both gradients take operands in every order. Strips that the device copies by itself are those of
- * the first layout, over more steps than there are stages. Convolutions: the forward pass and all
- * gradients in f16, and in the first layout of bf16 with weights of f32.
+ * the first layout, over more steps than there are stages. Convolutions, transposed ones too: the
+ * forward pass and all gradients in f16, and in the first layout of both types with weights of f32.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,7 +213,7 @@ static void copies_are_right(void **state)
     qn_device_close(&device);
 }
 
-/* In f16; and with weights of f32, which are split, beside images of bf16. */
+/* In f16; and with weights of f32, which are split. */
 static void convolutions_are_right(void **state)
 {
     (void)state;
@@ -224,10 +224,55 @@ static void convolutions_are_right(void **state)
         for (int layout = work->every_layout ? QN_TILE_LAYOUTS : 1; layout > 0; layout--) {
             const struct qn_facts facts = facts_of(device, layout);
             assert_true(check_type(device, work, &facts, QN_F16, true) > 0);
-            if (work->every_layout && layout == 1)
+            if (work->every_layout && layout == 1) {
                 assert_true(check_type(device, work, &facts, QN_BF16, false) > 0);
+                assert_true(check_type(device, work, &facts, QN_F16, false) > 0);
+            }
         }
     }
+    qn_device_close(&device);
+}
+
+/* Two channels of each pair are alike, and their weights cancel but for less than half of the last
+ * bit of f16. */
+enum { ROWS = 25, CHANNELS = 26, PIXELS = 40 };
+
+static void fill_pairs(double pixels[CHANNELS * PIXELS], double weights[ROWS * CHANNELS])
+{
+    for (int i = 0; i < CHANNELS * PIXELS; i++)
+        pixels[i] = (i / (2 * PIXELS) * 31 + i % PIXELS * 17) % 64 - 31.5;
+    for (int i = 0; i < ROWS * CHANNELS; i++) {
+        const double weight = 1 + i / 2 * 29 % 64 / 64.0;
+        weights[i] = i % 2 ? -weight * (1 + 0.875 / 4096) : weight;
+    }
+}
+
+/* Rounded to f16 the first would give 0, and the second would have few bits. */
+static void weights_beside_f16_are_exact(void **state)
+{
+    static double pixels[CHANNELS * PIXELS], weights[ROWS * CHANNELS];
+    const struct work works[] = {
+        {&qn_check_conv2d,
+         {"pairs that cancel",
+          {{.rank = 4, .dim = {1, CHANNELS, 5, 8}, .values = pixels},
+           {QN_ROLE_PARAMETER, .rank = 4, .dim = {ROWS, CHANNELS, 1, 1}, .values = weights},
+           NONE,
+           NONE},
+          &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 1}}},
+        {&qn_check_conv2d,
+         {"weights of 2^-20 in 2 groups",
+          {{.rank = 4, .dim = {1, 50, 4, 5}, .a = 4096},
+           {QN_ROLE_PARAMETER, .rank = 4, .dim = {50, 25, 2, 2}, .a = 1.0 / (1 << 20)},
+           BIAS(50),
+           NONE},
+          &(const struct qn_conv2d_attr){{1, 1}, {0, 0}, {1, 1}, 2}}}};
+    (void)state;
+    qn_device *device = NULL;
+    assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    const struct qn_facts facts = facts_of(device, QN_MATRIX_MMA);
+    fill_pairs(pixels, weights);
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        assert_int_equal(check_type(device, &works[i], &facts, QN_F16, false), 1);
     qn_device_close(&device);
 }
 
@@ -235,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_right),
                                        cmocka_unit_test(copies_are_right),
-                                       cmocka_unit_test(convolutions_are_right)};
+                                       cmocka_unit_test(convolutions_are_right),
+                                       cmocka_unit_test(weights_beside_f16_are_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
