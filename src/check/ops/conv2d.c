@@ -269,8 +269,10 @@ static const struct qn_check_case cases[] = {
     {"lines of 10", ONE(IMAGES(2, 24, 3, 10), WEIGHT(24, 24, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
     {"100 pixels and 24 channels", ONE(IMAGES(2, 24, 10, 10), WEIGHT(25, 24, 1, 1), NONE),
      SQUARE(1, 0, 1, 1)},
-    {"uneven weights", ONE(IMAGES(2, QN_UNEVEN, 3, 4), UNEVEN, NONE), SQUARE(1, 0, 1, 1)},
+    {"one channel behind 24",
+     TWO(IMAGES(2, 24, 3, 4), IMAGES(2, 1, 3, 4), WEIGHT(24, 25, 1, 1), NONE), SQUARE(1, 0, 1, 1)},
     {"large", ONE(IMAGES(1, 64, 20, 20), WEIGHT(33, 64, 3, 3), NONE), SQUARE(2, 1, 1, 1)},
+    {"uneven weights", ONE(IMAGES(2, QN_UNEVEN, 3, 4), UNEVEN, NONE), SQUARE(1, 0, 1, 1)},
     {0},
 };
 
