@@ -21,8 +21,8 @@
  *   TEAMS_M, TEAMS_N, TILES_M, TILES_N
  *   TALL, WIDE                      WIDE is a multiple of TILE_N, both are powers of 2
  *   EACH_Y, EACH_X, CLASSES_Y, CLASSES_X
- *   RUNS                            1: the window is one element, lines are whole runs of 8 aligned
- *                                   pixels, which are loaded at once
+ *   RUN                             pixels that are aligned and loaded at once, where the window is
+ *                                   one element: 8 or 4; otherwise 1
  *   QN_TAPS, QN_STRIDE, QN_DILATION those of the window, if they are the same both ways and known
  */
 /* A window may begin at any pixel. */
@@ -46,20 +46,33 @@
 /* Pixels of a line of the region and of all of it; pieces of it and those of a work-item. */
 #define LINE (CLASSES_X * EACH_X)
 #define REGION (CLASSES_Y * EACH_Y * LINE)
-#define PIECES (REGION * STRIP_CHANNELS / (PIECE_PIXELS * PIECE_CHANNELS))
+#define PIECES (REGION * STRIP_CHANNELS / (RUN * PIECE_CHANNELS))
 #define PIECES_EACH ((PIECES + GROUP - 1) / GROUP)
 /* Whether registers hold the pieces of a work-item. */
 #define HELD (PIECES_EACH <= (TILE_LAYOUT_NUMBER == tile_layout_wmma ? 2 : 4))
-/* Pixels and channels of a piece, which has one load for each channel. */
-#if RUNS
-#define PIECE_PIXELS 8
-#define PIECE_CHANNELS UNIT_PACK
-typedef uint4 piece_load;
+/* Channels of a piece of RUN pixels, which has one load for each; words of a pixel of it, which are
+ * stored at once; pieces of a pixel. `piece_elements`: those of a load, one by one. */
+#if RUN == 8
+#define PIECE_CHANNELS 2
+typedef ushort8 piece_load;
+typedef uint piece_words;
+#define piece_elements(to, v) vstore8(v, 0, to)
+#define as_piece_words(w) ((w)[0])
+#elif RUN == 4
+#define PIECE_CHANNELS 4
+typedef ushort4 piece_load;
+typedef uint2 piece_words;
+#define piece_elements(to, v) vstore4(v, 0, to)
+#define as_piece_words(w) ((uint2)((w)[0], (w)[1]))
 #else
-#define PIECE_PIXELS 1
-#define PIECE_CHANNELS (4 * UNIT_PACK)
-typedef BITS(S) piece_load;
+#define PIECE_CHANNELS 8
+typedef ushort piece_load;
+typedef uint4 piece_words;
+#define piece_elements(to, v) ((to)[0] = (v))
+#define as_piece_words(w) ((uint4)((w)[0], (w)[1], (w)[2], (w)[3]))
 #endif
+#define PIECE_WORDS (PIECE_CHANNELS / UNIT_PACK)
+#define PIXEL_PIECES (TILE_DEPTH / PIECE_WORDS)
 typedef struct {
     piece_load v[PIECE_CHANNELS];
 } piece;
@@ -90,8 +103,8 @@ static inline int conv_before(conv_axis axis)
 TILE_INLINE uint2 piece_place(uint n)
 {
     const uint id = get_local_id(0) + n * GROUP, half_id = id % (2 * REGION);
-    return RUNS ? (uint2)(id / TILE_DEPTH * PIECE_PIXELS, id % TILE_DEPTH)
-                : (uint2)(half_id / 2, (id / (2 * REGION) * 2 + half_id % 2) * 4);
+    return RUN > 1 ? (uint2)(id / PIXEL_PIECES * RUN, id % PIXEL_PIECES * PIECE_WORDS)
+                   : (uint2)(half_id / 2, (id / (2 * REGION) * 2 + half_id % 2) * 4);
 }
 
 TILE_INLINE bool has_piece(uint n)
@@ -121,13 +134,17 @@ static inline void aim(__local int offset[REGION], conv_axis v, conv_axis h, int
     }
 }
 
-/* Loads piece n of a strip of the `left` channels that the source still has. */
-TILE_INLINE void load_piece(piece *held, const __local int *offset, source_strip source, uint n,
-                            int left)
+/* Where the pixels of piece n are, as `offset` says. */
+TILE_INLINE int piece_at(const __local int *offset, uint n)
 {
-    const uint2 place = piece_place(n);
-    const uint channel = place.y * UNIT_PACK;
-    const int at = has_piece(n) ? offset[place.x] : -1, there = at < 0 ? 0 : left - (int)channel;
+    return has_piece(n) ? offset[piece_place(n).x] : -1;
+}
+
+/* Loads piece n, which is there, of a strip of the `left` channels that the source still has. */
+TILE_INLINE void load_piece(piece *held, int at, source_strip source, uint n, int left)
+{
+    const uint channel = piece_place(n).y * UNIT_PACK;
+    const int there = at < 0 ? 0 : left - (int)channel;
     const __global BITS(S) *from = source.from + at + channel * source.plane;
 #pragma unroll
     for (uint c = 0; c < PIECE_CHANNELS; c++, from += source.plane)
@@ -138,29 +155,29 @@ TILE_INLINE void store_piece(__local uint *region, uint n, const piece *held)
 {
     const uint2 place = piece_place(n);
     __local uint *to = region + tile_b_at(place.x, place.y);
+    ushort v[PIECE_CHANNELS][RUN];
     if (!has_piece(n))
         return;
-#if RUNS
-    const uint4 low = (held->v[0] & 0xffffu) | held->v[1] << 16;
-    const uint4 high = held->v[0] >> 16 | (held->v[1] & 0xffff0000u);
-    const uint words[PIECE_PIXELS] = {low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w};
 #pragma unroll
-    for (uint i = 0; i < PIECE_PIXELS; i++)
-        to[tile_b_at(i, 0)] = words[i];
-#else
-    const uint8 v = (uint8)(held->v[0], held->v[1], held->v[2], held->v[3], held->v[4], held->v[5],
-                            held->v[6], held->v[7]);
-    *(__local uint4 *)to = v.even | v.odd << 16;
-#endif
+    for (uint c = 0; c < PIECE_CHANNELS; c++)
+        piece_elements(v[c], held->v[c]);
+#pragma unroll
+    for (uint i = 0; i < RUN; i++) {
+        uint words[PIECE_WORDS];
+#pragma unroll
+        for (uint w = 0; w < PIECE_WORDS; w++)
+            words[w] = as_uint((ushort2)(v[2 * w][i], v[2 * w + 1][i]));
+        *(__local piece_words *)(to + tile_b_at(i, 0)) = as_piece_words(words);
+    }
 }
 
-TILE_INLINE void load_region(piece held[PIECES_EACH], const __local int *offset,
+TILE_INLINE void load_region(piece held[PIECES_EACH], const int at[PIECES_EACH],
                              source_strip source, int left)
 {
 #if HELD
 #pragma unroll
     for (uint n = 0; n < PIECES_EACH; n++)
-        load_piece(&held[n], offset, source, n, left);
+        load_piece(&held[n], at[n], source, n, left);
 #endif
 }
 
@@ -175,7 +192,7 @@ TILE_INLINE void store_region(__local uint *region, piece held[PIECES_EACH],
 #pragma unroll 2
     for (uint n = 0; n < PIECES_EACH; n++) {
         piece now;
-        load_piece(&now, offset, source, n, left);
+        load_piece(&now, piece_at(offset, n), source, n, left);
         store_piece(region, n, &now);
     }
 #endif
@@ -288,14 +305,20 @@ TILE_INLINE const __global uint4 *add_source(tile_c sum[TILES_M][TILES_N], __loc
 {
     piece held[PIECES_EACH];
     uint4 held_w[VECTORS_EACH];
+    int at[PIECES_EACH];
+#if HELD
+#pragma unroll
+    for (uint n = 0; n < PIECES_EACH; n++)
+        at[n] = piece_at(offset, n);
+#endif
     load_weights(held_w, weights, step.rests);
-    load_region(held, offset, source, left);
+    load_region(held, at, source, left);
     for (; left > 0; left -= STRIP_CHANNELS) {
         const bool is_last = left <= STRIP_CHANNELS;
         store_region(region, held, offset, source, left);
         source.from += STRIP_CHANNELS * source.plane;
         if (!is_last)
-            load_region(held, offset, source, left - STRIP_CHANNELS);
+            load_region(held, at, source, left - STRIP_CHANNELS);
         weights = add_strip(sum, strip, region, team, held_w, is_last, weights, v, h, step);
     }
     return weights;

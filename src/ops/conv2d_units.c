@@ -114,11 +114,14 @@ static struct patch patch_of(const struct qn_call *call, const struct qn_conv2d_
     return best;
 }
 
-static bool has_runs(const struct qn_conv2d_product *p)
+/* Neighbours that are loaded at once: 8, 4 or 1. */
+static int64_t run_of(const struct qn_conv2d_product *p)
 {
-    return qn_conv2d_is_pointwise(p) && p->plane[1] % QN_CONV2D_RUN == 0 &&
-           p->s->offset % QN_CONV2D_RUN == 0 &&
-           (!qn_present(p->t) || p->t->offset % QN_CONV2D_RUN == 0);
+    for (int64_t run = QN_CONV2D_RUN; run >= QN_CONV2D_RUN / 2; run /= 2)
+        if (qn_conv2d_is_pointwise(p) && p->plane[1] % run == 0 && p->s->offset % run == 0 &&
+            (!qn_present(p->t) || p->t->offset % run == 0))
+            return run;
+    return 1;
 }
 
 /* --- what fits, and what it costs --- */
@@ -273,7 +276,7 @@ static qn_status emit_product(struct qn_emit *emit, const struct qn_call *call,
     qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(qn_conv2d_period(p)));
     qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(qn_conv2d_axis_of(p, 0).lowest));
     qn_conv2d_argument(&launch, (struct qn_arg)QN_INT(patch.across));
-    qn_launch_option(&launch, "RUNS", has_runs(p));
+    qn_launch_option(&launch, "RUN", run_of(p));
     set_units(&launch, call, p);
     set_tiles(&launch, call, p, &patch);
     qn_conv2d_gpu_window(&launch, p);

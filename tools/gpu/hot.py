@@ -19,7 +19,7 @@ HOT = {
                                          "QN_STRIDE": ["1"]}),
     "conv2d_weight_gpu": ("convolution", TILES),
     "conv2d_image_units": ("matrix units", {**BOTH_WAYS, **WINDOW, "TILE_LAYOUT": LAYOUTS,
-                                            "SPLIT": ["0"], "RUNS": ["0", "1"]}),
+                                            "SPLIT": ["0"], "RUN": ["1", "4", "8"]}),
     "conv2d_weight_units": ("matrix units", {**WINDOW, "TILE_LAYOUT": LAYOUTS,
                                              "VECTOR_S": ["1", "2", "4", "8"],
                                              "WALK": ["0", "1", "2"]}),

@@ -8,8 +8,8 @@ CONSTANTS = {
     "matmul_units": [*LAYOUT, "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)", "A_T", "B_T",
                      "EDGE_M", "EDGE_N", "STAGES"],
     "attention_units": [*LAYOUT, "ROWS_PITCH"],
-    "conv2d_image_units": [*LAYOUT, "GROUP", "LINE_ROWS", "LINE_VECTORS", "REGION", "RUNS",
-                           "PIECE_PIXELS"],
+    "conv2d_image_units": [*LAYOUT, "GROUP", "LINE_ROWS", "LINE_VECTORS", "REGION", "RUN",
+                           "PIXEL_PIECES", "PIECE_WORDS"],
     "conv2d_weight_units": [*LAYOUT, "GROUP", "ROWS", "SEATS_D", "SEATS_S", "ONCE_S"],
 }
 # The text of the source that the functions below repeat.
@@ -38,12 +38,12 @@ INDICES = {
                         "rows.words[row_at(rows, lane, i) + rows.part * TILE_N + "
                         "tile_column(lane, i)]",
                         "(rows.words + row_at(rows, lane, i) + n)", *FRAGMENTS],
-    "conv2d_image_units": ["(uint2)(id / TILE_DEPTH * PIECE_PIXELS, id % TILE_DEPTH)",
+    "conv2d_image_units": ["(uint2)(id / PIXEL_PIECES * RUN, id % PIXEL_PIECES * PIECE_WORDS)",
                            "(uint2)(half_id / 2, (id / (2 * REGION) * 2 + half_id % 2) * 4);",
-                           "half_id = id % (2 * REGION);", "to[tile_b_at(i, 0)] = words[i];",
-                           "*(__local uint4 *)to = v.even | v.odd << 16;",
+                           "half_id = id % (2 * REGION);",
+                           "*(__local piece_words *)(to + tile_b_at(i, 0)) =",
                            "tile_a_at(vector / LINE_VECTORS * LINE_ROWS, 0) + vector % "
-                           "LINE_VECTORS * 4;", "offset[place.x]",
+                           "LINE_VECTORS * 4;", "offset[piece_place(n).x]",
                            "tile_load_b(pixels + tile_b_at(RUN_AT(q), 0), lane);",
                            "tile_load_a(rows + r * TILE_M * TILE_PITCH_A, lane);", *FRAGMENTS],
     "conv2d_weight_units": ["first = get_local_id(0) / SEATS_D, seat = get_local_id(0) % SEATS_D;",
@@ -161,12 +161,13 @@ def attention_units(c, strips):
 def conv2d_image_units(c, strips):
     """See store_weights, piece_place, load_piece and store_piece. Of a region whose pieces are single
     pixels, neighbours have two of each."""
-    near, items = 2 * c["REGION"], range(c["GROUP"])
-    pixel = [i // c["TILE_DEPTH"] * c["PIECE_PIXELS"] if c["RUNS"] else i % near // 2 for i in items]
-    word = [i % c["TILE_DEPTH"] if c["RUNS"] else (i // near * 2 + i % near % 2) * 4 for i in items]
+    near, items, pieces, runs = 2 * c["REGION"], range(c["GROUP"]), c["PIXEL_PIECES"], c["RUN"] > 1
+    pixel = [i // pieces * c["RUN"] if runs else i % near // 2 for i in items]
+    word = [i % pieces * c["PIECE_WORDS"] if runs else (i // near * 2 + i % near % 2) * 4
+            for i in items]
     yield ("store weights", [strips.at_a(i // c["LINE_VECTORS"] * c["LINE_ROWS"], 0) +
                              i % c["LINE_VECTORS"] * 4 for i in items], 4)
-    yield "store region", list(map(strips.at_b, pixel, word)), 1 if c["RUNS"] else 4
+    yield "store region", list(map(strips.at_b, pixel, word)), c["PIECE_WORDS"]
     yield "offsets", pixel, 1
     yield from strips.reads()
 
