@@ -42,8 +42,8 @@ INDICES = {
                            "(uint2)(half_id / 2, (id / (2 * REGION) * 2 + half_id % 2) * 4);",
                            "half_id = id % (2 * REGION);",
                            "*(__local piece_words *)(to + tile_b_at(i, 0)) =",
-                           "tile_a_at(vector / LINE_VECTORS * LINE_ROWS, 0) + vector % "
-                           "LINE_VECTORS * 4;", "offset[piece_place(n).x]",
+                           "tile_a_at(vector / LINE_VECTORS * LINE_ROWS, vector % LINE_VECTORS * "
+                           "4 / LINE_ROWS);", "offset[piece_place(n).x]",
                            "tile_load_b(pixels + tile_b_at(RUN_AT(q), 0), lane);",
                            "tile_load_a(rows + r * TILE_M * TILE_PITCH_A, lane);", *FRAGMENTS],
     "conv2d_weight_units": ["first = get_local_id(0) / SEATS_D, seat = get_local_id(0) % SEATS_D;",
@@ -165,8 +165,9 @@ def conv2d_image_units(c, strips):
     pixel = [i // pieces * c["RUN"] if runs else i % near // 2 for i in items]
     word = [i % pieces * c["PIECE_WORDS"] if runs else (i // near * 2 + i % near % 2) * 4
             for i in items]
-    yield ("store weights", [strips.at_a(i // c["LINE_VECTORS"] * c["LINE_ROWS"], 0) +
-                             i % c["LINE_VECTORS"] * 4 for i in items], 4)
+    yield ("store weights", [strips.at_a(i // c["LINE_VECTORS"] * c["LINE_ROWS"],
+                                         i % c["LINE_VECTORS"] * 4 // c["LINE_ROWS"])
+                             for i in items], 4)
     yield "store region", list(map(strips.at_b, pixel, word)), c["PIECE_WORDS"]
     yield "offsets", pixel, 1
     yield from strips.reads()
