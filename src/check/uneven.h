@@ -9,8 +9,14 @@
 #define QN_UNEVEN_TWO                                                                              \
     64, QN_UNEVEN_FEW, QN_UNEVEN_FEW, -1, /* the next row */ -1, QN_UNEVEN_FEW, QN_UNEVEN_FEW, 64
 #define QN_UNEVEN_EIGHT QN_UNEVEN_TWO, QN_UNEVEN_TWO, QN_UNEVEN_TWO, QN_UNEVEN_TWO
-/* QN_UNEVEN x QN_UNEVEN of them. */
-#define QN_UNEVEN_WEIGHTS QN_UNEVEN_EIGHT, QN_UNEVEN_EIGHT, QN_UNEVEN_EIGHT
+/* Channels on either side. */
 enum { QN_UNEVEN = 24 };
+static const double qn_uneven[QN_UNEVEN * QN_UNEVEN] = {QN_UNEVEN_EIGHT, QN_UNEVEN_EIGHT,
+                                                        QN_UNEVEN_EIGHT};
+/* The operand of a case. */
+#define QN_UNEVEN_WEIGHT                                                                           \
+    {                                                                                              \
+        QN_ROLE_PARAMETER, .rank = 4, .dim = {QN_UNEVEN, QN_UNEVEN, 1, 1}, .values = qn_uneven     \
+    }
 
 #endif

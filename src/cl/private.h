@@ -69,8 +69,7 @@ void qn_device_try_units(struct qn_device *device);
  * are not known to be there, emulated. */
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
                         enum qn_matrix_type type, bool units);
-/* Whether one of f16 is right whose strips the device copies by itself, as QN_MATRIX_COPIES says.
- */
+/* Whether one of f16 is right whose strips the device copies by itself: QN_MATRIX_COPIES. */
 bool qn_device_try_copies(struct qn_device *device, bool units);
 
 /* Whether this process may use a core's tile registers for factors of bf16. Asks for it, which

@@ -221,13 +221,13 @@ static qn_status measure_dots(struct qn_device *device, float ticks[2])
 {
     static const int64_t bytes = 2 * sizeof *ticks;
     const struct qn_operand c = words_of(0, 2);
-    const struct qn_launch launch = {.program = "tile_cpu",
-                                     .kernel = "dots_rate",
-                                     .args = {QN_BUF(&c)},
-                                     .options = "-DQN_MATRIX_UNITS=32",
-                                     .global = {1},
-                                     .local = {1}};
+    struct qn_launch launch = {.program = "tile_cpu",
+                               .kernel = "dots_rate",
+                               .args = {QN_BUF(&c)},
+                               .global = {1},
+                               .local = {1}};
     struct qn_slab *slab = NULL;
+    qn_launch_option(&launch, "QN_MATRIX_UNITS", QN_MATRIX_BF16_DOTS);
     QN_TRY(qn_slab_open(&slab, device, &bytes, 1));
     qn_status status = run(slab, &launch);
     if (status == QN_OK)

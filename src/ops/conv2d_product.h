@@ -185,6 +185,8 @@ void qn_conv2d_winograd_cost(const struct qn_call *call, const struct qn_conv2d_
                              int group, struct qn_cost *cost);
 qn_status qn_conv2d_winograd(struct qn_emit *emit, const struct qn_call *call,
                              const struct qn_conv2d_product *product);
+/* Tiles of 2 x 2 pixels of all planes. */
+int64_t qn_conv2d_winograd_tiles(const struct qn_conv2d_product *product);
 /* QN_NARROW of lib/winograd_narrow.clh: pixels that are staged for so many tiles at a time; 0 where
  * planes are not narrow, or local memory has no room beside `used` bytes. */
 int64_t qn_conv2d_winograd_narrow(const struct qn_facts *facts,

@@ -21,8 +21,7 @@ static const struct winograd_block winograd_blocks[] = {{128, 48, 64}, {64, 48, 
 enum { WINOGRAD_PACKED = 48 };
 enum { WINOGRAD_BLOCKS = sizeof winograd_blocks / sizeof *winograd_blocks };
 enum { WINOGRAD_POINTS = 16, WINOGRAD_EACH = 16, WINOGRAD_ROWS = 64, LEAST_WINOGRAD = 16 };
-/* A row of tiles fills so small a share of a vector where planes are narrow; pixels that fit then.
- */
+/* Planes are narrow where a row of tiles fills so small a share of a vector; pixels staged then. */
 enum { NARROW_SHARE = 4, NARROW_PIXELS = 320 };
 static const int64_t winograd_scratch = INT64_C(4) << 20;
 
@@ -52,10 +51,15 @@ static int64_t winograd_local_bytes(const struct winograd_block *block, int64_t 
     return WINOGRAD_POINTS * row * (int64_t)sizeof(float);
 }
 
+int64_t qn_conv2d_winograd_tiles(const struct qn_conv2d_product *p)
+{
+    return p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+}
+
 /* Images that so many tiles are in, at most. */
 static int64_t winograd_images(const struct qn_conv2d_product *p, int64_t tiles)
 {
-    const int64_t each = qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    const int64_t each = qn_conv2d_winograd_tiles(p) / p->batch;
     const int64_t most = tiles % each == 0 ? tiles / each : (tiles - 2) / each + 2;
     return most < p->batch ? most : p->batch;
 }
@@ -81,18 +85,13 @@ static bool winograd_block_fits(const struct winograd_block *block, const struct
            block->tiles % (tile->vector * tile->winograd.vectors) == 0;
 }
 
-static int64_t winograd_tiles(const struct qn_conv2d_product *p)
-{
-    return p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
-}
-
 /* How long a launch takes: work-groups that a compute unit makes, and what one of them costs. */
 static int64_t winograd_work(const struct winograd_block *block, const struct qn_facts *facts,
                              const struct qn_conv2d_product *p)
 {
     const int64_t rows = winograd_rows(p), each = rows < block->channels ? rows : block->channels;
     const int64_t groups =
-        qn_div_up(winograd_tiles(p), block->tiles) * qn_div_up(rows, block->channels);
+        qn_div_up(qn_conv2d_winograd_tiles(p), block->tiles) * qn_div_up(rows, block->channels);
     return qn_div_up(groups, facts->compute_units) * block->tiles * (each + WINOGRAD_PACKED);
 }
 
@@ -190,7 +189,8 @@ static qn_status emit_winograd_rows(struct qn_emit *emit, const struct qn_call *
                  QN_INT(p->gradient ? 2 - a->padding[0] : a->padding[0]),
                  QN_INT(p->gradient ? 2 - a->padding[1] : a->padding[1]), QN_INT(row0),
                  QN_INT(rows)},
-        .global = {qn_div_up(winograd_tiles(p), block->tiles), qn_div_up(rows, block->channels)}};
+        .global = {qn_div_up(qn_conv2d_winograd_tiles(p), block->tiles),
+                   qn_div_up(rows, block->channels)}};
     add_winograd_options(&launch, call, p);
     return qn_emit_launch(emit, &launch);
 }

@@ -85,7 +85,7 @@ static qn_status make_rows(struct qn_emit *emit, const struct qn_call *call,
                            const struct qn_conv2d_product *p, int64_t row0, int64_t rows)
 {
     const struct qn_conv2d_attr *a = p->attr;
-    const int64_t tiles = p->batch * qn_div_up(p->plane[0], 2) * qn_div_up(p->plane[1], 2);
+    const int64_t tiles = qn_conv2d_winograd_tiles(p);
     struct qn_launch launch = {.kernel = "conv2d_winograd",
                                .args = {QN_BUF(p->s),
                                         QN_BUF(p->t),

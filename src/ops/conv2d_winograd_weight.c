@@ -65,13 +65,11 @@ static struct qn_conv2d_split split_of(const struct qn_call *call,
         const struct blocks b = blocks_of(call, &own);
         groups = b.inputs * b.outputs < groups ? b.inputs * b.outputs : groups;
     }
-    return qn_conv2d_split(call,
-                           &(struct qn_conv2d_sum){.length = p->batch * qn_div_up(p->plane[0], 2) *
-                                                             qn_div_up(p->plane[1], 2),
-                                                   .groups = groups,
-                                                   .least = PART_TILES,
-                                                   .block = block_of(call, p)->tiles,
-                                                   .scratch = most_scratch});
+    return qn_conv2d_split(call, &(struct qn_conv2d_sum){.length = qn_conv2d_winograd_tiles(p),
+                                                         .groups = groups,
+                                                         .least = PART_TILES,
+                                                         .block = block_of(call, p)->tiles,
+                                                         .scratch = most_scratch});
 }
 
 bool qn_conv2d_winograd_weight_fits(const struct qn_call *call, const char **why)

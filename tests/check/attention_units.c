@@ -83,8 +83,9 @@ static void check(qn_device *device, int layout, int number)
     qn_subject_close(&subject);
 }
 
-static void is_right(int layout)
+static void is_right(void **state)
 {
+    const int layout = *(const int *)*state;
     qn_device *device = NULL;
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
     for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
@@ -92,37 +93,15 @@ static void is_right(int layout)
     qn_device_close(&device);
 }
 
-static void mfma_is_right(void **state)
-{
-    (void)state;
-    is_right(QN_MATRIX_MFMA);
-}
-
-static void wmma_is_right(void **state)
-{
-    (void)state;
-    is_right(QN_MATRIX_WMMA);
-}
-
-static void dpas8_is_right(void **state)
-{
-    (void)state;
-    is_right(QN_MATRIX_DPAS8);
-}
-
-static void dpas16_is_right(void **state)
-{
-    (void)state;
-    is_right(QN_MATRIX_DPAS16);
-}
-
 int main(void)
 {
+    static int mfma = QN_MATRIX_MFMA, wmma = QN_MATRIX_WMMA, dpas8 = QN_MATRIX_DPAS8,
+               dpas16 = QN_MATRIX_DPAS16;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mfma_is_right),
-        cmocka_unit_test(wmma_is_right),
-        cmocka_unit_test(dpas8_is_right),
-        cmocka_unit_test(dpas16_is_right),
+        {"mfma is right", is_right, NULL, NULL, &mfma},
+        {"wmma is right", is_right, NULL, NULL, &wmma},
+        {"dpas8 is right", is_right, NULL, NULL, &dpas8},
+        {"dpas16 is right", is_right, NULL, NULL, &dpas16},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,15 +199,6 @@ static int count_right_with(const char *text, int layout, int units)
     return count;
 }
 
-static bool copies_right_with(const char *text)
-{
-    char path[FOLDER_BYTES];
-    qn_device *device = open_with("tile_copy.cl", text, path);
-    const bool right = qn_device_try_copies(device, false);
-    close_with(device, path);
-    return right;
-}
-
 static void trial_tells_right_from_wrong(void **state)
 {
     (void)state;
@@ -242,22 +233,18 @@ static void tiles_of_a_core_are_tried(void **state)
         assert_true(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_DOTS, true));
     qn_device_close(&device);
 
-    make_folder(path);
-    add_own_kernels(path);
-    write_text(path, "tile_cpu.cl",
-               "__kernel void tile_cpu(__global const uint *a, ulong a_at,\n"
-               "                       __global const uint *b, ulong b_at,\n"
-               "                       __global float *c, ulong c_at)\n"
-               "{\n"
-               "    for (int i = 0; i < 32 * 32; i++)\n"
-               "        c[c_at + i] = 0.0f;\n"
-               "}\n");
-    const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
-    assert_int_equal(qn_device_open(&device, &params), QN_OK);
+    device = open_with("tile_cpu.cl",
+                       "__kernel void tile_cpu(__global const uint *a, ulong a_at,\n"
+                       "                       __global const uint *b, ulong b_at,\n"
+                       "                       __global float *c, ulong c_at)\n"
+                       "{\n"
+                       "    for (int i = 0; i < 32 * 32; i++)\n"
+                       "        c[c_at + i] = 0.0f;\n"
+                       "}\n",
+                       path);
     assert_int_equal(qn_device_facts(device)->matrix_units, 0);
     assert_false(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_TILES, false));
-    qn_device_close(&device);
-    remove_folder(path);
+    close_with(device, path);
 }
 
 /* The most that a file of facts may say of the field. */
@@ -392,15 +379,31 @@ static char *swapped(const char *text, const struct swap *swap)
     return whole;
 }
 
-static void swaps_are_noticed(void **state)
+static int copies_right_in(const char *text, const struct swap *swap)
 {
-    (void)state;
+    (void)swap;
+    char path[FOLDER_BYTES];
+    qn_device *device = open_with("tile_copy.cl", text, path);
+    const bool right = qn_device_try_copies(device, false);
+    close_with(device, path);
+    return right;
+}
+
+static int count_right_in(const char *text, const struct swap *swap)
+{
+    return count_right_with(text, swap->layout, swap->units);
+}
+
+/* Each of `count` swaps in the text of kernel `stem`, of which `right` says how much is right. */
+static void check_swaps(const char *stem, const struct swap *list, size_t count,
+                        int (*right)(const char *text, const struct swap *swap))
+{
     struct qn_source source;
-    assert_int_equal(qn_source_open(&source, NULL, "tile", NULL), QN_OK);
+    assert_int_equal(qn_source_open(&source, NULL, stem, NULL), QN_OK);
     char *text = strndup(source.bytes, source.length);
-    for (const struct swap *swap = swaps; swap < swaps + sizeof swaps / sizeof *swaps; swap++) {
+    for (const struct swap *swap = list; swap < list + count; swap++) {
         char *wrong = swapped(text, swap);
-        if (count_right_with(wrong, swap->layout, swap->units))
+        if (right(wrong, swap))
             fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
         free(wrong);
     }
@@ -408,21 +411,16 @@ static void swaps_are_noticed(void **state)
     qn_source_free(&source);
 }
 
+static void swaps_are_noticed(void **state)
+{
+    (void)state;
+    check_swaps("tile", swaps, sizeof swaps / sizeof *swaps, count_right_in);
+}
+
 static void copies_are_noticed(void **state)
 {
     (void)state;
-    struct qn_source source;
-    assert_int_equal(qn_source_open(&source, NULL, "tile_copy", NULL), QN_OK);
-    char *text = strndup(source.bytes, source.length);
-    const struct swap *end = copy_swaps + sizeof copy_swaps / sizeof *copy_swaps;
-    for (const struct swap *swap = copy_swaps; swap < end; swap++) {
-        char *wrong = swapped(text, swap);
-        if (copies_right_with(wrong))
-            fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
-        free(wrong);
-    }
-    free(text);
-    qn_source_free(&source);
+    check_swaps("tile_copy", copy_swaps, sizeof copy_swaps / sizeof *copy_swaps, copies_right_in);
 }
 
 /* --- floats as sums of two factors --- */

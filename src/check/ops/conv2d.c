@@ -131,12 +131,6 @@ static double flops(const struct qn_call *call, const char *group)
 /* stride, padding, dilation, the same both ways */
 #define SQUARE(s, p, d, g) ATTR({(s), (s)}, {(p), (p)}, {(d), (d)}, (g))
 
-static const double uneven[QN_UNEVEN * QN_UNEVEN] = {QN_UNEVEN_WEIGHTS};
-#define UNEVEN                                                                                     \
-    {                                                                                              \
-        QN_ROLE_PARAMETER, .rank = 4, .dim = {QN_UNEVEN, QN_UNEVEN, 1, 1}, .values = uneven        \
-    }
-
 static const struct qn_check_case cases[] = {
     {"small", ONE(IMAGES(2, 2, 5, 6), WEIGHT(2, 1, 3, 2), BIAS(2)), ATTR({2, 1}, {1, 0}, {1, 2}, 2),
      .small = true},
@@ -272,7 +266,7 @@ static const struct qn_check_case cases[] = {
     {"one channel behind 24",
      TWO(IMAGES(2, 24, 3, 4), IMAGES(2, 1, 3, 4), WEIGHT(24, 25, 1, 1), NONE), SQUARE(1, 0, 1, 1)},
     {"large", ONE(IMAGES(1, 64, 20, 20), WEIGHT(33, 64, 3, 3), NONE), SQUARE(2, 1, 1, 1)},
-    {"uneven weights", ONE(IMAGES(2, QN_UNEVEN, 3, 4), UNEVEN, NONE), SQUARE(1, 0, 1, 1)},
+    {"uneven weights", ONE(IMAGES(2, QN_UNEVEN, 3, 4), QN_UNEVEN_WEIGHT, NONE), SQUARE(1, 0, 1, 1)},
     {0},
 };
 

@@ -86,12 +86,6 @@ static double flops(const struct qn_call *call, const char *group)
 /* stride, padding, output padding, dilation, the same both ways */
 #define SQUARE(s, p, o, d, g) ATTR({{(s), (s)}, {(p), (p)}, {(d), (d)}, (g)}, {(o), (o)})
 
-static const double uneven[QN_UNEVEN * QN_UNEVEN] = {QN_UNEVEN_WEIGHTS};
-#define UNEVEN                                                                                     \
-    {                                                                                              \
-        QN_ROLE_PARAMETER, .rank = 4, .dim = {QN_UNEVEN, QN_UNEVEN, 1, 1}, .values = uneven        \
-    }
-
 static const struct qn_check_case cases[] = {
     {"small",
      {IMAGES(2, 4, 3, 4), WEIGHT(4, 1, 3, 2), BIAS(2)},
@@ -163,7 +157,9 @@ static const struct qn_check_case cases[] = {
     {"3x3 of stride 2 and 25 channels",
      {IMAGES(2, 26, 5, 7), WEIGHT(26, 25, 3, 3), BIAS(25)},
      SQUARE(2, 1, 1, 1, 1)},
-    {"uneven weights", {IMAGES(2, QN_UNEVEN, 10, 10), UNEVEN, NONE}, SQUARE(1, 0, 0, 1, 1)},
+    {"uneven weights",
+     {IMAGES(2, QN_UNEVEN, 10, 10), QN_UNEVEN_WEIGHT, NONE},
+     SQUARE(1, 0, 0, 1, 1)},
     {0},
 };
 
