@@ -37,6 +37,9 @@ QN_API void qn_graph_destroy(qn_graph **graph);
 /* QN_OK, or the first error; `qn_graph_error` is its one line, "" when there is none. */
 QN_API qn_status qn_graph_status(const qn_graph *graph);
 QN_API const char *qn_graph_error(const qn_graph *graph);
+/* For functions that build models: the type of activations, which attention wants its queries, keys
+ * and values in, be they inputs; QN_F32 of NULL. */
+QN_API qn_dtype qn_graph_storage(const qn_graph *graph);
 /* For functions that build models: makes QN_ERR_ARGUMENT with this line stick, unless an earlier
  * error did, and gives the graph's status. */
 QN_API qn_status qn_graph_refuse(qn_graph *graph, const char *format, ...)

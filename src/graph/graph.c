@@ -63,6 +63,11 @@ const char *qn_graph_error(const qn_graph *graph)
     return graph ? graph->error : "no graph";
 }
 
+qn_dtype qn_graph_storage(const qn_graph *graph)
+{
+    return graph ? graph->storage : QN_F32;
+}
+
 qn_tensor qn_graph_fail(qn_graph *graph, qn_status status, const char *format, ...)
 {
     if (graph->status != QN_OK)

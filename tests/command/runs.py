@@ -470,6 +470,13 @@ def check_bench(bench):
     bench.expect((('forward', 'clblast') in groups) == blas and len(groups) > 4, f'{groups}')
     bench.expect(all(r['op'] == 'linear' and r['outcome'] != 'failed' for r in report['results']),
                  f"{report['results']}")
+    # Activations are in the storage type, those that are inputs of the graph too.
+    read = {}
+    for storage in ('f32', 'bf16'):
+        report = json.loads(bench.good('bench', '--only', 'attention 8 heads of 64, 256', '--tune', 'off', '--json',
+                                       '--storage', storage))
+        read[storage] = next(r['bytes'] for r in report['results'] if r['group'] == 'forward')
+    bench.expect(read['bf16'] < 0.6 * read['f32'], f'bytes of attention by storage: {read}')
     # The weight is nearly all that a product of one row reads.
     read = {}
     for storage in ('f32', 'bf16'):

@@ -18,6 +18,18 @@ static qn_graph *new_graph(void)
     return graph;
 }
 
+static void a_model_may_ask_for_the_storage_type(void **state)
+{
+    (void)state;
+    qn_graph *graph = new_graph();
+    assert_int_equal(qn_graph_storage(graph), QN_F32);
+    qn_graph_destroy(&graph);
+    assert_int_equal(qn_graph_create(&graph, &(qn_graph_params){.storage = QN_BF16}), QN_OK);
+    assert_int_equal(qn_graph_storage(graph), QN_BF16);
+    qn_graph_destroy(&graph);
+    assert_int_equal(qn_graph_storage(NULL), QN_F32);
+}
+
 static qn_tensor image(qn_graph *graph)
 {
     return qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, 3, 8, 8});
@@ -563,6 +575,7 @@ int main(void)
         cmocka_unit_test(parameters_are_named_by_patterns),
         cmocka_unit_test(patterns_that_name_nothing_are_refused),
         cmocka_unit_test(a_clone_shares_nothing),
+        cmocka_unit_test(a_model_may_ask_for_the_storage_type),
         cmocka_unit_test(groups_have_a_common_multiple),
         cmocka_unit_test(a_batch_norm_of_few_samples_is_warned_of_once),
         cmocka_unit_test(names_are_unique),

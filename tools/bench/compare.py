@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Quern beside its peers, in turns on this machine:
 
-    tools/bench/compare.py [--only matmul,conv2d,attention,memory,update] [--rounds 3]
+    tools/bench/compare.py [--only matmul,bf16,conv2d,attention,memory,update] [--rounds 3]
                            [--python PYTHON] [--program build/tools/quern/quern] [--json FILE]
 
 Sides take turns work by work (alternate.py). Figures are the fastest time, and after it in brackets
@@ -184,6 +184,17 @@ def matmul(options):
     return {'matmul': mean, 'matmul, thin': reported, 'matmul beside CLBlast': slow}
 
 
+def bf16(options):
+    print('Matrix products: weights and activations in bf16 beside the same in f32')
+    ours = Quern(options, 'bf16', ('--storage', 'bf16', '--set', 'memory.parameter_storage=bf16'))
+    single = Quern(options, 'f32')
+    works = [w for w in ours.works('linear', GROUPS) if not w.name.startswith('thin')]
+    single.works('linear', GROUPS)
+    flops = {key: work.flops[key] for work in works for key in work.cases}
+    found = show(time_all(options, works, [ours, single]), list(flops), ours, [single], flops)
+    return {'bf16': conclude('Matrix products of bf16 beside f32', found.values(), 1.3, 1.8)}
+
+
 def conv2d(options):
     print('Convolutions, batch 8 (demonstration: 64), forward and both gradients, f32; depthwise ones '
           'are reported, and not in the mean')
@@ -277,7 +288,7 @@ def update(options):
     return {f'update: {key[1]}': ratio for key, ratio in found.items()}
 
 
-TABLES = {f.__name__: f for f in (matmul, conv2d, attention, memory, update)}
+TABLES = {f.__name__: f for f in (matmul, bf16, conv2d, attention, memory, update)}
 
 
 def chosen_tables(parser, tables):

@@ -24,6 +24,12 @@ qn_plan_params work_plan(const struct work *work)
                             .optimizer = {.name = "adamw"}};
 }
 
+/* An input that stands for activations: in their storage type. */
+static qn_tensor values(qn_graph *graph, const char *name, int rank, const int64_t *dim)
+{
+    return qn_input(graph, name, qn_graph_storage(graph), rank, dim);
+}
+
 /* Values of `x` that need a gradient: an input plus a parameter. */
 static qn_tensor wanted(qn_graph *graph, qn_tensor x, int64_t channels)
 {
@@ -41,7 +47,7 @@ static void linear(qn_graph *graph, const struct work *work)
 {
     const int64_t n = work->size[1], k = work->size[2];
     const qn_init init = qn_init_fan_in(k);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, k});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, k});
     qn_tensor weight = qn_parameter(graph, "weight", 2, (int64_t[]){n, k}, &init);
     qn_tensor bias = qn_parameter(graph, "bias", 1, &n, NULL);
     minimise(graph, qn_linear(graph, wanted(graph, x, k), weight, bias));
@@ -54,7 +60,7 @@ static void conv2d(qn_graph *graph, const struct work *work)
     const int stride = (int)work->size[5], groups = work->size[6] ? (int)work->size[6] : 1;
     const int padding = (int)(k / 2);
     const qn_init init = qn_init_fan_in(c / groups * k * k);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor x = values(graph, "x", 4, (int64_t[]){QN_BATCH, c, side, side});
     qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){o, c / groups, k, k}, &init);
     minimise(graph, qn_conv2d(graph, wanted(graph, x, c), weight, (qn_tensor){0},
                               &(qn_conv2d_params){.stride = {stride, stride},
@@ -69,7 +75,7 @@ static void conv2d_of_two(qn_graph *graph, const struct work *work)
     const int64_t half = c / 2, dim[] = {QN_BATCH, half, side, side};
     const int padding = (int)(k / 2);
     const qn_init init = qn_init_fan_in(c * k * k);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 4, dim), y = qn_input(graph, "y", QN_F32, 4, dim);
+    qn_tensor x = values(graph, "x", 4, dim), y = values(graph, "y", 4, dim);
     qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){o, c, k, k}, &init);
     y = qn_bias(graph, y, qn_parameter(graph, "shift of y", 1, &half, NULL));
     minimise(graph, qn_conv2d_concat(graph, wanted(graph, x, half), y, weight, (qn_tensor){0},
@@ -81,7 +87,7 @@ static void conv_transpose2d(qn_graph *graph, const struct work *work)
 {
     const int64_t c = work->size[1], side = work->size[2], o = work->size[3], k = work->size[4];
     const qn_init init = qn_init_fan_in(o * k * k);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor x = values(graph, "x", 4, (int64_t[]){QN_BATCH, c, side, side});
     qn_tensor weight = qn_parameter(graph, "weight", 4, (int64_t[]){c, o, k, k}, &init);
     minimise(graph, qn_conv_transpose2d(graph, wanted(graph, x, c), weight, (qn_tensor){0},
                                         &(qn_conv_transpose2d_params){.stride = {(int)k, (int)k}}));
@@ -91,7 +97,7 @@ static void conv_transpose2d(qn_graph *graph, const struct work *work)
 static void attention(qn_graph *graph, const struct work *work)
 {
     const int64_t tokens = work->size[1], width = 3 * work->size[2] * work->size[3];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 3, (int64_t[]){QN_BATCH, tokens, width});
+    qn_tensor x = values(graph, "x", 3, (int64_t[]){QN_BATCH, tokens, width});
     qn_tensor shift = qn_parameter(graph, "shift", 1, &tokens, NULL);
     minimise(graph,
              qn_attention(graph, qn_bias(graph, x, shift), (qn_tensor){0}, (qn_tensor){0},
@@ -104,7 +110,7 @@ static void layer_norm(qn_graph *graph, const struct work *work)
 {
     const int64_t n = work->size[1];
     const qn_init ones = qn_init_constant(1);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, n});
     qn_tensor weight = qn_parameter(graph, "weight", 1, &n, &ones);
     qn_tensor bias = qn_parameter(graph, "bias", 1, &n, NULL);
     minimise(graph, qn_layer_norm(graph, wanted(graph, x, n), weight, bias, NULL));
@@ -115,7 +121,7 @@ static void rms_norm(qn_graph *graph, const struct work *work)
 {
     const int64_t n = work->size[1];
     const qn_init ones = qn_init_constant(1);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, n});
     qn_tensor weight = qn_parameter(graph, "weight", 1, &n, &ones);
     minimise(graph, qn_rms_norm(graph, wanted(graph, x, n), weight, NULL));
 }
@@ -124,8 +130,7 @@ static void rms_norm(qn_graph *graph, const struct work *work)
 static void gated(qn_graph *graph, const struct work *work)
 {
     const int64_t n = work->size[1], dim[] = {QN_BATCH, n};
-    qn_tensor gate = qn_input(graph, "gate", QN_F32, 2, dim),
-              x = qn_input(graph, "x", QN_F32, 2, dim);
+    qn_tensor gate = values(graph, "gate", 2, dim), x = values(graph, "x", 2, dim);
     gate = qn_bias(graph, gate, qn_parameter(graph, "shift of the gate", 1, &n, NULL));
     minimise(graph, qn_gated(graph, gate, wanted(graph, x, n), QN_GATE_SILU));
 }
@@ -134,7 +139,7 @@ static void gated(qn_graph *graph, const struct work *work)
 static void rotary(qn_graph *graph, const struct work *work)
 {
     const int64_t tokens = work->size[1], width = work->size[2] * work->size[3];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 3, (int64_t[]){QN_BATCH, tokens, width});
+    qn_tensor x = values(graph, "x", 3, (int64_t[]){QN_BATCH, tokens, width});
     minimise(graph, qn_rotary(graph, wanted(graph, x, tokens), (qn_tensor){0},
                               &(qn_rotary_params){.heads = (int)work->size[2]}));
 }
@@ -145,7 +150,7 @@ static void gelu(qn_graph *graph, const struct work *work)
     static const qn_chain_step steps[] = {{QN_CHAIN_ADD, 0, QN_CHAIN_BIAS, 0},
                                           {QN_CHAIN_GELU_TANH, QN_CHAIN_STEP, 0, 0}};
     const int64_t n = work->size[1];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, n});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, n});
     qn_tensor in[QN_CHAIN_INPUTS] = {wanted(graph, x, n)};
     in[QN_CHAIN_BIAS] = qn_parameter(graph, "bias", 1, &n, NULL);
     minimise(graph, qn_chain(graph, in, steps, 2));
@@ -155,7 +160,7 @@ static void gelu(qn_graph *graph, const struct work *work)
 static void cross_entropy(qn_graph *graph, const struct work *work)
 {
     const int64_t classes = work->size[1];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, classes});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, classes});
     qn_tensor labels = qn_input(graph, "labels", QN_I32, 1, (int64_t[]){QN_BATCH});
     qn_loss(graph, qn_softmax_cross_entropy(graph, wanted(graph, x, classes), labels, NULL), "loss",
             NULL);
@@ -165,7 +170,7 @@ static void cross_entropy(qn_graph *graph, const struct work *work)
 static void cross_entropy_of_pixels(qn_graph *graph, const struct work *work)
 {
     const int64_t classes = work->size[1], side = work->size[2];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, classes, side, side});
+    qn_tensor x = values(graph, "x", 4, (int64_t[]){QN_BATCH, classes, side, side});
     qn_tensor labels = qn_input(graph, "labels", QN_U8, 3, (int64_t[]){QN_BATCH, side, side});
     qn_loss(graph,
             qn_softmax_cross_entropy(graph, wanted(graph, x, classes), labels,
@@ -178,7 +183,7 @@ static void batch_norm(qn_graph *graph, const struct work *work)
 {
     const int64_t c = work->size[1], side = work->size[2];
     const qn_init ones = qn_init_constant(1);
-    qn_tensor x = qn_input(graph, "x", QN_F32, 4, (int64_t[]){QN_BATCH, c, side, side});
+    qn_tensor x = values(graph, "x", 4, (int64_t[]){QN_BATCH, c, side, side});
     qn_tensor weight = qn_parameter(graph, "weight", 1, &c, &ones);
     qn_tensor bias = qn_parameter(graph, "bias", 1, &c, NULL);
     minimise(graph, qn_batch_norm(graph, wanted(graph, x, c), weight, bias,
@@ -189,7 +194,7 @@ static void batch_norm(qn_graph *graph, const struct work *work)
 static void adamw(qn_graph *graph, const struct work *work)
 {
     const int64_t n = work->size[1], k = work->size[2];
-    qn_tensor x = qn_input(graph, "x", QN_F32, 2, (int64_t[]){QN_BATCH, k});
+    qn_tensor x = values(graph, "x", 2, (int64_t[]){QN_BATCH, k});
     qn_tensor weight = qn_parameter(graph, "weight", 2, (int64_t[]){n, k}, NULL);
     minimise(graph, qn_linear(graph, x, weight, (qn_tensor){0}));
 }
