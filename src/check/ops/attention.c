@@ -245,6 +245,7 @@ static const struct qn_check_case cases[] = {
     {"padding of steps of matrix units",
      {TOKENS(4, 34, 64), TOKENS(4, 67, 64), TOKENS(4, 67, 64), LENGTHS(4, cross)},
      .attr = &two},
+    {"one over a block and a step of matrix units", SEPARATE(1, 65, 64, 65, 64), .attr = &two},
     {"dropout in matrix units", PACKED(2, 67, 256), .attr = &dropped_causal},
     {"dropout of wide heads in matrix units", SEPARATE(2, 33, 128, 35, 128), .attr = &dropped_wide,
      .rows_per_sample = 2},
