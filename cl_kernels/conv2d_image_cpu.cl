@@ -7,9 +7,15 @@
  * A work-item makes tiles of `block` channels x tile_pixels, as a product of weights and patches. A
  * panel of QN_DEPTH terms is packed, then multiplied with all the channels: QN_MR of them x QN_NR
  * vectors of sums stay in registers. Terms are added in their order. QN_MR divides `block`, which
- * is at most QN_BLOCK; QN_NR divides QN_NV.
+ * is at most QN_BLOCK; QN_NR divides QN_NV. QN_SHORT: 1 if runs of neighbouring pixels are of one
+ * or two vectors.
  */
 #include "lib/conv2d_cpu.clh"
+#if QN_SHORT
+#include "lib/conv2d_short.clh"
+#else
+#include "lib/conv2d_long.clh"
+#endif
 
 /* Pixels lane .. lane + lanes - 1 of a tile, which are `step` elements apart in the image made. */
 typedef struct {
@@ -92,33 +98,36 @@ static inline void pack_weights(__local float *pack, __global const TYPE(W) * w,
 #endif
 }
 
-/* sum += weights * panel: QN_MR rows x QN_NR of the QN_NV vectors of pixels. */
-static inline void multiply(__local floatv *sum, __local const float *panel,
-                            __local const float *pack, int terms)
+/* sum += weights * panel: QN_MR rows x `vectors` of the QN_NV vectors of pixels. A constant tells
+ * how many, at most QN_NR. */
+__attribute__((always_inline)) static inline void multiply(__local floatv *sum,
+                                                           __local const float *panel,
+                                                           __local const float *pack, int terms,
+                                                           int vectors)
 {
     floatv a[QN_MR * QN_NR];
 #pragma unroll
     for (int i = 0; i < QN_MR; i++)
 #pragma unroll
-        for (int j = 0; j < QN_NR; j++)
+        for (int j = 0; j < vectors; j++)
             a[i * QN_NR + j] = sum[i * QN_NV + j];
     for (int k = 0; k < terms; k++) {
         floatv patch[QN_NR];
 #pragma unroll
-        for (int j = 0; j < QN_NR; j++)
+        for (int j = 0; j < vectors; j++)
             patch[j] = QN_PASTE(vload, QN_V)(j, panel + k * QN_ROW);
 #pragma unroll
         for (int i = 0; i < QN_MR; i++) {
             const floatv weight = (floatv)(pack[WEIGHT_AT(i, k)]);
 #pragma unroll
-            for (int j = 0; j < QN_NR; j++)
+            for (int j = 0; j < vectors; j++)
                 a[i * QN_NR + j] = fma(weight, patch[j], a[i * QN_NR + j]);
         }
     }
 #pragma unroll
     for (int i = 0; i < QN_MR; i++)
 #pragma unroll
-        for (int j = 0; j < QN_NR; j++)
+        for (int j = 0; j < vectors; j++)
             sum[i * QN_NV + j] = a[i * QN_NR + j];
 }
 
@@ -135,8 +144,11 @@ static inline void multiply_rows(__local floatv *sum, __local const float *panel
         for (int j = 0; j < QN_MR; j++)
             row[j] = (row0 + min(i + j, rows - 1)) * row_step;
         pack_weights(pack, w, row, term, terms);
-        for (int j = 0; j * QN_V < lanes; j += QN_NR)
-            multiply(sum + i * QN_NV + j, panel + j * QN_V, pack, terms);
+        int j = 0;
+        for (; (j + QN_NR - 1) * QN_V < lanes; j += QN_NR)
+            multiply(sum + i * QN_NV + j, panel + j * QN_V, pack, terms, QN_NR);
+        for (; j * QN_V < lanes; j++)
+            multiply(sum + i * QN_NV + j, panel + j * QN_V, pack, terms, 1);
     }
 }
 
@@ -159,7 +171,7 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
     __local floatv sum[QN_BLOCK * QN_NV];
     conv_pixels tile;
     conv_span span[QN_ROW];
-    uint offset[QN_DEPTH];
+    uint weight[QN_DEPTH]; /* where a row has them */
     s += s_at;
     t += t_at;
     w += w_at;
@@ -202,12 +214,12 @@ conv2d_image(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) * w,
                 const int here = min(QN_DEPTH, terms - k);
                 conv_term term = conv_term_at(k, v, h);
                 for (int i = 0; i < here; i++) {
-                    offset[i] =
+                    weight[i] =
                         (uint)((before + term.channel) * term_step) + conv_tap(term, v, h, kw);
-                    conv_pack_row(panel + i * QN_ROW, j ? t : s, &tile, term, v, h, source);
                     term = conv_next_term(term, v, h);
                 }
-                multiply_rows(sum, panel, pack, w, offset, here, row0, rows, row_step, lanes);
+                conv_pack_rows(panel, j ? t : s, &tile, conv_term_at(k, v, h), here, v, h, source);
+                multiply_rows(sum, panel, pack, w, weight, here, row0, rows, row_step, lanes);
             }
         }
         const int spans =

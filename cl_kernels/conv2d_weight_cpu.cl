@@ -8,8 +8,14 @@
  * and the gradient transposed, so that vectors hold channels; QN_MR x QN_NR vectors of sums stay in
  * registers, and are then added to the sums of earlier pixels: a long sum made of short ones has
  * their rounding error. QN_MR and QN_V divide QN_DEPTH; QN_NR divides QN_WIDE.
+ * QN_SHORT: 1 if runs of neighbouring pixels are of one or two vectors.
  */
 #include "lib/conv2d_cpu.clh"
+#if QN_SHORT
+#include "lib/conv2d_short.clh"
+#else
+#include "lib/conv2d_long.clh"
+#endif
 #include "lib/conv2d_block.clh"
 
 #define COLUMNS (QN_V * QN_WIDE)
@@ -33,30 +39,47 @@ static inline void copy_run(__local float *to, __global const TYPE(D) * d, ulong
     }
 }
 
-/* Copies channel `channel` of `lanes` pixels from `first` on; zeros up to QN_ROW. */
-static inline void copy_channel(__local float *to, __global const TYPE(D) * d, ulong first,
-                                int lanes, int channel, conv_result result)
+/* Neighbouring pixels of one image: the first's number in the panel, and where channel 0 has it. */
+typedef struct {
+    int lane, lanes;
+    ulong at;
+} conv_piece;
+
+/* Fills in the pieces of `lanes` pixels from `first` on; gives their number. */
+static inline int find_pieces(conv_piece *piece, ulong first, int lanes, conv_result result)
 {
-    for (int lane = 0; lane < lanes;) {
+    int count = 0;
+    for (int lane = 0; lane < lanes; lane += piece[count++].lanes) {
         const ulong image = (first + lane) / result.positions;
         const ulong position = first + lane - image * result.positions;
-        const ulong at = (image * result.channels + channel) * result.positions + position;
-        const int run = (int)min((ulong)(lanes - lane), result.positions - position);
-        copy_run(to + lane, d, at, run, result.size);
-        lane += run;
+        piece[count].lane = lane;
+        piece[count].lanes = (int)min((ulong)(lanes - lane), result.positions - position);
+        piece[count].at = image * result.channels * result.positions + position;
     }
+    return count;
+}
+
+/* Copies channel `channel` of `lanes` pixels; zeros up to QN_ROW. */
+static inline void copy_channel(__local float *to, __global const TYPE(D) * d,
+                                const conv_piece *piece, int pieces, int lanes, int channel,
+                                conv_result result)
+{
+    for (int i = 0; i < pieces; i++)
+        copy_run(to + piece[i].lane, d, piece[i].at + channel * result.positions, piece[i].lanes,
+                 result.size);
     conv_clear(to + lanes, QN_ROW - lanes);
 }
 
 /* Packs QN_V channels from `channel` on, of which `channels` exist, as vector number `vector` of
  * each pixel's row of QN_WIDE vectors. */
 static inline void pack_gradient(__local floatv *gradient, __local float *stage,
-                                 __global const TYPE(D) * d, ulong first, int lanes, int channel,
-                                 int channels, int vector, conv_result result)
+                                 __global const TYPE(D) * d, const conv_piece *piece, int pieces,
+                                 int lanes, int channel, int channels, int vector,
+                                 conv_result result)
 {
     for (int i = 0; i < QN_V; i++)
         if (i < channels)
-            copy_channel(stage + i * QN_ROW, d, first, lanes, channel + i, result);
+            copy_channel(stage + i * QN_ROW, d, piece, pieces, lanes, channel + i, result);
         else
             conv_clear(stage + i * QN_ROW, QN_ROW);
     for (int n = 0; n < QN_ROW; n += QN_V) {
@@ -110,6 +133,7 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     __local floatv gradient[QN_ROW * QN_WIDE];
     __local floatv sum[QN_DEPTH * QN_WIDE];
     conv_pixels tile;
+    conv_piece piece[QN_ROW];
     s += s_at;
     d += d_at;
     w += w_at;
@@ -133,14 +157,11 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     for (ulong first = start; first < end; first += QN_ROW) {
         const int lanes = (int)min((ulong)QN_ROW, end - first);
         conv_find_pixels(&tile, first, lanes, v, h, source);
-        conv_term term = conv_term_at(term0, v, h);
-        for (int i = 0; i < here; i++) {
-            conv_pack_row(panel + i * QN_ROW, s, &tile, term, v, h, source);
-            term = conv_next_term(term, v, h);
-        }
+        conv_pack_rows(panel, s, &tile, conv_term_at(term0, v, h), here, v, h, source);
+        const int pieces = find_pieces(piece, first, lanes, result);
         for (int j = 0; j < QN_WIDE; j++)
-            pack_gradient(gradient, stage, d, first, lanes, channel0 + j * QN_V, columns - j * QN_V,
-                          j, result);
+            pack_gradient(gradient, stage, d, piece, pieces, lanes, channel0 + j * QN_V,
+                          columns - j * QN_V, j, result);
         for (int i = 0; i < here; i += QN_MR)
             for (int j = 0; j < QN_WIDE; j += QN_NR)
                 multiply(sum + i * QN_WIDE + j, panel + i * QN_ROW, gradient + j);

@@ -7,15 +7,23 @@
 #include "base/shape.h"
 
 /* CPU shape: most channels and pixels of a tile of the image kernel, of which so many terms are
- * packed at a time. The largest that fits the local memory is taken. */
+ * packed at a time. The largest of a setting that fits the local memory is taken. */
 struct image_tile {
     int channels, pixels, terms; /* pixels: a multiple of the vectors of a register tile */
 };
-static const struct image_tile image_tiles[] = {{256, 192, 144}, {64, 96, 72}, {32, 96, 32}};
-enum { IMAGE_TILES = sizeof image_tiles / sizeof *image_tiles, LEAST_CHANNELS = 64 };
+/* A tile packs all weights of its channels, and all patches of its pixels: where these are few,
+ * wide tiles pack the weights once. Changes no bit. */
+enum { LARGE, SMALL, WIDE, SETTINGS };
+const char *const qn_conv2d_image_settings[] = {
+    [LARGE] = "large", [SMALL] = "small", [WIDE] = "wide", NULL};
+enum { IMAGE_TILES = 4, LEAST_CHANNELS = 64 };
+static const struct image_tile image_tiles[SETTINGS][IMAGE_TILES] = {
+    [LARGE] = {{256, 192, 144}, {128, 192, 72}, {64, 96, 72}, {32, 96, 32}},
+    [SMALL] = {{128, 192, 144}, {64, 192, 72}, {32, 96, 72}, {16, 96, 32}},
+    [WIDE] = {{256, 432, 144}, {128, 432, 144}, {32, 144, 72}, {16, 144, 32}}};
 enum { MOST_ROWS = 8 }; /* of its register tiles */
-/* The most channels of its tiles, or half of them; changes no bit. */
-const char *const qn_conv2d_image_settings[] = {"large", "small", NULL};
+/* Patches of a pixel are packed in the time that multiplying them by so many channels takes. */
+enum { PACKING = 32 };
 
 enum { CPU_LOCAL_BYTES = 32 << 10, MOST_TILES_EACH = 8 };
 
@@ -26,11 +34,11 @@ static int64_t image_local_bytes(const struct image_tile *tile, int64_t vector)
     return floats * (int64_t)sizeof(float);
 }
 
-static const struct image_tile *image_tile_of(const struct qn_facts *facts)
+static const struct image_tile *image_tile_of(const struct qn_call *call)
 {
-    const struct image_tile *tile = image_tiles;
-    while (tile < image_tiles + IMAGE_TILES - 1 &&
-           image_local_bytes(tile, facts->vector_width) > facts->local_bytes)
+    const struct qn_facts *facts = call->facts;
+    const struct image_tile *tile = image_tiles[call->setting], *last = tile + IMAGE_TILES - 1;
+    while (tile < last && image_local_bytes(tile, facts->vector_width) > facts->local_bytes)
         tile++;
     return tile;
 }
@@ -62,24 +70,30 @@ static int64_t residues_of(const struct qn_conv2d_product *p)
     return residues;
 }
 
-/* Channels of a tile: the most, or fewer where there would be too few work-groups. A multiple of
- * the rows of a register tile; changes no bit. */
+/* Channels of a tile, at most `most` and a multiple of the rows of a register tile: such that the
+ * work-groups, `others` for each block of channels, end soonest on all units. Changes no bit. */
 static int64_t image_channels(const struct qn_facts *facts, int64_t channels, int64_t others,
                               int64_t most, int64_t rows)
 {
-    int64_t blocks = qn_div_up(channels, most);
-    while (blocks * others < (int64_t)QN_CONV2D_GROUPS_PER_UNIT * facts->compute_units &&
-           channels / blocks > LEAST_CHANNELS)
-        blocks++;
-    const int64_t each = qn_round_up(qn_div_up(channels, blocks), rows);
-    return each < most ? each : most / rows * rows;
+    int64_t best = 0, least = INT64_MAX, blocks = qn_div_up(channels, most);
+    do {
+        const int64_t even = qn_round_up(qn_div_up(channels, blocks), rows);
+        const int64_t each = even < most ? even : most / rows * rows;
+        const int64_t groups = qn_div_up(channels, each) * others;
+        const int64_t time = qn_div_up(groups, facts->compute_units) * (each + PACKING);
+        if (time < least) {
+            least = time;
+            best = each;
+        }
+    } while (channels / ++blocks >= LEAST_CHANNELS);
+    return best;
 }
 
 static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call,
                             const struct qn_conv2d_product *p)
 {
     const struct qn_conv2d_tile *tile = qn_conv2d_tile_of(call->facts);
-    const struct image_tile *image = image_tile_of(call->facts);
+    const struct image_tile *image = image_tile_of(call);
     const int64_t pixels = residue_pixels(p);
     const struct qn_register_tile *registers = &tile->image;
     const int64_t rows = p->channels > 1 ? registers->rows : 1;
@@ -87,8 +101,8 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
                                             tile->vector * registers->vectors);
     const int64_t step = p->gradient ? 1 : p->attr->stride[1];
     const int64_t tiles = qn_div_up(pixels, tile_pixels);
-    const int64_t channels = image_channels(call->facts, p->channels, tiles * p->groups,
-                                            image->channels >> call->setting, rows);
+    const int64_t channels =
+        image_channels(call->facts, p->channels, tiles * p->groups, image->channels, rows);
     const int64_t blocks = qn_div_up(p->channels, channels);
     int64_t each = tiles * blocks * p->groups / (call->facts->compute_units * 16 + 1);
     each = each < 1 ? 1 : each > MOST_TILES_EACH ? MOST_TILES_EACH : each;
@@ -107,6 +121,7 @@ static void shape_image_cpu(struct qn_launch *launch, const struct qn_call *call
     qn_launch_option(launch, "QN_DEPTH", image->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
     qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
+    qn_launch_option(launch, "QN_SHORT", qn_conv2d_is_short(p, tile->vector));
 }
 
 static void shape_image_gpu(struct qn_launch *launch, const struct qn_call *call,

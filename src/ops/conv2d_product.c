@@ -128,6 +128,16 @@ bool qn_conv2d_is_inside(const struct qn_conv2d_product *p)
     return true;
 }
 
+bool qn_conv2d_is_short(const struct qn_conv2d_product *p, int64_t vector)
+{
+    int64_t size[2];
+    for (int i = 0; i < 2; i++)
+        size[i] = qn_div_up(p->plane[i], p->gradient ? p->attr->stride[i] : 1);
+    const bool steps = !p->gradient && (p->attr->stride[0] > 1 || p->attr->stride[1] > 1);
+    const int64_t run = steps || size[1] != p->source[1] ? size[1] : size[0] * size[1];
+    return run <= 2 * vector;
+}
+
 const struct qn_conv2d_tile *qn_conv2d_tile_of(const struct qn_facts *facts)
 {
     const struct qn_conv2d_tile *tile = cpu_tiles;

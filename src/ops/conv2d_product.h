@@ -59,6 +59,9 @@ int64_t qn_conv2d_terms(const struct qn_conv2d_product *product);
 int64_t qn_conv2d_pixels(const struct qn_conv2d_product *product);
 /* Whether no tap ever meets the padding. */
 bool qn_conv2d_is_inside(const struct qn_conv2d_product *product);
+/* Whether pixels whose elements of the source are neighbours fill two vectors at most: those of a
+ * row, or of a plane that the source's columns fill. */
+bool qn_conv2d_is_short(const struct qn_conv2d_product *product, int64_t vector);
 
 /* Register tiles of the CPU shape for each width of vectors: rows x vectors of the image kernel,
  * and of the weight kernel by how many vectors the output channels fill (one, more). Sums and a

@@ -106,6 +106,7 @@ static void shape_weight_cpu(struct qn_launch *launch, const struct qn_call *cal
     qn_launch_option(launch, "QN_DEPTH", block->terms);
     qn_launch_option(launch, "QN_STEP", step <= 2 ? step : 0);
     qn_launch_option(launch, "QN_INSIDE", qn_conv2d_is_inside(p));
+    qn_launch_option(launch, "QN_SHORT", qn_conv2d_is_short(p, tile->vector));
 }
 
 static void shape_weight_gpu(struct qn_launch *launch, const struct qn_call *call,
