@@ -16,6 +16,8 @@
 /* Vectors that a work-item copies of a strip of the weights; those of a line of it. */
 #define COPIED (STRIP / QN_V / ITEMS)
 #define LINE (ROWS / QN_V)
+/* Channels of a strip that all work-items copy at once. */
+#define CHANNELS (ITEMS / (POINTS * LINE))
 
 /* Transforms the weights of `rows` channels to make, from row0 on: u (row blocks, channels, points,
  * ROWS), 0 past the last row and channel. */
@@ -47,11 +49,10 @@ static inline void load_weights(float4 next[COPIED], __global const float *u, ui
 /* From (channel, point, row) to (point, channel, row). */
 static inline void put_weights(__local float4 *strip, const float4 next[COPIED], uint id)
 {
+    const uint channel = id / (POINTS * LINE), point = id / LINE % POINTS;
 #pragma unroll
-    for (uint e = 0; e < COPIED; e++) {
-        const uint at = id + e * ITEMS, channel = at / (POINTS * LINE), point = at / LINE % POINTS;
-        strip[(point * DEPTH + channel) * LINE + at % LINE] = next[e];
-    }
+    for (uint e = 0; e < COPIED; e++)
+        strip[(point * DEPTH + channel + e * CHANNELS) * LINE + id % LINE] = next[e];
 }
 
 /* Makes `rows` of `channels` channels, from row0 on, with their transformed weights u. The first
@@ -73,36 +74,31 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) *
     const conv_position tile =
         conv_position_at(get_group_id(0) * (ulong)COLUMNS + lane, (dh + 1) / 2, (dw + 1) / 2);
     const int y = 2 * tile.row - top, x = 2 * tile.column - left;
-    const uint inside =
-        tile.image < batch ? winograd_square(winograd_inside(y, sh), winograd_inside(x, sw)) : 0;
     const ulong plane = (ulong)sh * sw;
     u += u_at + (ulong)block0 * POINTS * deep;
     winograd_sums sums;
     float4 next_u[COPIED];
-    BITS(S) next_s[POINTS];
+    COLUMN(S) next_s[4];
     winograd_clear(&sums);
     for (int n = 0; n < images; n++) {
         const int own = n ? depth - front : front, turns = (own + DEPTH - 1) / DEPTH;
-        __global const TYPE(S) * row[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            row[i] = (n ? t + t_at : s + s_at) + (long)((tile.image * (ulong)own + line) * plane) +
-                     (long)(y + i) * sw + x;
+        __global const TYPE(S) *row = (n ? t + t_at : s + s_at) +
+                                      (tile.image * (ulong)own + line) * plane +
+                                      clamp(y, 0, sh - 1) * (long)sw + x;
         /* A turn copies and multiplies the strips that the turn before loaded. */
         for (int turn = 0; turn <= turns; turn++) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (turn > 0) {
                 put_weights((__local float4 *)weights, next_u, id);
-                winograd_put(source, next_s, line, lane);
+                winograd_put(source, next_s, y, sh, line, lane);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             if (turn < turns) {
                 load_weights(next_u, u, id);
-                winograd_load(next_s, row, turn * DEPTH + (int)line < own ? inside : 0);
+                const bool there = turn * DEPTH + (int)line < own && tile.image < batch;
+                winograd_load(next_s, row, y, there ? x : NOWHERE, sh, sw);
                 u += DEPTH * POINTS * ROWS;
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    row[i] += DEPTH * plane;
+                row += DEPTH * plane;
             }
             if (turn > 0)
                 winograd_multiply(&sums, weights, source, at);
@@ -110,7 +106,7 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) *
         u -= (turns * DEPTH - own) * (POINTS * ROWS);
     }
     const ulong made = (ulong)dh * dw;
-    const uint stored = winograd_made_inside(tile, batch, dh, dw);
+    const int below = 2 * tile.row + 1 < dh, beside = 2 * tile.column + 1 < dw;
     d += d_at + tile.image * (channels * made) + 2 * (ulong)tile.row * dw + 2 * tile.column;
     for (int part = 0; part < PARTS; part++) {
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -118,14 +114,14 @@ conv2d_winograd(__global const TYPE(S) * s, ulong s_at, __global const TYPE(S) *
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint row = line; row < MET; row += DEPTH) {
             const int own = block0 + winograd_met(row, part);
-            const uint there = own < rows ? stored : 0;
+            const bool there = own < rows && tile.image < batch;
             const float bias = has_bias && own < rows ? LD(B, b, b_at + row0 + own) : 0.0f;
             float m[POINTS], value[4];
             winograd_gather(m, strips, row, lane);
             winograd_made(value, m);
 #pragma unroll
             for (int p = 0; p < 4; p++)
-                if (there >> (4 * (p / 2) + p % 2) & 1)
+                if (there && p / 2 <= below && p % 2 <= beside)
                     ACC(D, d, (row0 + own) * made + (p / 2) * dw + p % 2, beta, value[p] + bias);
         }
     }

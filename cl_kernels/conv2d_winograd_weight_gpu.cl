@@ -12,20 +12,36 @@
 #define SWIZZLE 4
 #include "lib/winograd_gpu.clh"
 
-/* The 2 x 2 elements of a tile, of rows `width` apart; of `inside` the bits of winograd_square. */
-static inline void load_tile(BITS(D) next[4], __global const TYPE(D) * d, int width, uint inside)
+/* Row `row` of rows of `width` elements each, of which p is the first. */
+#define ROW(X, p, row, width)                                                                      \
+    ((__global const TYPE(X) *)((__global const char *)(p) +                                       \
+                                (ulong)(uint)(row) * ((width) * (uint)sizeof(BITS(X)))))
+
+/* Two elements of a column of a tile, as they are stored; of 16 bits in 32, as they are loaded. */
+typedef float2 winograd_pair_f32;
+typedef uint2 winograd_pair_f16, winograd_pair_bf16;
+#define PAIR(X) QN_PASTE(winograd_pair_, X##_TYPE)
+
+/* Column j of a tile whose rows begin at d and `below`; 0 if it is not `inside`. */
+static inline PAIR(D)
+    load_pair(__global const TYPE(D) * d, __global const TYPE(D) * below, int j, bool inside)
 {
-#pragma unroll
-    for (int p = 0; p < 4; p++)
-        next[p] = inside >> (4 * (p / 2) + p % 2) & 1 ? LDB(D, d, p / 2 * width + p % 2) : 0;
+    PAIR(D) pair = 0;
+    if (inside)
+        pair = (PAIR(D))(LDB(D, d, j), LDB(D, below, j));
+    return pair;
 }
 
-static inline void put_tile(__local float *strip, const BITS(D) next[4], uint term, uint line)
+/* Transforms a tile; its second row is 0 unless there is one `below`. */
+static inline void put_tile(__local float *strip, const PAIR(D) next[2], bool below, uint term,
+                            uint line)
 {
     float d[4], e[POINTS];
 #pragma unroll
-    for (int p = 0; p < 4; p++)
-        d[p] = WIDEN_BITS(D, next[p]);
+    for (int x = 0; x < 2; x++) {
+        d[x] = WIDEN_BITS(D, next[x].s0);
+        d[2 + x] = below ? WIDEN_BITS(D, next[x].s1) : 0.0f;
+    }
     winograd_tile(e, d);
 #pragma unroll
     for (int p = 0; p < POINTS; p++)
@@ -47,40 +63,42 @@ conv2d_weight(__global const TYPE(S) * s, ulong s_at, __global const TYPE(D) * d
     const uint id = get_local_id(0), lane = id % DEPTH, line = id / DEPTH;
     const winograd_seat at = winograd_seat_of(id);
     const int column0 = get_group_id(0) * COLUMNS, row0 = get_group_id(1) * ROWS;
-    const int input = column0 + line, output = row0 + line;
+    const int input = min(column0 + (int)line, depth - 1);
+    const int output = min(row0 + (int)line, channels - 1);
     const int down = (dh + 1) / 2, across = (dw + 1) / 2;
     const ulong start = get_group_id(2) * part_tiles;
-    const ulong end = min(start + part_tiles, (ulong)batch * down * across);
-    const int turns = (int)((end - start + DEPTH - 1) / DEPTH);
+    const ulong tiles = min(part_tiles, (ulong)batch * down * across - start);
+    const int turns = (int)((tiles + DEPTH - 1) / DEPTH);
+    const int own_turns = (int)((tiles + DEPTH - 1 - lane) / DEPTH);
     conv_position tile = conv_position_at(start + lane, down, across);
     const conv_position step = conv_position_at(DEPTH, down, across);
-    const ulong splane = (ulong)sh * sw, dplane = (ulong)dh * dw;
-    s += s_at + input * splane;
-    d += d_at + output * dplane;
+    const uint srows = depth * sh, drows = channels * dh;
+    const uint srow0 = input * sh, drow0 = output * dh;
+    s += s_at;
+    d += d_at;
     winograd_sums sums;
-    BITS(S) next_s[POINTS];
-    BITS(D) next_d[4];
+    COLUMN(S) next_s[4];
+    PAIR(D) next_d[2];
+    int next_y = 0;
     winograd_clear(&sums);
     /* A turn transforms and multiplies what the turn before loaded. */
     for (int turn = 0; turn <= turns; turn++) {
-        const bool exists = start + turn * DEPTH + lane < end;
-        const int y = 2 * tile.row - padding_y, x = 2 * tile.column - padding_x;
-        const uint met = winograd_square(winograd_inside(y, sh), winograd_inside(x, sw));
-        const uint made = winograd_made_inside(tile, batch, dh, dw);
-        __global const TYPE(S) * row[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            row[i] = s + (long)(tile.image * (depth * splane)) + (long)(y + i) * sw + x;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (turn > 0) {
-            put_tile(gradient, next_d, lane, line);
-            winograd_put(source, next_s, lane, line);
+            put_tile(gradient, next_d, next_y + padding_y < dh - 1, lane, line);
+            winograd_put(source, next_s, next_y, sh, lane, line);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_tile(next_d,
-                  d + tile.image * (channels * dplane) + 2 * (ulong)tile.row * dw + 2 * tile.column,
-                  dw, exists && output < channels ? made : 0);
-        winograd_load(next_s, row, exists && input < depth ? met : 0);
+        const bool exists = turn < own_turns;
+        const int y = 2 * tile.row - padding_y, x = exists ? 2 * tile.column - padding_x : NOWHERE;
+        winograd_load(next_s, ROW(S, s, tile.image * srows + srow0 + clamp(y, 0, sh - 1), sw) + x,
+                      y, x, sh, sw);
+        __global const TYPE(D) *made =
+            ROW(D, d, tile.image * drows + drow0 + 2 * tile.row, dw) + 2 * tile.column;
+        __global const TYPE(D) *below = ROW(D, made, 2 * tile.row + 1 < dh, dw);
+        next_d[0] = load_pair(made, below, 0, exists);
+        next_d[1] = load_pair(made, below, 1, exists && 2 * tile.column < dw - 1);
+        next_y = y;
         tile = conv_position_ahead(tile, step, down, across);
         if (turn > 0)
             winograd_multiply(&sums, gradient, source, at);

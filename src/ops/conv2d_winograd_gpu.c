@@ -35,11 +35,22 @@ static int64_t rows_of(const struct qn_conv2d_product *p)
     return p->channels < rows ? p->channels : rows;
 }
 
+/* Whether rows of all planes can be counted in 32 bits, as the gradient of the weights does. */
+static bool rows_are_few(const struct qn_conv2d_product *p)
+{
+    return p->batch * p->depth * p->source[0] <= UINT32_MAX &&
+           p->batch * p->channels * p->plane[0] <= UINT32_MAX;
+}
+
 bool qn_conv2d_winograd_fits_gpu(const struct qn_call *call, const char **why)
 {
     const int64_t strips = POINTS * DEPTH * (ROWS + TILES) * (int64_t)sizeof(float);
     *why = "made for GPUs: a work-item a transform";
     if (call->facts->cpu || !qn_conv2d_winograd_is_for(call, why))
+        return false;
+    const struct qn_conv2d_product p = qn_conv2d_forward(call);
+    *why = "the planes have too many rows";
+    if (!rows_are_few(&p))
         return false;
     *why = call->facts->max_work_group < ITEMS ? "the device's work-groups are too small"
                                                : "the device has too little local memory";

@@ -76,6 +76,9 @@ def check_listings():
     found = listing.analyse(amd.parse(GCN)["sample"][0], amd)
     assert found["inner"] == 40 and found["step"] == round(100 * 32 / 84), found
     assert found["global_loads"] == {128: 1}, found
+    pair = "    v_dual_fmac_f32 v1, v2, v3 :: v_dual_fmac_f32 v4, v5, v6\n    s_addk_i32"
+    found = listing.analyse(amd.parse(GCN.replace("    s_addk_i32", pair))["sample"][0], amd)
+    assert found["inner"] == round(100 * 4 / 7), found
     found = listing.analyse(iga.parse(XE), iga)
     assert (found["inner"], found["step"], found["units"]) == (40, 40, 1), found
     one = {"target": "dg2", "family": "matrix units", "program": "p", "kernel": "k", "types": "f16",
@@ -115,6 +118,9 @@ def check_shares():
     product = {**row, "program": "matmul_units", "what": "A_T=0 B_T=1"}
     assert shares.faults({**product, "step": 24}) and not shares.faults({**product, "step": 25})
     assert not shares.faults({**row, "setting": 1}) and not shares.faults({**row, "target": "dg2"})
+    floats = {**row, "target": "gfx1030", "program": "conv2d_winograd_gpu", "what": ""}
+    assert shares.faults({**floats, "step": 69}) and not shares.faults({**floats, "step": 70})
+    assert not shares.faults({**floats, "step": 69, "target": "dg2"})
 
 
 def check_exceptions():

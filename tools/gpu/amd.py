@@ -46,7 +46,8 @@ def missing():
 
 
 def parse(text):
-    """{kernel: (lines, what the compiler says about it)} of its assembly."""
+    """{kernel: (lines, what the compiler says about it)} of its assembly. Two operations that one
+    instruction does at once, with :: between them, are two lines."""
     kernels, lines, label = {}, None, ""
     for row in text.splitlines():
         begun = re.match(r"(\w+):\s+; @", row)
@@ -61,7 +62,9 @@ def parse(text):
             found = re.match(r"\s+([a-z]\w+)\s*([^;]*)", row)
             if found:
                 jump = re.match(r"\.LBB\w+", found[2]) if "branch" in found[1] else None
-                lines.append(listing.Line(label, found[1], found[2], jump[0] if jump else ""))
+                first, *second = found[2].split(" :: ")
+                lines.append(listing.Line(label, found[1], first, jump[0] if jump else ""))
+                lines += [listing.Line("", *half.split(maxsplit=1), "") for half in second]
                 label = ""
     return kernels
 

@@ -15,7 +15,8 @@ from gpu.unit_banks import LANES
 
 BANKS = 32
 # PROGRAM: the most ways of a conflict in its default setting.
-MOST = {"attention_units": 2, "conv2d_image_units": 2, "conv2d_weight_units": 2}
+MOST = {"attention_units": 2, "conv2d_image_units": 2, "conv2d_weight_units": 2,
+        "conv2d_winograd_gpu": 2, "conv2d_winograd_weight_gpu": 2}
 # Constants of the kernels that the indices below are made of.
 WINOGRAD = ["POINTS", "ROWS", "COLUMNS", "DEPTH", "STEP", "SHARE", "EDGE", "EACH", "PARTS", "MET",
             "QN_V", "SWIZZLE"]
@@ -57,13 +58,14 @@ INDICES = {
                           "strip[PIXEL(id) * PITCH_B + EDGE(id) + e * EDGE_STEP] =",
                           "offset[EDGE(tiled_item()) + e * EDGE_STEP]", *TILED_READS],
     "conv2d_winograd_gpu": ["lane = id % COLUMNS, line = id / COLUMNS;",
-                            "channel = at / (POINTS * LINE), point = at / LINE % POINTS;",
-                            "strip[(point * DEPTH + channel) * LINE + at % LINE] =",
-                            "winograd_put(source, next_s, line, lane);", *WINOGRAD_PLACES],
+                            "channel = id / (POINTS * LINE), point = id / LINE % POINTS;",
+                            "channel + e * CHANNELS) * LINE + id % LINE] = next[e];",
+                            "winograd_put(source, next_s, y, sh, line, lane);", *WINOGRAD_PLACES],
     "conv2d_winograd_weight_gpu": ["lane = id % DEPTH, line = id / DEPTH;",
                                    "strip[p * STEP + PLACE(term, line)] = e[p];",
-                                   "put_tile(gradient, next_d, lane, line);",
-                                   "winograd_put(source, next_s, lane, line);", *WINOGRAD_PLACES],
+                                   "put_tile(gradient, next_d, next_y + padding_y < dh - 1, lane,",
+                                   "winograd_put(source, next_s, next_y, sh, lane, line);",
+                                   *WINOGRAD_PLACES],
     "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
                       "PIECE (HEAD < 32 ? HEAD : 32)",
                       "part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;",
