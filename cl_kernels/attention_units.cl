@@ -89,11 +89,14 @@ TILE_INLINE void copy_strips(__local uint *to, uint count, strip like, __global 
 {
     const strip_source from = {(const __global uchar *)x, tokens, pitch};
     uint4 held[ALONG_HEAD][HELD];
-    ulong offset[HELD];
-    strip_aim(offset, like, from, first);
+    const __global uchar *at[HELD];
+    strip_aim(at, like, from, first, 0);
 #pragma unroll
-    for (uint l = 0; l < count; l++)
-        strip_load(held[l], like, from.at + l * strip_step(like, from), offset);
+    for (uint l = 0; l < count; l++) {
+        strip_load(held[l], like, at);
+        strip_move(at, like, strip_step(like, from));
+    }
+    to += strip_seat(like);
 #pragma unroll
     for (uint l = 0; l < count; l++)
         strip_store(to + l * strip_words(like), like, held[l]);
@@ -141,10 +144,10 @@ TILE_INLINE void copy_columns(__local uint *to, __global const TYPE(X) * x, ulon
 {
     const strip_source from = {(const __global uchar *)(x + first * pitch), pitch, count - first};
     uint4 held[HELD_COLUMNS];
-    ulong offset[HELD_COLUMNS];
-    strip_aim(offset, LIKE_COLUMNS, from, 0);
-    strip_load(held, LIKE_COLUMNS, from.at, offset);
-    strip_store(to, LIKE_COLUMNS, held);
+    const __global uchar *at[HELD_COLUMNS];
+    strip_aim(at, LIKE_COLUMNS, from, 0, 0);
+    strip_load(held, LIKE_COLUMNS, at);
+    strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held);
 }
 
 /* to[i] = x[first + i], for i < STEP; x[count - 1] past the end. */

@@ -67,43 +67,54 @@
 #define LIKE_A ((strip){EDGE_M, STRIP_TYPE(A_TYPE), !A_T, SPLIT_A, true})
 #define LIKE_B ((strip){EDGE_N, STRIP_TYPE(B_TYPE), B_T, SPLIT_B, false})
 
-/* sum += the product of the team's rows of strip a and its columns of strip b. */
-TILE_INLINE void multiply(tile_c sum[TILES_M][TILES_N], const __local uint *rows,
-                          const __local uint *columns, uint lane)
+TILE_INLINE void load_columns(tile_b b[TILES_N], const __local uint *columns, uint lane)
 {
-    tile_b b[TILES_N];
 #pragma unroll TILE_UNROLL
     for (uint q = 0; q < TILES_N; q++)
         b[q] = tile_load_b(columns + ROW_B(q * TILE_N), lane);
-#pragma unroll TILE_UNROLL
-    for (uint r = 0; r < TILES_M; r++) {
-        const tile_a a = tile_load_a(rows + ROW_A(r * TILE_M), lane);
-#pragma unroll TILE_UNROLL
-        for (uint q = 0; q < TILES_N; q++)
-            tile_multiply(&sum[r][q], a, b[q], lane);
-    }
 }
 
-/* The strips in local memory; from their first words to what the lane loads of the team's first row
- * and column; whether c has any there. */
+TILE_INLINE void multiply_row(tile_c sum[TILES_N], tile_a a, const tile_b b[TILES_N], uint lane)
+{
+#pragma unroll TILE_UNROLL
+    for (uint q = 0; q < TILES_N; q++)
+        tile_multiply(&sum[q], a, b[q], lane);
+}
+
+/* The strips in local memory; what the lane loads of the team's first row and column; whether c has
+ * any there. */
 struct strips {
-    __local uint *a, *b;
-    uint row, column, lane;
+    __local uint *a, *b, *rows, *columns;
+    uint lane;
     bool has_tiles;
 };
 
-TILE_INLINE void multiply_split(tile_c sum[TILES_M][TILES_N], const struct strips *at)
+/* sum += the product of the team's rows of a strip of a and its columns of one of b, `stage` words
+ * from the first strips on: small products first. */
+TILE_INLINE void multiply(tile_c sum[TILES_M][TILES_N], const struct strips *at, uint stage)
 {
-    const __local uint *rows = at->a + at->row, *columns = at->b + at->column;
+    const __local uint *rows = at->rows + stage, *columns = at->columns + stage;
+    const uint lane = at->lane;
+    tile_b b[TILES_N];
     if (!at->has_tiles)
         return;
+    load_columns(b, columns, lane);
+#if SPLIT_B
+    tile_b rest_b[TILES_N];
+    load_columns(rest_b, columns + STRIP_B, lane);
+#endif
+#pragma unroll TILE_UNROLL
+    for (uint r = 0; r < TILES_M; r++) {
+        const __local uint *row = rows + ROW_A(r * TILE_M);
+        const tile_a a = tile_load_a(row, lane);
 #if SPLIT_A
-    multiply(sum, rows + STRIP_A, columns, at->lane);
+        multiply_row(sum[r], tile_load_a(row + STRIP_A, lane), b, lane);
 #endif
 #if SPLIT_B
-    multiply(sum, rows, columns + STRIP_B, at->lane);
+        multiply_row(sum[r], a, rest_b, lane);
 #endif
-    multiply(sum, rows, columns, at->lane);
+        multiply_row(sum[r], a, b, lane);
+    }
 }
 
 /* Whether each row, from element `at` on, begins at a multiple of 16 bytes. */
@@ -154,14 +165,11 @@ TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *a
 #pragma unroll TILE_UNROLL
         for (uint stage = 0; stage < STAGES; stage++)
             if (first + stage < steps) {
-                const struct strips now = {
-                    at->a + stage * STRIPS, at->b + stage * STRIPS, at->row, at->column, at->lane,
-                    at->has_tiles};
                 copy_wait(&feed.queue);
                 barrier(CLK_LOCAL_MEM_FENCE);
                 copy_step(&feed, at, (stage + STAGES - 1) % STAGES,
                           first + stage + STAGES - 1 < steps);
-                multiply_split(sum, &now);
+                multiply(sum, at, stage * STRIPS);
             }
     }
     return l + (ulong)steps * TERMS;
@@ -171,31 +179,36 @@ TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *a
                             strip_source from_a, strip_source from_b, ulong i, ulong j, ulong l,
                             ulong end)
 {
-    uint4 held_a[HELD_A], held_b[HELD_B];
-    ulong offset_a[HELD_A], offset_b[HELD_B];
+    const uint steps = l < end ? (end - l) / TERMS : 0;
     const ulong step_a = strip_step(LIKE_A, from_a), step_b = strip_step(LIKE_B, from_b);
-    const __global uchar *next_a = from_a.at + l / TERMS * step_a,
-                         *next_b = from_b.at + l / TERMS * step_b;
-    strip_aim(offset_a, LIKE_A, from_a, i);
-    strip_aim(offset_b, LIKE_B, from_b, j);
-    if (l + TERMS <= end) {
-        strip_load(held_a, LIKE_A, next_a, offset_a);
-        strip_load(held_b, LIKE_B, next_b, offset_b);
+    const struct strips kept = {tile_kept_words(at->a + strip_seat(LIKE_A)),
+                                tile_kept_words(at->b + strip_seat(LIKE_B)),
+                                tile_kept_words(at->rows),
+                                tile_kept_words(at->columns),
+                                at->lane,
+                                at->has_tiles};
+    uint4 held_a[HELD_A], held_b[HELD_B];
+    const __global uchar *next_a[HELD_A], *next_b[HELD_B];
+    strip_aim(next_a, LIKE_A, from_a, i, l);
+    strip_aim(next_b, LIKE_B, from_b, j, l);
+    if (steps > 0) {
+        strip_load(held_a, LIKE_A, next_a);
+        strip_load(held_b, LIKE_B, next_b);
     }
-    for (; l + TERMS <= end; l += TERMS) {
+    for (uint left = steps; left > 0; left--) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        strip_store(at->a, LIKE_A, held_a);
-        strip_store(at->b, LIKE_B, held_b);
+        strip_store(kept.a, LIKE_A, held_a);
+        strip_store(kept.b, LIKE_B, held_b);
         barrier(CLK_LOCAL_MEM_FENCE);
-        next_a += step_a;
-        next_b += step_b;
-        if (l + 2 * TERMS <= end) {
-            strip_load(held_a, LIKE_A, next_a, offset_a);
-            strip_load(held_b, LIKE_B, next_b, offset_b);
+        if (left > 1) {
+            strip_move(next_a, LIKE_A, step_a);
+            strip_move(next_b, LIKE_B, step_b);
+            strip_load(held_a, LIKE_A, next_a);
+            strip_load(held_b, LIKE_B, next_b);
         }
-        multiply_split(sum, at);
+        multiply(sum, &kept, 0);
     }
-    return l;
+    return l + (ulong)steps * TERMS;
 }
 #endif
 
@@ -249,10 +262,11 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
 
     const ulong i = get_group_id(0) % tiles_m * EDGE_M, j = get_group_id(1) * EDGE_N;
     const ulong begin = get_group_id(2) * part_k, end = min(begin + part_k, k);
+    __local uint *strip_b = strips + STRIP_A * (1 + SPLIT_A);
     const struct strips at = {strips,
-                              strips + STRIP_A * (1 + SPLIT_A),
-                              ROW_A(team_i) + SEAT_A(lane),
-                              ROW_B(team_j) + SEAT_B(lane),
+                              strip_b,
+                              strips + ROW_A(team_i) + SEAT_A(lane),
+                              strip_b + ROW_B(team_j) + SEAT_B(lane),
                               lane,
                               i + team_i < m && j + team_j < n};
     const bool aligned =
@@ -271,7 +285,7 @@ matmul_units(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b,
         gather(at.a, LIKE_A, from_a, i, l, end);
         gather(at.b, LIKE_B, from_b, j, l, end);
         barrier(CLK_LOCAL_MEM_FENCE);
-        multiply_split(sum, &at);
+        multiply(sum, &at, 0);
     }
     finish_tiles(sum, c, residual, begin == 0 ? bias : 0, i + team_i, j + team_j, m, n, how, lane);
 }
