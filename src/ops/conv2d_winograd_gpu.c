@@ -35,9 +35,15 @@ static int64_t rows_of(const struct qn_conv2d_product *p)
     return p->channels < rows ? p->channels : rows;
 }
 
-/* Whether rows of all planes can be counted in 32 bits, as the gradient of the weights does. */
-static bool rows_are_few(const struct qn_conv2d_product *p)
+/* The gradient of the weights counts the rows of all planes in 32 bits. With a wider padding tiles
+ * would meet rows of nothing else, for which the nearest row is multiplied by 0: what is not finite
+ * there would reach them. */
+static bool rows_fit(const struct qn_conv2d_product *p, const char **why)
 {
+    *why = "made for a padding of at most 2";
+    if (p->attr->padding[0] > 2)
+        return false;
+    *why = "the planes have too many rows";
     return p->batch * p->depth * p->source[0] <= UINT32_MAX &&
            p->batch * p->channels * p->plane[0] <= UINT32_MAX;
 }
@@ -49,8 +55,7 @@ bool qn_conv2d_winograd_fits_gpu(const struct qn_call *call, const char **why)
     if (call->facts->cpu || !qn_conv2d_winograd_is_for(call, why))
         return false;
     const struct qn_conv2d_product p = qn_conv2d_forward(call);
-    *why = "the planes have too many rows";
-    if (!rows_are_few(&p))
+    if (!rows_fit(&p, why))
         return false;
     *why = call->facts->max_work_group < ITEMS ? "the device's work-groups are too small"
                                                : "the device has too little local memory";

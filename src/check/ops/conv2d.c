@@ -224,6 +224,8 @@ static const struct qn_check_case cases[] = {
      SQUARE(1, 0, 1, 1)},
     {"3x3 with much padding", ONE(IMAGES(2, 16, 5, 4), WEIGHT(16, 16, 3, 3), BIAS(16)),
      ATTR({1, 1}, {3, 2}, {1, 1}, 1)},
+    {"3x3 with more padding across", ONE(IMAGES(2, 16, 5, 4), WEIGHT(16, 16, 3, 3), NONE),
+     ATTR({1, 1}, {2, 3}, {1, 1}, 1)},
     {"3x3 on one pixel", ONE(IMAGES(3, 18, 1, 1), WEIGHT(21, 18, 3, 3), NONE), SQUARE(1, 1, 1, 1)},
     {"978 channels of 272 in turns", ONE(IMAGES(1, 272, 2, 3), WEIGHT(978, 272, 3, 3), NONE),
      SQUARE(1, 1, 1, 1)},
