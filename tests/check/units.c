@@ -50,8 +50,9 @@ struct work {
         .rank = -1                                                                                 \
     }
 /* Groups whose strips are not full, and residues; two sources; lines that are aligned but for the
- * padding, and so by 4 or 8 elements; a window that is no constant; one that is an element, over
- * the edges of tiles, down images and along lines that are aligned by 4 and by 2. */
+ * padding, and so by 4 or 8 elements, or not, over several pieces; a window that is no constant;
+ * one that is an element, over the edges of tiles, down images and along lines that are aligned by
+ * 4 and by 2. */
 static const struct work convolutions[] = {
     {&qn_check_conv2d,
      {"25 channels in 2 groups of stride 2",
@@ -72,6 +73,11 @@ static const struct work convolutions[] = {
       {ACTIVATIONS(4, 24, 9, 12), WEIGHTS(25, 24, 3, 3), NONE, NONE},
       &(const struct qn_conv2d_attr){{1, 1}, {1, 1}, {1, 1}, 1}},
      .every_setting = true},
+    {&qn_check_conv2d,
+     {"lines of 17",
+      {ACTIVATIONS(1, 24, 3, 17), WEIGHTS(24, 24, 3, 3), NONE, NONE},
+      &(const struct qn_conv2d_attr){{1, 1}, {1, 1}, {1, 1}, 1}},
+     .every_layout = true},
     {&qn_check_conv2d,
      {"lines of 32 and stride 2",
       {ACTIVATIONS(2, 24, 5, 32), WEIGHTS(24, 24, 3, 3), NONE, NONE},
@@ -278,9 +284,8 @@ static void weights_beside_f16_are_exact(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_right),
-                                       cmocka_unit_test(copies_are_right),
-                                       cmocka_unit_test(convolutions_are_right),
-                                       cmocka_unit_test(weights_beside_f16_are_exact)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_right), cmocka_unit_test(copies_are_right),
+        cmocka_unit_test(convolutions_are_right), cmocka_unit_test(weights_beside_f16_are_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
