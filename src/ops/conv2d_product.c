@@ -5,6 +5,9 @@
 #include "base/shape.h"
 #include "ops/matmul.h"
 
+/* Work-groups for each compute unit that splits aim at. */
+enum { GROUPS_PER_UNIT = 4 };
+
 static const struct qn_conv2d_tile cpu_tiles[] = {
     {4, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
     {8, {4, 3}, {12, 1}, {6, 2}, {4, 3}},
@@ -214,7 +217,7 @@ static int64_t copy_bytes(const struct qn_call *call)
 
 struct qn_conv2d_split qn_conv2d_split(const struct qn_call *call, const struct qn_conv2d_sum *sum)
 {
-    const int64_t aim = (int64_t)QN_CONV2D_GROUPS_PER_UNIT * call->facts->compute_units;
+    const int64_t aim = (int64_t)GROUPS_PER_UNIT * call->facts->compute_units;
     const int64_t copies = sum->scratch / copy_bytes(call), most = sum->length / sum->least;
     int64_t parts = qn_div_up(aim, sum->groups);
     parts = parts < copies ? parts : copies;

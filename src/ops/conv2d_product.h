@@ -15,9 +15,6 @@ enum { QN_CONV2D_FORWARD, QN_CONV2D_INPUT, QN_CONV2D_WEIGHT, QN_CONV2D_BIAS, QN_
 /* Attributes and dimensions of images are at most this: the geometry is counted in 32 bits. */
 enum { QN_CONV2D_LARGEST_ATTRIBUTE = 1 << 14, QN_CONV2D_LARGEST_IMAGE = 1 << 29 };
 
-/* Work-groups for each compute unit that tiles and splits aim at. */
-enum { QN_CONV2D_GROUPS_PER_UNIT = 4 };
-
 /* One product: what a kernel reads patches of, and the plane that it makes or, for the gradient of
  * the weights, walks along. Channels are those of one of the `groups`. A convolution makes a result
  * of an image; the gradient of its image, and what a transposed convolution makes, is an image made
