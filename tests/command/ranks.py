@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ranks.py PROGRAM [CLCOUNT SLOWDEVICE NOTHREADS SLOWDISK] [full]: the processes that mpirun starts train one model: the same bits as
-the devices of one process, and the same losses and weights as one device. What ends a rank ends all, and
-the training goes on from the last checkpoint. `full`: ranks die ten times, not three. Status 77: there is
-no mpirun."""
+"""ranks.py PROGRAM [CLCOUNT SLOWDEVICE NOTHREADS SLOWDISK SLOWTOLD] [full]: the processes that mpirun starts
+train one model: the same bits as the devices of one process, and the same losses and weights as one device.
+What ends a rank ends all, and the training goes on from the last checkpoint. `full`: ranks die ten times, not
+three. Status 77: there is no mpirun."""
 import json
 import os
 import random
@@ -646,6 +646,14 @@ def check_other_launchers(bench):
                      f'no quern-mpi: {code}: {error}')
 
 
+def check_told_late(bench, slow):
+    """What one rank alone says is said, however late: mpirun ends all ranks with the first that goes."""
+    other = ['sh', '-c', 'exec "$@" --set model.hidden1=64', 'sh']
+    code, _, error = bench.run('train', 'mlp.ini', *PLAIN, ranks=[(), (), [*preloaded(slow), *other]])
+    bench.expect(code == 2 and len(said(error)) == 1 and re.search(r'rank 2: .*: model\.hidden1: 64 here', said(error)[0]),
+                 f'told late: {code}: {error}')
+
+
 def main():
     if not shutil.which('mpirun'):
         print('skipped: there is no mpirun')
@@ -673,6 +681,7 @@ def main():
             check_long_evaluation(bench, sys.argv[3])
             check_threads(bench, sys.argv[4])
             check_long_write(bench, sys.argv[5])
+            check_told_late(bench, sys.argv[6])
         bench.end()
 
 

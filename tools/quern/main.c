@@ -65,8 +65,9 @@ int main(int argc, char **argv)
         run(argc, argv, &failure);
     if (fflush(stdout))
         failure_set(&failure, CODE_FAILED, "standard output: it could not be written");
-    ranks_close(&failure);
+    ranks_end(&failure);
     if (failure.text[0])
         say("%s", failure.text);
+    ranks_close(&failure);
     return failure.code;
 }

@@ -231,15 +231,24 @@ static void fail(void)
         (job.during.transport.fail)(job.during.transport.user);
 }
 
-/* Nobody goes before all have done what they had to: mpirun ends all with the first that fails. */
-void ranks_close(struct failure *failure)
+/* Whether this rank failed, and the others do not know. */
+static bool failed_alone(const struct failure *failure)
+{
+    return failure->code && failure->code < CODE_SIGNAL && !job.agreed;
+}
+
+void ranks_end(struct failure *failure)
+{
+    if (!failed_alone(failure))
+        ranks_agree(CODE_DONE, failure);
+}
+
+void ranks_close(const struct failure *failure)
 {
     if (!ranks_job())
         return;
-    const bool failed = failure->code && failure->code < CODE_SIGNAL && !job.agreed;
-    if (failed || (!job.agreed && ranks_agree(CODE_DONE, failure))) {
+    if (failed_alone(failure))
         fail();
-        return;
-    }
-    leave();
+    else
+        leave();
 }

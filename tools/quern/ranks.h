@@ -17,8 +17,12 @@
 /* Joins the others, if this process was started together with some. From then on lines on standard
  * error name the rank, and the standard output of all ranks but 0 goes nowhere. */
 int ranks_open(struct failure *failure);
-/* Leaves the job. A command that failed, unless all agreed on it, takes the others with it. */
-void ranks_close(struct failure *failure);
+/* Waits until all ranks have done what they had to, unless this one failed. */
+void ranks_end(struct failure *failure);
+/* Leaves the job, after what this rank has to say: mpirun ends all ranks with the first that goes
+ * with a code, and none that agreed goes before all have come here. A command that failed, unless
+ * all agreed on it, takes the others with it. */
+void ranks_close(const struct failure *failure);
 int ranks_own(void);
 int ranks_count(void);
 /* Whether this is the rank that prints and saves. */
