@@ -143,31 +143,43 @@ static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulon
 }
 #endif
 
-/* sum += MR rows of a times one panel of b: the register tile. */
-static inline void multiply(__local const float *a, __local const floatv *b, __local floatv *sum,
-                            int depth, bool first)
+/* sum += MR rows of a times the first `vectors` vectors of a panel of b: the register tile. A
+ * constant tells how many, at most NV. */
+__attribute__((always_inline)) static inline void multiply(__local const float *a,
+                                                           __local const floatv *b,
+                                                           __local floatv *sum, int depth,
+                                                           bool first, int vectors)
 {
     floatv acc[MR][NV];
 #pragma unroll
     for (int r = 0; r < MR; r++)
 #pragma unroll
-        for (int v = 0; v < NV; v++)
+        for (int v = 0; v < vectors; v++)
             acc[r][v] = (floatv)(0.0f);
     for (int l = 0; l < depth; l++) {
 #pragma unroll
         for (int r = 0; r < MR; r++)
 #pragma unroll
-            for (int v = 0; v < NV; v++)
+            for (int v = 0; v < vectors; v++)
                 acc[r][v] =
                     fma((floatv)(a[r * A_STEP_ROW + l * A_STEP_L]), b[l * NV + v], acc[r][v]);
     }
 #pragma unroll
     for (int r = 0; r < MR; r++)
 #pragma unroll
-        for (int v = 0; v < NV; v++) {
+        for (int v = 0; v < vectors; v++) {
             __local floatv *to = sum + r * (NC / QN_V) + v;
             *to = first ? acc[r][v] : *to + acc[r][v];
         }
+}
+
+/* The same for `rows` rows of packed a, of which those past the last are made, too. */
+__attribute__((always_inline)) static inline void
+multiply_rows(__local const float *a, __local const floatv *b, __local floatv *sum, int rows,
+              int depth, bool first, int vectors)
+{
+    for (int row = 0; row < rows; row += MR)
+        multiply(a + A_AT(row, 0), b, sum + row * (NC / QN_V), depth, first, vectors);
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
@@ -198,9 +210,14 @@ matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
         pack_a(pack_of_a, a, A_T ? m : k, i, rows, l, depth);
         for (int column = 0; column < columns; column += NR) {
             pack_b(pack_of_b, b, B_T ? k : n, j + column, columns - column, l, depth);
-            for (int row = 0; row < rows; row += MR)
-                multiply(pack_of_a + A_AT(row, 0), pack_of_b,
-                         sum + row * (NC / QN_V) + column / QN_V, depth, l == begin);
+            const int vectors = (columns - column + QN_V - 1) / QN_V;
+            __local floatv *to = sum + column / QN_V;
+            if (vectors >= NV)
+                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, NV);
+            else if (vectors == 2)
+                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, 2);
+            else
+                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, 1);
         }
     }
 

@@ -22,7 +22,7 @@ struct block {
 };
 static const struct block blocks[] = {
     {256, 512, 256}, {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
-enum { BLOCKS = sizeof blocks / sizeof *blocks, REGISTER_VECTORS = 2 };
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
 enum { TILES_V = 16 }; /* vectors of matmul_tiles_cpu, on whatever device */
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 const char *const qn_matmul_settings[] = {"large", "small", NULL};
@@ -55,10 +55,33 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Of the CPU shape, the rows and vectors of the sums that stay in registers: 12 of 16 registers,
+ * where cores have vectors of 8, beside 3 vectors and a factor; 16 of 32 where they have 16. */
+struct register_tile {
+    int64_t rows, vectors;
+};
+
+static struct register_tile register_tile_of(int64_t vector)
+{
+    return vector < 16 ? (struct register_tile){4, 3} : (struct register_tile){8, 2};
+}
+
+/* Columns of a panel of b. */
+static int64_t panel_of(int64_t vector)
+{
+    return register_tile_of(vector).vectors * vector;
+}
+
+/* Most columns of a tile, whole panels. */
+static int64_t most_columns(const struct block *block, int64_t vector)
+{
+    return qn_round_up(block->n, panel_of(vector));
+}
+
 static int64_t local_bytes_of(const struct block *block, int64_t vector)
 {
-    int64_t floats = block->m * block->k + block->k * REGISTER_VECTORS * vector;
-    return (floats + block->m * block->n) * (int64_t)sizeof(float);
+    const int64_t floats = block->m * block->k + block->k * panel_of(vector);
+    return (floats + block->m * most_columns(block, vector)) * (int64_t)sizeof(float);
 }
 
 static const struct block *block_of(const struct qn_facts *facts)
@@ -112,10 +135,10 @@ static void cut_tiles(struct layout *layout, const struct qn_call *call, const s
     const int64_t v = facts->vector_width, m = p->m, n = p->n;
     const int64_t most_m = block->m >> call->setting, most_n = block->n >> call->setting;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, most_m)), v);
-    layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), REGISTER_VECTORS * v);
+    layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), panel_of(v));
     while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
         if (layout->tile_n > LEAST_TILE_N && layout->tile_n >= layout->tile_m)
-            layout->tile_n = qn_round_up(layout->tile_n / 2, REGISTER_VECTORS * v);
+            layout->tile_n = qn_round_up(layout->tile_n / 2, panel_of(v));
         else if (layout->tile_m > LEAST_TILE_M)
             layout->tile_m = qn_round_up(layout->tile_m / 2, v);
         else
@@ -355,11 +378,12 @@ static void set_product_options(struct qn_launch *launch, const struct qn_matmul
 static void set_block_options(struct qn_launch *launch, const struct qn_facts *facts)
 {
     const struct block *block = block_of(facts);
+    const struct register_tile registers = register_tile_of(facts->vector_width);
     qn_launch_option(launch, "QN_V", facts->vector_width);
-    qn_launch_option(launch, "MR", facts->vector_width < 16 ? 4 : 8);
-    qn_launch_option(launch, "NV", REGISTER_VECTORS);
+    qn_launch_option(launch, "MR", registers.rows);
+    qn_launch_option(launch, "NV", registers.vectors);
     qn_launch_option(launch, "MC", block->m);
-    qn_launch_option(launch, "NC", block->n);
+    qn_launch_option(launch, "NC", most_columns(block, facts->vector_width));
     qn_launch_option(launch, "KC", block->k);
 }
 
@@ -371,7 +395,8 @@ static void set_tile_options(struct qn_launch *launch, const struct qn_facts *fa
     const struct block *block = block_of(facts);
     qn_launch_option(launch, "QN_V", TILES_V);
     qn_launch_option(launch, "MC", block->m);
-    qn_launch_option(launch, "NC", block->n);
+    qn_launch_option(launch, "NC",
+                     qn_round_up(most_columns(block, facts->vector_width), panel_of(TILES_V)));
     qn_launch_option(launch, "KC", 2 * block->k / (factors_of(p->a) * factors_of(p->b)));
 }
 
