@@ -72,7 +72,7 @@ typedef struct qn_struct_info {
     X(qn_ceilings, 0x1bda7d3c)                                                                     \
     X(qn_cell, 0x5617be27)                                                                         \
     X(qn_chain_step, 0x1be3c911)                                                                   \
-    X(qn_check_params, 0x1c852e33)                                                                 \
+    X(qn_check_params, 0xe5d84bdb)                                                                 \
     X(qn_check_record, 0x701ace08)                                                                 \
     X(qn_check_summary, 0x438f7881)                                                                \
     X(qn_checkpoint_info, 0x70fce41d)                                                              \

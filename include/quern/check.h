@@ -63,6 +63,8 @@ typedef struct qn_check_params {
         take; /* asked for each operator that the filter names, in order, whether this
                  run checks it: so several runs, which are given the same otherwise,
                  share a check. Their records count together up to `total`. NULL: all */
+    const char *variants; /* separated by commas, "cpu,winograd"; NULL: all. Launch groups that
+                             have none of them run the first that fits */
 } qn_check_params;
 
 typedef struct qn_check_summary {
@@ -71,8 +73,8 @@ typedef struct qn_check_summary {
 } qn_check_summary;
 
 /* Runs the harness. QN_OK when it ran to its end, whatever it found; QN_ERR_ARGUMENT when a word of
- * the filter names nothing. `params` and `summary` may be NULL. Details of failed builds go to the
- * device's log. Thread-safety: Unsafe; uses the device. */
+ * the filter or of the variants names nothing. `params` and `summary` may be NULL. Details of
+ * failed builds go to the device's log. Thread-safety: Unsafe; uses the device. */
 QN_API qn_status qn_check_run(qn_device *device, const qn_check_params *params,
                               qn_check_summary *summary);
 

@@ -134,6 +134,52 @@ static qn_status check_filter(const struct run *run)
     return QN_OK;
 }
 
+static bool is_variant(const char *word, size_t length, const char *variant)
+{
+    return strlen(variant) == length && strncmp(word, variant, length) == 0;
+}
+
+/* Whether qn_check_params.variants names the variant. */
+static bool is_wanted(const struct run *run, const char *variant)
+{
+    const char *word = run->params.variants;
+    if (!word)
+        return true;
+    while (*word) {
+        const size_t length = strcspn(word, ",");
+        if (is_variant(word, length, variant))
+            return true;
+        word += length + (word[length] == ',');
+    }
+    return false;
+}
+
+/* Whether an operator has the variant. */
+static bool is_known_variant(const char *word, size_t length)
+{
+    for (const struct qn_check_op *const *check = all; *check; check++) {
+        const char *names[QN_MAX_NAMES];
+        const int count = qn_variant_names((*check)->op, names);
+        for (int i = 0; i < count; i++)
+            if (is_variant(word, length, names[i]))
+                return true;
+    }
+    return false;
+}
+
+static qn_status check_wanted(const struct run *run)
+{
+    const char *word = run->params.variants;
+    while (word && *word) {
+        const int length = (int)strcspn(word, ",");
+        if (!is_known_variant(word, (size_t)length))
+            return qn_fail(qn_device_log(run->device), QN_ERR_ARGUMENT,
+                           "no variant is named %.*s", length, word);
+        word += length + (word[length] == ',');
+    }
+    return QN_OK;
+}
+
 /* Whether the same picks were checked before; otherwise notes them. Two variant names may give the
  * same picks, since groups that lack a variant take another. */
 static bool is_done(struct run *run, const struct qn_picks *picks)
@@ -250,7 +296,9 @@ static void check_variants(struct run *run, const struct qn_subject *subject,
         count = 1;
     }
     for (int i = 0; i < count; i++)
-        for (int s = 0; s < settings_of(subject, names[i]) && !is_over(run); s++)
+        for (int s = 0; is_wanted(run, names[i]) && s < settings_of(subject, names[i]) &&
+                        !is_over(run);
+             s++)
             check_variant(run, subject, names[i], s, record);
 }
 
@@ -507,6 +555,7 @@ qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_chec
     QN_REQUIRE(qn_device_log(device), !params || (params->far >= 0 && params->far % 512 == 0));
     struct run run = open_run(device, params);
     QN_TRY(check_filter(&run));
+    QN_TRY(check_wanted(&run));
     run.total = count_all(&run);
     check_all(&run);
     if (summary)

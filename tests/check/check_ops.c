@@ -15,6 +15,7 @@
  *     --kernels DIR   kernels from DIR rather than those built in: no rebuild after editing a .cl
  * file
  *     --device TEXT   another device than the first
+ *     --variants A,B  these variants alone
  *     --all-variants  every variant of every operator must have run in some case
  *     --verbose       prints what passed and what does not apply, too
  *
@@ -62,7 +63,7 @@ static int usage(const char *program)
     fprintf(
         stderr,
         "usage: %s [FILTER] [--small] [--quick] [--every-type] [--stop] [--seed N] [--kernels DIR] "
-        "[--device TEXT] "
+        "[--device TEXT] [--variants A,B] "
         "[--all-variants] [--far N] [--verbose]\n",
         program);
     return 2;
@@ -90,6 +91,8 @@ static bool parse(int argc, char **argv, qn_device_params *device, qn_check_para
             check->far = strtoll(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--kernels") == 0 && next)
             device->kernel_dir = argv[++i];
+        else if (strcmp(argv[i], "--variants") == 0 && next)
+            check->variants = argv[++i];
         else if (strcmp(argv[i], "--device") == 0 && next)
             device->match = argv[++i];
         else if (argv[i][0] != '-' && !check->filter)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the harness tells while it runs: how many checks run kernels, and which one begins.
+ * What the harness tells while it runs: how many checks run kernels, and which one begins; and
+ * what it leaves out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -118,6 +119,21 @@ static void two_runs_share_a_check(void **state)
     assert_int_equal(half[0].records + half[1].records, all.records);
 }
 
+static void named_variants_alone_are_checked(void **state)
+{
+    qn_check_params params = {.filter = "linear", .small = true};
+    const struct seen all = run(*state, params);
+    params.variants = "thin,clblast";
+    const struct seen some = run(*state, params);
+    assert_true(some.begun > 0 && some.begun < all.begun);
+    params.variants = "cpu,gpu,any,units,tiles";
+    const struct seen others = run(*state, params);
+    assert_true(others.begun < all.begun && some.begun + others.begun >= all.begun);
+    assert_int_equal(some.failed + others.failed, 0);
+    params.variants = "cpu,cp";
+    assert_int_equal(qn_check_run(*state, &params, NULL), QN_ERR_ARGUMENT);
+}
+
 static int open_device(void **state)
 {
     return qn_device_open((qn_device **)state, NULL) != QN_OK;
@@ -136,6 +152,7 @@ int main(void)
         cmocka_unit_test(a_quick_run_is_a_part_of_a_short_one),
         cmocka_unit_test(types_of_16_bits_take_turns),
         cmocka_unit_test(two_runs_share_a_check),
+        cmocka_unit_test(named_variants_alone_are_checked),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Shows that the harness bites: plants one bug after another in the kernels and runs the checks of
-every operator that launches a kernel with the bug. Each of these operators must notice it.
+every operator that launches a kernel with the bug, in the variants that do. Each of these operators
+must notice it.
 
 Usage: mutate.py CHECK_OPS KERNEL_PROGRAMS SOURCE_ROOT [--only STEM,...] [--jobs N] [--list]
 
@@ -71,45 +72,59 @@ ELSEWHERE = {
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed\Z", re.MULTILINE)
 
 
+CASES = ("--small",), ()  # the quick ones first
+
+
 class Unclear(Exception):
     """A run of the harness that says neither yes nor no."""
+
+
+def is_empty(done):
+    """Whether no case had any of the variants."""
+    return done.stdout.rstrip().endswith("\n0 passed, 0 failed")
 
 
 class Harness:
     def __init__(self, check_ops, root, scratch):
         self.check_ops, self.kernels, self.scratch = check_ops, root / "cl_kernels", scratch
-        self.limit = {}  # seconds by operator and options
+        self.limit = {}  # seconds by operator and cases
         self.environment = dict(os.environ, QN_CACHE_DIR="", POCL_CACHE_DIR=str(scratch / "pocl"))
         (scratch / "pocl").mkdir()  # kernels that a bug leaves alone are compiled once
 
-    def run(self, folder, op, *options):
-        return subprocess.run([self.check_ops, op, "--stop", "--kernels", str(folder), *options],
+    def run(self, folder, op, variants, cases):
+        return subprocess.run([self.check_ops, op, "--stop", "--kernels", str(folder), *cases,
+                               "--variants", ",".join(sorted(variants))],
                               env=self.environment, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=self.limit.get((op, options)))
+                              timeout=self.limit.get((op, cases)))
 
-    def baseline(self, op):
+    def baseline(self, op, variants):
         """What is wrong with an operator without a bug; the time it takes limits later runs."""
-        for options in (("--small",), ()):
+        for cases in CASES:
             start = time.monotonic()
-            done = self.run(self.kernels, op, *options)
-            self.limit[op, options] = 60 + 5 * (time.monotonic() - start)
-            if done.returncode:
+            done = self.run(self.kernels, op, variants, cases)
+            self.limit[op, cases] = 60 + 5 * (time.monotonic() - start)
+            if done.returncode and not is_empty(done):
                 return f"{op} without a bug: {done.returncode}\n{done.stdout[-2000:]}"
         return None
 
-    def fails(self, folder, op, *options):
+    def fails(self, folder, op, variants, cases):
         try:
-            done = self.run(folder, op, *options)
+            done = self.run(folder, op, variants, cases)
         except subprocess.TimeoutExpired:
             return True
         if done.returncode <= 0:
             return done.returncode < 0
+        if is_empty(done):
+            return False
         counts = COUNTS.search(done.stdout.rstrip())
         said = re.search(r"^FAILED: |does not build", done.stdout, re.MULTILINE)
         if not (said and counts and int(counts[2]) > 0):
             raise Unclear(f"{op}: status {done.returncode}\n{done.stdout[-2000:]}")
         return True
+
+    def notices(self, folder, op, variants):
+        return any(self.fails(folder, op, variants, cases) for cases in CASES)
 
     def unmoved(self, number, bug):
         """The operators that do not notice the bug."""
@@ -117,8 +132,7 @@ class Harness:
         shutil.copytree(self.kernels, folder)
         (folder / bug.path.relative_to(self.kernels)).write_text(bug.mutated)
         try:
-            return [op for op in bug.ops
-                    if not self.fails(folder, op, "--small") and not self.fails(folder, op)]
+            return [op for op in bug.ops if not self.notices(folder, op, bug.variants[op])]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -146,9 +160,12 @@ def without_bug(root, bugs):
 
 
 def check_baseline(harness, pool, bugs):
-    ops = sorted({op for bug in bugs for op in bug.ops})
-    wrong = list(filter(None, pool.map(harness.baseline, ops)))
-    print("\n".join(wrong) if wrong else f"{len(ops)} operators pass without a bug", flush=True)
+    variants = {}
+    for bug in bugs:
+        for op in bug.ops:
+            variants.setdefault(op, set()).update(bug.variants[op])
+    wrong = list(filter(None, pool.map(harness.baseline, variants, variants.values())))
+    print("\n".join(wrong) if wrong else f"{len(variants)} operators pass without a bug", flush=True)
     return not wrong
 
 

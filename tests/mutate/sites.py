@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where bugs can be planted in the kernels (see mutate.py), and which operators meet each of them.
+"""Where bugs can be planted in the kernels (see mutate.py), and which operators meet each of them, in
+which variants.
 
 An operator meets a site if a kernel that it launches reaches it, through functions and macros, with
 the options of that launch. To find out, every site gets a mark of its own in a copy of the kernels,
@@ -30,7 +31,11 @@ class Bug:
     line: int
     source: str  # the line without the bug
     mutated: str  # the whole file with it
-    ops: list = dataclasses.field(default_factory=list)
+    variants: dict = dataclasses.field(default_factory=dict)  # {operator: names}, what meets it
+
+    @property
+    def ops(self):
+        return sorted(self.variants)
 
     def __str__(self):
         return f"{self.path.name}:{self.line}: {self.kind}"
@@ -125,12 +130,12 @@ def write_marked(kernels, bugs, folder):
 
 
 def programs(kernel_programs):
-    """[(stem, options, {(operator, kernel)})] of an ordinary GPU and CPU, those that differ in types
+    """[(stem, options, {(operator, variant, kernel)})] of an ordinary GPU and CPU, those that differ in types
     alone once: types never steer the preprocessor."""
     users, whole = {}, {}
     for launch in launches(kernel_programs):
         key = (launch.stem, *(re.sub(r"_TYPE=\w+", "_TYPE", option) for option in launch.options))
-        users.setdefault(key, set()).add((launch.operator, launch.kernel))
+        users.setdefault(key, set()).add((launch.operator, launch.variant, launch.kernel))
         whole[key] = launch.options
     return [(key[0], whole[key], users[key]) for key in sorted(users)]
 
@@ -184,7 +189,8 @@ def preprocess(folder, stem, options):
 
 
 def bugs(kernels, kernel_programs, left_out):
-    """All bugs but those in the files left out, each with the operators that meet it."""
+    """All bugs but those in the files left out, each with the operators and variants that meet
+    it."""
     integers = integer_fields(kernels)
     found = [bug for path in sorted(kernels.rglob("*.cl*")) if path.name not in left_out
              for bug in bugs_of(path, integers)]
@@ -193,9 +199,7 @@ def bugs(kernels, kernel_programs, left_out):
         write_marked(kernels, found, folder)
         for stem, options, users in programs(kernel_programs):
             bodies = functions(preprocess(folder, stem, options))
-            for op, kernel in users:
+            for op, variant, kernel in users:
                 for number in reached(bodies, kernel):
-                    found[number].ops.append(op)
-    for bug in found:
-        bug.ops = sorted(set(bug.ops))
+                    found[number].variants.setdefault(op, set()).add(variant)
     return found
