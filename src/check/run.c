@@ -78,6 +78,18 @@ static void report_verdict(struct run *run, qn_check_record record,
     report(run, &record);
 }
 
+/* The first of *words, which are separated by commas, and what follows in *words; NULL: there is
+ * none. */
+static const char *next_word(const char **words, size_t *length)
+{
+    const char *word = *words;
+    if (!word || !*word)
+        return NULL;
+    *length = strcspn(word, ",");
+    *words = word + *length + (word[*length] == ',');
+    return word;
+}
+
 /* Whether a word of the filter is "op" or "op/item". */
 static bool word_matches(const char *word, size_t length, const char *op, const char *item)
 {
@@ -90,16 +102,12 @@ static bool word_matches(const char *word, size_t length, const char *op, const 
 
 static bool matches(const struct run *run, const char *op, const char *item)
 {
-    const char *word = run->params.filter;
-    if (!word)
-        return true;
-    while (*word) {
-        size_t length = strcspn(word, ",");
+    const char *words = run->params.filter, *word;
+    size_t length;
+    while ((word = next_word(&words, &length)))
         if (word_matches(word, length, op, item))
             return true;
-        word += length + (word[length] == ',');
-    }
-    return false;
+    return !run->params.filter;
 }
 
 static bool word_names_one(const char *word, size_t length, const char *op,
@@ -121,19 +129,6 @@ static bool is_known(const char *word, size_t length)
     return false;
 }
 
-static qn_status check_filter(const struct run *run)
-{
-    const char *word = run->params.filter;
-    while (word && *word) {
-        int length = (int)strcspn(word, ",");
-        if (!is_known(word, (size_t)length))
-            return qn_fail(qn_device_log(run->device), QN_ERR_ARGUMENT,
-                           "no operator or case is named %.*s", length, word);
-        word += length + (word[length] == ',');
-    }
-    return QN_OK;
-}
-
 static bool is_variant(const char *word, size_t length, const char *variant)
 {
     return strlen(variant) == length && strncmp(word, variant, length) == 0;
@@ -142,16 +137,12 @@ static bool is_variant(const char *word, size_t length, const char *variant)
 /* Whether qn_check_params.variants names the variant. */
 static bool is_wanted(const struct run *run, const char *variant)
 {
-    const char *word = run->params.variants;
-    if (!word)
-        return true;
-    while (*word) {
-        const size_t length = strcspn(word, ",");
+    const char *words = run->params.variants, *word;
+    size_t length;
+    while ((word = next_word(&words, &length)))
         if (is_variant(word, length, variant))
             return true;
-        word += length + (word[length] == ',');
-    }
-    return false;
+    return !run->params.variants;
 }
 
 /* Whether an operator has the variant. */
@@ -167,16 +158,17 @@ static bool is_known_variant(const char *word, size_t length)
     return false;
 }
 
-static qn_status check_wanted(const struct run *run)
+typedef bool known_fn(const char *word, size_t length);
+
+static qn_status check_words(const struct run *run, const char *words, known_fn *known,
+                             const char *what)
 {
-    const char *word = run->params.variants;
-    while (word && *word) {
-        const int length = (int)strcspn(word, ",");
-        if (!is_known_variant(word, (size_t)length))
-            return qn_fail(qn_device_log(run->device), QN_ERR_ARGUMENT,
-                           "no variant is named %.*s", length, word);
-        word += length + (word[length] == ',');
-    }
+    const char *word;
+    size_t length;
+    while ((word = next_word(&words, &length)))
+        if (!known(word, length))
+            return qn_fail(qn_device_log(run->device), QN_ERR_ARGUMENT, "no %s is named %.*s", what,
+                           (int)length, word);
     return QN_OK;
 }
 
@@ -554,8 +546,8 @@ qn_status qn_check_run(qn_device *device, const qn_check_params *params, qn_chec
     QN_REQUIRE(NULL, device);
     QN_REQUIRE(qn_device_log(device), !params || (params->far >= 0 && params->far % 512 == 0));
     struct run run = open_run(device, params);
-    QN_TRY(check_filter(&run));
-    QN_TRY(check_wanted(&run));
+    QN_TRY(check_words(&run, run.params.filter, is_known, "operator or case"));
+    QN_TRY(check_words(&run, run.params.variants, is_known_variant, "variant"));
     run.total = count_all(&run);
     check_all(&run);
     if (summary)
