@@ -287,11 +287,11 @@ static void check_variants(struct run *run, const struct qn_subject *subject,
         names[0] = subject->item->only;
         count = 1;
     }
-    for (int i = 0; i < count; i++)
-        for (int s = 0; is_wanted(run, names[i]) && s < settings_of(subject, names[i]) &&
-                        !is_over(run);
-             s++)
+    for (int i = 0; i < count; i++) {
+        const int settings = is_wanted(run, names[i]) ? settings_of(subject, names[i]) : 0;
+        for (int s = 0; s < settings && !is_over(run); s++)
             check_variant(run, subject, names[i], s, record);
+    }
 }
 
 static uint64_t seed_of(const struct run *run, const char *op, const char *item)
