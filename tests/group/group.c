@@ -12,8 +12,7 @@
 
 enum { SAMPLES = 24, WIDTH = 64, UPDATES = 5 };
 
-/* Activations of 16 bits round what differs in the last bits of sums to another number. */
-static const double NEAR = 1e-5, NEAR_16 = 2e-4;
+static const double NEAR = TEST_NEAR, NEAR_16 = TEST_NEAR_F16;
 
 static struct test_data data;
 

@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 20, WIDE = 24, CODE = 8, NEGATIVES = 2, UPDATES = 4 };
 
-static const double NEAR = 1e-5;
+static const double NEAR = TEST_NEAR;
 
 static const qn_trainer_params training = {.seed = 5, .clip = 0.7};
 

@@ -73,4 +73,10 @@ bool test_chosen(char **names, const char *name);
 /* |a - b| / |b| in the Euclidean norm. */
 double test_distance(const float *a, const float *b, int64_t count);
 
+/* How far the same training may be from itself where its sums are made in another order. f32: the
+ * last bits of the sums. f16: such a bit of a weight rounds an activation to the other of its two
+ * neighbours, which are 2^-11 of it away at most. */
+#define TEST_NEAR 1e-5
+#define TEST_NEAR_F16 0x1p-11
+
 #endif
