@@ -8,9 +8,10 @@
  *
  * One work-item is one work-group. It computes a tile of tile_m x tile_n elements of c, over its
  * part of k (part p writes copy p of c), KC elements of k at a time: it packs tile_m x KC of a,
- * then walks the tile in column panels of NV vectors. A panel of b is packed, and multiplied with
- * all rows while it is in the first cache. The innermost loop multiplies MR rows by NV vectors,
- * whose sums stay in registers and are then added to those of the KC elements before.
+ * then walks the tile in column panels of NV vectors. BAND panels of b are packed together, since
+ * their rows are then read in longer runs, and each is multiplied with all rows while it is in the
+ * first cache. The innermost loop multiplies MR rows by NV vectors, whose sums stay in registers
+ * and are then added to those of the KC elements before.
  *
  * Packing turns every type into f32, brings strided elements side by side, and alone handles edges:
  * rows and columns past the end repeat the last one or are 0, and are never stored.
@@ -19,6 +20,7 @@
  *   A_T, B_T     1: a is stored (k, m), b is stored (n, k)
  *   those of lib/finish_tile.clh
  *   MR, NV       rows and vectors of the register tile; QN_V is MR or 2 * MR
+ *   BAND         panels of b that are packed together
  *   MC, NC, KC   bounds of tile_m, tile_n (multiples of QN_V and NV * QN_V) and of packed k
  */
 #include "lib/finish_tile.clh"
@@ -98,47 +100,58 @@ static inline void pack_a(__local float *pack, __global const TYPE(A) * a, ulong
 }
 #endif
 
-/* Packs a panel: elements l .. l + depth - 1 of NR columns of b, from j on, of which `columns`
- * exist. Rows of b are read once and whole, since each may be in a page of its own. */
+/* Index of packed vector v of a band of b, of element d: panels lie one after another. */
+#define B_AT(v, d) ((v) / NV * (KC * NV) + (d)*NV + (v) % NV)
+
+/* Packs a band: elements l .. l + depth - 1 of BAND * NR columns of b, from j on, of which
+ * `columns` exist. Vectors with none of these stay as they are: nobody multiplies with them. */
 #if B_T
 static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong k, ulong j,
                           int columns, ulong l, int depth)
 {
-    for (int v = 0; v < NV; v++) {
-        const int first = v * QN_V;
+    for (int v = 0; v < BAND * NV && v * QN_V < columns; v++) {
+        ulong from[QN_V];
+#pragma unroll
+        for (int e = 0; e < QN_V; e++)
+            from[e] = (j + min(v * QN_V + e, columns - 1)) * k + l;
         int d = 0;
         for (; d + QN_V <= depth; d += QN_V) {
             floatv row[QN_V];
 #pragma unroll
             for (int e = 0; e < QN_V; e++)
-                row[e] = LDV(B, b, (j + min(first + e, columns - 1)) * k + l + d);
+                row[e] = LDV(B, b, from[e] + d);
             qn_transpose(row);
 #pragma unroll
             for (int e = 0; e < QN_V; e++)
-                pack[(d + e) * NV + v] = row[e];
+                pack[B_AT(v, d + e)] = row[e];
         }
         for (; d < depth; d++) {
-            __local float *to = (__local float *)(pack + d * NV + v);
+            __local float *to = (__local float *)(pack + B_AT(v, d));
+#pragma unroll
             for (int e = 0; e < QN_V; e++)
-                to[e] = LD(B, b, (j + min(first + e, columns - 1)) * k + l + d);
+                to[e] = LD(B, b, from[e] + d);
         }
     }
 }
 #else
+/* Rows of b are read once and whole, since each may be in a page of its own. */
 static inline void pack_b(__local floatv *pack, __global const TYPE(B) * b, ulong n, ulong j,
                           int columns, ulong l, int depth)
 {
+    const int whole = min(columns / QN_V, BAND * NV), rest = columns - whole * QN_V;
     for (int d = 0; d < depth; d++) {
         const ulong from = (l + d) * n + j;
-        if (columns >= NR) {
+        if (whole == BAND * NV) {
 #pragma unroll
-            for (int v = 0; v < NV; v++)
-                pack[d * NV + v] = LDV(B, b, from + v * QN_V);
-        } else {
-            __local float *to = (__local float *)(pack + d * NV);
-            for (int e = 0; e < NR; e++)
-                to[e] = e < columns ? LD(B, b, from + e) : 0.0f;
+            for (int v = 0; v < BAND * NV; v++)
+                pack[B_AT(v, d)] = LDV(B, b, from + v * QN_V);
+            continue;
         }
+        for (int v = 0; v < whole; v++)
+            pack[B_AT(v, d)] = LDV(B, b, from + v * QN_V);
+        __local float *to = (__local float *)(pack + B_AT(whole, d));
+        for (int e = 0; rest > 0 && e < QN_V; e++)
+            to[e] = e < rest ? LD(B, b, from + whole * QN_V + e) : 0.0f;
     }
 }
 #endif
@@ -174,12 +187,25 @@ __attribute__((always_inline)) static inline void multiply(__local const float *
 }
 
 /* The same for `rows` rows of packed a, of which those past the last are made, too. */
-__attribute__((always_inline)) static inline void
-multiply_rows(__local const float *a, __local const floatv *b, __local floatv *sum, int rows,
-              int depth, bool first, int vectors)
+__attribute__((always_inline)) static inline void multiply_rows(__local const float *a,
+                                                                __local const floatv *b,
+                                                                __local floatv *sum, int rows,
+                                                                int depth, bool first, int vectors)
 {
     for (int row = 0; row < rows; row += MR)
         multiply(a + A_AT(row, 0), b, sum + row * (NC / QN_V), depth, first, vectors);
+}
+
+/* The same for a panel of which `columns` columns exist. */
+static inline void multiply_panel(__local const float *a, __local const floatv *b,
+                                  __local floatv *sum, int rows, int columns, int depth, bool first)
+{
+    if (columns > (NV - 1) * QN_V)
+        multiply_rows(a, b, sum, rows, depth, first, NV);
+    else if (columns > QN_V)
+        multiply_rows(a, b, sum, rows, depth, first, 2);
+    else
+        multiply_rows(a, b, sum, rows, depth, first, 1);
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void
@@ -190,7 +216,7 @@ matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
            float beta, float slope)
 {
     __local float pack_of_a[MC * KC];
-    __local floatv pack_of_b[KC * NV];
+    __local floatv pack_of_b[BAND * KC * NV];
     __local floatv sum[MC * (NC / QN_V)];
     const ulong tiles_m = (m + tile_m - 1) / tile_m, batches = get_num_groups(1) / tiles_m;
     const ulong batch = get_group_id(1) / tiles_m;
@@ -208,16 +234,12 @@ matmul_cpu(__global const TYPE(A) * a, ulong a_at, __global const TYPE(B) * b, u
     for (ulong l = begin; l < end; l += KC) {
         const int depth = (int)min((ulong)KC, end - l);
         pack_a(pack_of_a, a, A_T ? m : k, i, rows, l, depth);
-        for (int column = 0; column < columns; column += NR) {
-            pack_b(pack_of_b, b, B_T ? k : n, j + column, columns - column, l, depth);
-            const int vectors = (columns - column + QN_V - 1) / QN_V;
-            __local floatv *to = sum + column / QN_V;
-            if (vectors >= NV)
-                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, NV);
-            else if (vectors == 2)
-                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, 2);
-            else
-                multiply_rows(pack_of_a, pack_of_b, to, rows, depth, l == begin, 1);
+        for (int band = 0; band < columns; band += BAND * NR) {
+            const int end = min(columns, band + BAND * NR);
+            pack_b(pack_of_b, b, B_T ? k : n, j + band, columns - band, l, depth);
+            for (int column = band; column < end; column += NR)
+                multiply_panel(pack_of_a, pack_of_b + B_AT((column - band) / QN_V, 0),
+                               sum + column / QN_V, rows, columns - column, depth, l == begin);
         }
     }
 

@@ -55,21 +55,23 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Of the CPU shape, the rows and vectors of the sums that stay in registers: 12 of 16 registers,
- * where cores have vectors of 8, beside 3 vectors and a factor; 16 of 32 where they have 16. */
-struct register_tile {
-    int64_t rows, vectors;
+/* Of the CPU shape, by the vectors of the cores. Rows and vectors of the sums that stay in
+ * registers: 12 of 16 registers beside 3 vectors and a factor, or 16 of 32. Panels of b in a band.
+ * Most rows of a tile: what is packed of a stays in the second cache, of which cores with the
+ * shorter vectors have 512 KiB or less. */
+struct cpu_tile {
+    int64_t rows, vectors, band, most_m;
 };
 
-static struct register_tile register_tile_of(int64_t vector)
+static struct cpu_tile cpu_tile_of(int64_t vector)
 {
-    return vector < 16 ? (struct register_tile){4, 3} : (struct register_tile){8, 2};
+    return vector < 16 ? (struct cpu_tile){4, 3, 4, 128} : (struct cpu_tile){8, 2, 1, 256};
 }
 
 /* Columns of a panel of b. */
 static int64_t panel_of(int64_t vector)
 {
-    return register_tile_of(vector).vectors * vector;
+    return cpu_tile_of(vector).vectors * vector;
 }
 
 /* Most columns of a tile, whole panels. */
@@ -80,17 +82,30 @@ static int64_t most_columns(const struct block *block, int64_t vector)
 
 static int64_t local_bytes_of(const struct block *block, int64_t vector)
 {
-    const int64_t floats = block->m * block->k + block->k * panel_of(vector);
-    return (floats + block->m * most_columns(block, vector)) * (int64_t)sizeof(float);
+    const int64_t of_b = block->k * cpu_tile_of(vector).band * panel_of(vector);
+    const int64_t floats = block->m * (block->k + most_columns(block, vector)) + of_b;
+    return floats * (int64_t)sizeof(float);
 }
 
-static const struct block *block_of(const struct qn_facts *facts)
+static struct block block_at(int i, int64_t vector)
 {
-    const struct block *block = blocks;
-    while (block < blocks + BLOCKS - 1 &&
-           local_bytes_of(block, facts->vector_width) > facts->local_bytes)
-        block++;
+    struct block block = blocks[i];
+    block.m = least(block.m, cpu_tile_of(vector).most_m);
     return block;
+}
+
+static bool block_fits(int i, const struct qn_facts *facts, int64_t vector)
+{
+    const struct block block = block_at(i, vector);
+    return local_bytes_of(&block, vector) <= facts->local_bytes;
+}
+
+static struct block block_of(const struct qn_facts *facts)
+{
+    int i = 0;
+    while (i < BLOCKS - 1 && !block_fits(i, facts, facts->vector_width))
+        i++;
+    return block_at(i, facts->vector_width);
 }
 
 static int64_t tiles_of(const struct layout *layout, int64_t m, int64_t n)
@@ -131,9 +146,9 @@ static int64_t count_of(const struct qn_matmul *p)
 static void cut_tiles(struct layout *layout, const struct qn_call *call, const struct qn_matmul *p)
 {
     const struct qn_facts *facts = call->facts;
-    const struct block *block = block_of(facts);
+    const struct block block = block_of(facts);
     const int64_t v = facts->vector_width, m = p->m, n = p->n;
-    const int64_t most_m = block->m >> call->setting, most_n = block->n >> call->setting;
+    const int64_t most_m = block.m >> call->setting, most_n = block.n >> call->setting;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, most_m)), v);
     layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), panel_of(v));
     while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
@@ -188,8 +203,7 @@ static bool cpu_fits(const struct qn_call *call, const struct qn_matmul *p, cons
     (void)p;
     *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
                        : "the device has too little local memory";
-    return facts->cpu &&
-           facts->local_bytes >= local_bytes_of(&blocks[BLOCKS - 1], facts->vector_width);
+    return facts->cpu && block_fits(BLOCKS - 1, facts, facts->vector_width);
 }
 
 /* Factors of bf16 that an operand is the sum of. */
@@ -211,7 +225,7 @@ static bool tiles_fit(const struct qn_call *call, const struct qn_matmul *p, con
         *why = "the device's cores have neither tile registers nor fast dot products";
     else if (f16 || !bf16 || exact || (split && !tiles))
         *why = "made for factors of bf16";
-    else if (facts->local_bytes < local_bytes_of(&blocks[BLOCKS - 1], TILES_V))
+    else if (!block_fits(BLOCKS - 1, facts, TILES_V))
         *why = "the device has too little local memory";
     else
         return true;
@@ -377,14 +391,15 @@ static void set_product_options(struct qn_launch *launch, const struct qn_matmul
 
 static void set_block_options(struct qn_launch *launch, const struct qn_facts *facts)
 {
-    const struct block *block = block_of(facts);
-    const struct register_tile registers = register_tile_of(facts->vector_width);
+    const struct block block = block_of(facts);
+    const struct cpu_tile tile = cpu_tile_of(facts->vector_width);
     qn_launch_option(launch, "QN_V", facts->vector_width);
-    qn_launch_option(launch, "MR", registers.rows);
-    qn_launch_option(launch, "NV", registers.vectors);
-    qn_launch_option(launch, "MC", block->m);
-    qn_launch_option(launch, "NC", most_columns(block, facts->vector_width));
-    qn_launch_option(launch, "KC", block->k);
+    qn_launch_option(launch, "MR", tile.rows);
+    qn_launch_option(launch, "NV", tile.vectors);
+    qn_launch_option(launch, "BAND", tile.band);
+    qn_launch_option(launch, "MC", block.m);
+    qn_launch_option(launch, "NC", most_columns(&block, facts->vector_width));
+    qn_launch_option(launch, "KC", block.k);
 }
 
 /* The packed bytes of a block of matmul_cpu: twice as many elements of k in two bytes each, or as
@@ -392,12 +407,12 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
 static void set_tile_options(struct qn_launch *launch, const struct qn_facts *facts,
                              const struct qn_matmul *p)
 {
-    const struct block *block = block_of(facts);
+    const struct block block = block_of(facts);
     qn_launch_option(launch, "QN_V", TILES_V);
-    qn_launch_option(launch, "MC", block->m);
+    qn_launch_option(launch, "MC", block.m);
     qn_launch_option(launch, "NC",
-                     qn_round_up(most_columns(block, facts->vector_width), panel_of(TILES_V)));
-    qn_launch_option(launch, "KC", 2 * block->k / (factors_of(p->a) * factors_of(p->b)));
+                     qn_round_up(most_columns(&block, facts->vector_width), panel_of(TILES_V)));
+    qn_launch_option(launch, "KC", 2 * block.k / (factors_of(p->a) * factors_of(p->b)));
 }
 
 static qn_status launch_cpu(struct qn_emit *emit, const struct qn_call *call,
