@@ -15,13 +15,13 @@
 
 enum { ADD_GROUP = 64 }; /* work-items of the kernels that walk elements */
 
-/* CPU shape: most rows and columns of a tile, elements of k in a block. The largest whose packed
- * panels and sums fit the local memory is taken. */
+/* CPU shape: most rows and columns of a tile, elements of k in a block, panels of b in a band. The
+ * largest whose packed panels and sums fit the local memory is taken. */
 struct block {
-    int64_t m, n, k;
+    int64_t m, n, k, band;
 };
 static const struct block blocks[] = {
-    {256, 512, 256}, {256, 256, 256}, {128, 256, 256}, {64, 128, 256}, {32, 64, 64}};
+    {256, 512, 256, 4}, {256, 256, 256, 4}, {128, 256, 256, 4}, {64, 128, 256, 1}, {32, 64, 64, 1}};
 enum { BLOCKS = sizeof blocks / sizeof *blocks };
 enum { TILES_V = 16 }; /* vectors of matmul_tiles_cpu, on whatever device */
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
@@ -56,11 +56,11 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Of the CPU shape, by the vectors of the cores. Rows and vectors of the sums that stay in
- * registers: 12 of 16 registers beside 3 vectors and a factor, or 16 of 32. Panels of b in a band.
+ * registers: 12 of 16 registers beside 3 vectors and a factor, or 16 of 32. Most panels of a band.
  * Most rows of a tile: what is packed of a stays in the second cache, of which cores with the
  * shorter vectors have 512 KiB or less. */
 struct cpu_tile {
-    int64_t rows, vectors, band, most_m;
+    int64_t rows, vectors, most_band, most_m;
 };
 
 static struct cpu_tile cpu_tile_of(int64_t vector)
@@ -82,15 +82,17 @@ static int64_t most_columns(const struct block *block, int64_t vector)
 
 static int64_t local_bytes_of(const struct block *block, int64_t vector)
 {
-    const int64_t of_b = block->k * cpu_tile_of(vector).band * panel_of(vector);
+    const int64_t of_b = block->k * block->band * panel_of(vector);
     const int64_t floats = block->m * (block->k + most_columns(block, vector)) + of_b;
     return floats * (int64_t)sizeof(float);
 }
 
 static struct block block_at(int i, int64_t vector)
 {
+    const struct cpu_tile tile = cpu_tile_of(vector);
     struct block block = blocks[i];
-    block.m = least(block.m, cpu_tile_of(vector).most_m);
+    block.m = least(block.m, tile.most_m);
+    block.band = least(block.band, tile.most_band);
     return block;
 }
 
@@ -396,7 +398,7 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
     qn_launch_option(launch, "QN_V", facts->vector_width);
     qn_launch_option(launch, "MR", tile.rows);
     qn_launch_option(launch, "NV", tile.vectors);
-    qn_launch_option(launch, "BAND", tile.band);
+    qn_launch_option(launch, "BAND", block.band);
     qn_launch_option(launch, "MC", block.m);
     qn_launch_option(launch, "NC", most_columns(&block, facts->vector_width));
     qn_launch_option(launch, "KC", block.k);
