@@ -57,8 +57,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* Of the CPU shape, by the vectors of the cores. Rows and vectors of the sums that stay in
  * registers: 12 of 16 registers beside 3 vectors and a factor, or 16 of 32. Most panels of a band.
- * Most rows of a tile: what is packed of a stays in the second cache, of which cores with the
- * shorter vectors have 512 KiB or less. */
+ * Most rows of a tile: what is packed of a stays in the second cache, of which many cores
+ * with the shorter vectors have 512 KiB or less. */
 struct cpu_tile {
     int64_t rows, vectors, most_band, most_m;
 };
