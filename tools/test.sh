@@ -74,6 +74,7 @@ tests_of_stem()
         if grep -qxF -e "$name" "$scratch/named"; then
             grep -v '^operator/' "$scratch/named"
             echo "$name"
+            grep -xF -e "operator/$stem, each variant" "$scratch/named"
             return
         fi
     done

@@ -11,8 +11,9 @@
 #include "check/operand.h"
 #include "check/verdict.h"
 
-/* Large: more than QN_FULL_LIMIT elements. Where inputs times outputs exceed QN_COSTLY the
- * reference takes so long that fewer single elements are tried. */
+/* Large: more than QN_FULL_LIMIT elements. Where inputs times outputs, or the operations
+ * of the first group, exceed QN_COSTLY the reference takes so long that fewer single elements are
+ * tried. */
 enum { QN_PROBES = 8, QN_SINGLES = 40, QN_FEW_SINGLES = 10, QN_FULL_LIMIT = 300 };
 enum { QN_COSTLY = 20000000 };
 

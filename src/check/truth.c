@@ -146,10 +146,13 @@ static bool find_full(struct difference *d, struct qn_gradient *g)
 
 static bool is_costly(const struct difference *d)
 {
+    const struct qn_check_op *check = d->subject->check;
+    const struct qn_call *call = &d->subject->call;
     int64_t outputs = 0;
     for (int o = 0; o < QN_MAX_OUT; o++)
-        outputs += qn_operand_count(&d->subject->call.out[o]);
-    return (double)outputs * (double)d->count > QN_COSTLY;
+        outputs += qn_operand_count(&call->out[o]);
+    return (double)outputs * (double)d->count > QN_COSTLY ||
+           (check->flops && check->flops(call, check->op->groups[0].name) > QN_COSTLY);
 }
 
 static bool find_along(struct difference *d, int number, struct qn_probe *probe)

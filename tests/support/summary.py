@@ -7,8 +7,8 @@ STATUS is 0 if every command before this one ended well; each LOG must hold COUN
 A program counts as many tests as it says it ran ("3 passed, 1 failed", or cmocka's last lines), else
 as one. What was skipped, ran out of time or crashed counts as failed, and so does a program that ran
 nothing, a log that cannot be read or that lacks tests, and a bad STATUS where nothing else failed.
-A test of the suite `driver` may be skipped: it needs an OpenCL driver, another MPI, a browser or a right
-that few machines have.
+A test of the suite `driver` may be skipped: it needs an OpenCL driver, another MPI, a browser, a right or
+an instruction of the processor that few machines have.
 Lines that begin with `report:` and what a skipped test says are repeated. The last line is
 `N passed, N failed`, with `, N skipped` where a test was; the status is 1 if anything failed or
 nothing ran.
