@@ -20,9 +20,28 @@ enum { ADD_GROUP = 64 }; /* work-items of the kernels that walk elements */
 struct block {
     int64_t m, n, k, band;
 };
-static const struct block blocks[] = {
-    {256, 512, 256, 4}, {256, 256, 256, 4}, {128, 256, 256, 4}, {64, 128, 256, 1}, {32, 64, 64, 1}};
-enum { BLOCKS = sizeof blocks / sizeof *blocks };
+/* By the vectors of the cores: rows and vectors of the sums that stay in registers, 12 of 16
+ * registers beside 3 vectors and a factor, or 16 of 32; blocks, the largest first, ended by one of
+ * nothing. What is packed of a stays in the second cache, of which many cores with the shorter
+ * vectors have 512 KiB or less. */
+struct cpu_tile {
+    int64_t rows, vectors;
+    struct block block[6];
+};
+static const struct cpu_tile narrow_tile = {
+    .rows = 4,
+    .vectors = 3,
+    .block = {{128, 512, 256, 4}, {128, 256, 256, 4}, {64, 128, 256, 1}, {32, 64, 64, 1}},
+};
+static const struct cpu_tile wide_tile = {
+    .rows = 8,
+    .vectors = 2,
+    .block = {{256, 512, 256, 1},
+              {256, 256, 256, 1},
+              {128, 256, 256, 1},
+              {64, 128, 256, 1},
+              {32, 64, 64, 1}},
+};
 enum { TILES_V = 16 }; /* vectors of matmul_tiles_cpu, on whatever device */
 enum { LEAST_TILE_M = 32, LEAST_TILE_N = 64 };
 const char *const qn_matmul_settings[] = {"large", "small", NULL};
@@ -55,23 +74,15 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Of the CPU shape, by the vectors of the cores. Rows and vectors of the sums that stay in
- * registers: 12 of 16 registers beside 3 vectors and a factor, or 16 of 32. Most panels of a band.
- * Most rows of a tile: what is packed of a stays in the second cache, of which many cores
- * with the shorter vectors have 512 KiB or less. */
-struct cpu_tile {
-    int64_t rows, vectors, most_band, most_m;
-};
-
-static struct cpu_tile cpu_tile_of(int64_t vector)
+static const struct cpu_tile *cpu_tile_of(int64_t vector)
 {
-    return vector < 16 ? (struct cpu_tile){4, 3, 4, 128} : (struct cpu_tile){8, 2, 1, 256};
+    return vector < 16 ? &narrow_tile : &wide_tile;
 }
 
 /* Columns of a panel of b. */
 static int64_t panel_of(int64_t vector)
 {
-    return cpu_tile_of(vector).vectors * vector;
+    return cpu_tile_of(vector)->vectors * vector;
 }
 
 /* Most columns of a tile, whole panels. */
@@ -80,34 +91,30 @@ static int64_t most_columns(const struct block *block, int64_t vector)
     return qn_round_up(block->n, panel_of(vector));
 }
 
-static int64_t local_bytes_of(const struct block *block, int64_t vector)
+static bool fits(const struct block *block, const struct qn_facts *facts, int64_t vector)
 {
     const int64_t of_b = block->k * block->band * panel_of(vector);
     const int64_t floats = block->m * (block->k + most_columns(block, vector)) + of_b;
-    return floats * (int64_t)sizeof(float);
+    return floats * (int64_t)sizeof(float) <= facts->local_bytes;
 }
 
-static struct block block_at(int i, int64_t vector)
+/* The largest that fits, else the smallest. */
+static const struct block *block_for(const struct qn_facts *facts, int64_t vector)
 {
-    const struct cpu_tile tile = cpu_tile_of(vector);
-    struct block block = blocks[i];
-    block.m = least(block.m, tile.most_m);
-    block.band = least(block.band, tile.most_band);
+    const struct block *block = cpu_tile_of(vector)->block;
+    while (block[1].m > 0 && !fits(block, facts, vector))
+        block++;
     return block;
 }
 
-static bool block_fits(int i, const struct qn_facts *facts, int64_t vector)
+static const struct block *block_of(const struct qn_facts *facts)
 {
-    const struct block block = block_at(i, vector);
-    return local_bytes_of(&block, vector) <= facts->local_bytes;
+    return block_for(facts, facts->vector_width);
 }
 
-static struct block block_of(const struct qn_facts *facts)
+static bool any_fits(const struct qn_facts *facts, int64_t vector)
 {
-    int i = 0;
-    while (i < BLOCKS - 1 && !block_fits(i, facts, facts->vector_width))
-        i++;
-    return block_at(i, facts->vector_width);
+    return fits(block_for(facts, vector), facts, vector);
 }
 
 static int64_t tiles_of(const struct layout *layout, int64_t m, int64_t n)
@@ -148,9 +155,9 @@ static int64_t count_of(const struct qn_matmul *p)
 static void cut_tiles(struct layout *layout, const struct qn_call *call, const struct qn_matmul *p)
 {
     const struct qn_facts *facts = call->facts;
-    const struct block block = block_of(facts);
+    const struct block *block = block_of(facts);
     const int64_t v = facts->vector_width, m = p->m, n = p->n;
-    const int64_t most_m = block.m >> call->setting, most_n = block.n >> call->setting;
+    const int64_t most_m = block->m >> call->setting, most_n = block->n >> call->setting;
     layout->tile_m = qn_round_up(qn_div_up(m, qn_div_up(m, most_m)), v);
     layout->tile_n = qn_round_up(qn_div_up(n, qn_div_up(n, most_n)), panel_of(v));
     while (too_coarse(facts, batch_of(p) * tiles_of(layout, m, n))) {
@@ -205,7 +212,7 @@ static bool cpu_fits(const struct qn_call *call, const struct qn_matmul *p, cons
     (void)p;
     *why = !facts->cpu ? "made for CPUs: one work-item per work-group"
                        : "the device has too little local memory";
-    return facts->cpu && block_fits(BLOCKS - 1, facts, facts->vector_width);
+    return facts->cpu && any_fits(facts, facts->vector_width);
 }
 
 /* Factors of bf16 that an operand is the sum of. */
@@ -227,7 +234,7 @@ static bool tiles_fit(const struct qn_call *call, const struct qn_matmul *p, con
         *why = "the device's cores have neither tile registers nor fast dot products";
     else if (f16 || !bf16 || exact || (split && !tiles))
         *why = "made for factors of bf16";
-    else if (!block_fits(BLOCKS - 1, facts, TILES_V))
+    else if (!any_fits(facts, TILES_V))
         *why = "the device has too little local memory";
     else
         return true;
@@ -393,15 +400,15 @@ static void set_product_options(struct qn_launch *launch, const struct qn_matmul
 
 static void set_block_options(struct qn_launch *launch, const struct qn_facts *facts)
 {
-    const struct block block = block_of(facts);
-    const struct cpu_tile tile = cpu_tile_of(facts->vector_width);
+    const struct block *block = block_of(facts);
+    const struct cpu_tile *tile = cpu_tile_of(facts->vector_width);
     qn_launch_option(launch, "QN_V", facts->vector_width);
-    qn_launch_option(launch, "MR", tile.rows);
-    qn_launch_option(launch, "NV", tile.vectors);
-    qn_launch_option(launch, "BAND", block.band);
-    qn_launch_option(launch, "MC", block.m);
-    qn_launch_option(launch, "NC", most_columns(&block, facts->vector_width));
-    qn_launch_option(launch, "KC", block.k);
+    qn_launch_option(launch, "MR", tile->rows);
+    qn_launch_option(launch, "NV", tile->vectors);
+    qn_launch_option(launch, "BAND", block->band);
+    qn_launch_option(launch, "MC", block->m);
+    qn_launch_option(launch, "NC", most_columns(block, facts->vector_width));
+    qn_launch_option(launch, "KC", block->k);
 }
 
 /* The packed bytes of a block of matmul_cpu: twice as many elements of k in two bytes each, or as
@@ -409,12 +416,12 @@ static void set_block_options(struct qn_launch *launch, const struct qn_facts *f
 static void set_tile_options(struct qn_launch *launch, const struct qn_facts *facts,
                              const struct qn_matmul *p)
 {
-    const struct block block = block_of(facts);
+    const struct block *block = block_of(facts);
     qn_launch_option(launch, "QN_V", TILES_V);
-    qn_launch_option(launch, "MC", block.m);
+    qn_launch_option(launch, "MC", block->m);
     qn_launch_option(launch, "NC",
-                     qn_round_up(most_columns(&block, facts->vector_width), panel_of(TILES_V)));
-    qn_launch_option(launch, "KC", 2 * block.k / (factors_of(p->a) * factors_of(p->b)));
+                     qn_round_up(most_columns(block, facts->vector_width), panel_of(TILES_V)));
+    qn_launch_option(launch, "KC", 2 * block->k / (factors_of(p->a) * factors_of(p->b)));
 }
 
 static qn_status launch_cpu(struct qn_emit *emit, const struct qn_call *call,
