@@ -65,7 +65,8 @@ run_tests()
 }
 
 # What --quick runs, and the tests that $stem names: what has it in its name, but of operators that
-# which is called so, if there is one; of one that takes minutes the small cases.
+# which is called so, if there is one; of one that takes minutes the small cases, and those in each
+# variant.
 quick="--suite host --suite lint --no-suite slow"
 tests_of_stem()
 {

@@ -336,7 +336,7 @@ static const struct qn_check_case cases[] = {
     {"primes", {PLAIN(131, 1, 67)}, ATTR(.symmetric = 1)},
     {"two tiles of columns", {PLAIN(521, 2, 3)}, ATTR(.symmetric = 1)},
     {"two tiles of rows", {PLAIN(2053, 1, 2)}, ATTR(.symmetric = 1)},
-    /* Enough for tiles of matmul_cpu as wide as a band of its panels. */
+    /* Enough, on two cores, for tiles of matmul_cpu as wide as a band of its panels. */
     {"250 pairs of 101 features", {PLAIN(250, 1, 101)}, ATTR(0)},
     {0},
 };
