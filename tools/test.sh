@@ -114,7 +114,10 @@ else
             -Dc_args=-fno-sanitize-recover=undefined
     ) || exit 1
     run_tests build everything --no-suite quick $([ $mode = full ] || echo --no-suite full)
-    export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+    # LLVM's interceptor of __tls_get_addr takes a block of thread-local memory whose address is 16
+    # past a page's for one with a header of glibc 2.19, and LeakSanitizer then reads from anywhere.
+    asan="allocator_may_return_null=1 detect_stack_use_after_return=1 intercept_tls_get_addr=0"
+    export ASAN_OPTIONS="$asan"
     export UBSAN_OPTIONS=print_stacktrace=1
     export LSAN_OPTIONS="suppressions='$PWD/tests/support/leaks.txt':print_suppressions=0"
     run_tests build-sanitize sanitize --suite host --suite device
