@@ -188,6 +188,8 @@ static const struct qn_check_case cases[] = {
     {"border that no tap meets", ONE(IMAGES(2, 2, 8, 10), WEIGHT(3, 2, 3, 3), BIAS(3)),
      SQUARE(4, 0, 1, 1)},
     {"one pixel out", ONE(IMAGES(5, 3, 6, 5), WEIGHT(4, 3, 6, 5), BIAS(4)), SQUARE(1, 0, 1, 1)},
+    {"one pixel out of one image", ONE(IMAGES(1, 3, 6, 5), WEIGHT(4, 3, 6, 5), BIAS(4)),
+     SQUARE(1, 0, 1, 1)},
     {"one pixel in", ONE(IMAGES(7, 5, 1, 1), WEIGHT(3, 5, 1, 1), BIAS(3)), SQUARE(1, 0, 1, 1)},
     {"kernel of 11 x 13", ONE(IMAGES(1, 2, 16, 18), WEIGHT(3, 2, 11, 13), BIAS(3)),
      SQUARE(1, 5, 1, 1)},
