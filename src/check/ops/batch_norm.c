@@ -170,6 +170,7 @@ static const struct qn_check_case cases[] = {
     {"one feature", {IMAGES(9, 1), ROW(1), ROW(1)}, GROUP(4)},
     {"whole vectors", {IMAGES(4, 3, 4, 8), ROW(3), ROW(3)}, GROUP(2)},
     {"whole vectors of features", {IMAGES(9, 24), ROW(24), ROW(24)}, GROUP(4)},
+    {"more features than a work-group", {IMAGES(18, 40), ROW(40), ROW(40)}, GROUP(9)},
     {"rank 5", {IMAGES(4, 3, 2, 5, 3), ROW(3), ROW(3)}, GROUP(2)},
     {"far from 0", {FAR_IMAGES(8, 2, 31), ROW(2), ROW(2)}, GROUP(4)},
     {"very far from 0", {VERY_FAR(4, 3, 23), ROW(3), ROW(3)}, GROUP(2)},
