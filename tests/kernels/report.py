@@ -114,7 +114,9 @@ def check_shares():
     row = {"target": "sm_80", "program": "conv2d_weight_units", "kernel": "k", "types": "bf16",
            "what": "VECTOR_S=8", "setting": 0, "step": 27}
     assert shares.faults(row) and not shares.faults({**row, "step": 28})
-    assert not shares.faults({**row, "what": "VECTOR_S=1"})
+    odd = {**row, "what": "VECTOR_S=1"}
+    assert not shares.faults(odd) and shares.faults({**odd, "step": 14})
+    assert not shares.faults({**odd, "step": 14, "target": "sm_86"})
     product = {**row, "program": "matmul_units", "what": "A_T=0 B_T=1"}
     assert shares.faults({**product, "step": 24}) and not shares.faults({**product, "step": 25})
     assert not shares.faults({**row, "setting": 1}) and not shares.faults({**row, "target": "dg2"})
