@@ -283,6 +283,12 @@ CPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
     }
 }
 
+/* 2^(score - top), as POWER_BELOW says. */
+static inline floatv power_below(floatv score, floatv top)
+{
+    return qn_exp2(select(score - top, (floatv)(0.0f), score > top));
+}
+
 /* The gradient of a score without the factor `scale`: probability * (do . v - level), where do . v
  * is `product` and level = sum of o * do over the head of the query. */
 static inline floatv gradient(floatv probability, floatv product, floatv level)
@@ -341,7 +347,7 @@ CPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
 #endif
             for (int r = 0; r < seen; r++)
                 for (int i = 0; i < NV; i++)
-                    scores[r * NV + i] = gradient(qn_exp2(scores[r * NV + i] - top[p][i]),
+                    scores[r * NV + i] = gradient(power_below(scores[r * NV + i], top[p][i]),
                                                   products[r * NV + i], levels[p][i]);
             fold(sum[p], factor, key, scores, seen);
         }
@@ -362,7 +368,7 @@ static inline void differentiate(__local floatv *scores, __local floatv *product
         const floatv top = (floatv)(LD(STATISTIC, saved, query + r));
         const floatv mean = (floatv)(LD(STATISTIC, level, query + r));
         for (int v = 0; v < NV; v++) {
-            const floatv probability = qn_exp2(scores[r * NV + v] - top);
+            const floatv probability = power_below(scores[r * NV + v], top);
             scores[r * NV + v] = probability;
             products[r * NV + v] = gradient(probability, products[r * NV + v], mean);
         }
@@ -384,7 +390,7 @@ static inline void differentiate_dropped(__local floatv *scores, __local floatv 
             for (int r = row; r < min(rows, row + QN_V); r++) {
                 const floatv top = (floatv)(LD(STATISTIC, saved, query + r));
                 const floatv mean = (floatv)(LD(STATISTIC, level, query + r));
-                const floatv probability = qn_exp2(scores[r * NV + v] - top);
+                const floatv probability = power_below(scores[r * NV + v], top);
                 scores[r * NV + v] = probability * keep[r - row];
                 products[r * NV + v] =
                     gradient(probability, products[r * NV + v] * keep[r - row], mean);

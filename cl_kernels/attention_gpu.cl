@@ -378,7 +378,7 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
 #endif
 #pragma unroll
         for (int r = 0; r < DEEP; r++)
-            score[r] = exp2(score[r] - top) * (product[r] - mean);
+            score[r] = POWERS_BELOW(score[r], top) * (product[r] - mean);
         share_scores(scores, score);
         fold(sum, scores, tile, all_k, key);
     }
@@ -425,7 +425,7 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
             for (int r = 0; r < DEEP; r++) {
                 const int row = min(query + y * DEEP + r, (int)queries - 1);
                 const float top = LD(STATISTIC, saved, g * queries + row);
-                part[r] = exp2(score[r] - top);
+                part[r] = POWERS_BELOW(score[r], top);
                 score[r] = part[r];
 #if DROPOUT
                 part[r] *= keep[r];

@@ -10,6 +10,7 @@ cuDNN; TF32 off), tuning, and updates of the demonstration, ResNet-18 and -50 an
 works for at most --minutes and ends with status 75 while there is more to do: the same command goes
 on, after a kill too, from what stands in --state. All calls together take at most 25 minutes; what
 does not fit is left out. After each call DIR/results.md is the page so far, with what is missing.
+Programs and tuning lie in DIR/cache: what earlier runs of Quern found out changes no figure.
 
 The best device is taken, or the one that QN_DEVICE names. PYTHON has PyTorch (default: this one);
 without it, or without CUDA, our own figures are taken alone. Nothing comes from a network: data are
@@ -21,6 +22,7 @@ import collections
 import contextlib
 import functools
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -34,12 +36,13 @@ import gpu_page
 import works
 
 TOTAL = 25                                # minutes of all calls together
-CHECK, ROW, TUNE, UPDATE = 5, 1.5, 2, 2.5 # minutes of one step at most
+CHECK, BUILD, ROW, TUNE, UPDATE = 5, 3, 1.5, 2, 2.5 # minutes of one step at most
+SIDE_BY_SIDE = 8                          # processes that build programs; each has a context of the GPU
 PATIENCE = 60                             # seconds for one answer of a peer
 ROUNDS = 2                                # of each side, by turns; the fastest counts
 MORE_TO_DO = 75
 
-# Works of `quern bench` by operator, the most telling ones first; and what the peer is asked for each:
+# Works of `quern bench` by operator, the most telling one first; and what the peer is asked for each:
 # PyTorch makes both gradients of a convolution in one call.
 KERNELS = {
     'linear': ('2048', '1024', 'gpt2 up', 'gpt2 down', 'gpt2 qkv'),
@@ -90,6 +93,8 @@ class Bench:
     def __init__(self, options, state, folder):
         self.options, self.state, self.folder = options, state, folder
         self.tune, self.kept = 'off' if options.small else 'quick', None
+        self.cache = state.path.parent.resolve() / 'cache'
+        self.cache.mkdir(exist_ok=True)
         works.write_data(folder)
         for work in works.GPU_SMALL if options.small else works.GPU:
             if 'side' in work.size:
@@ -97,8 +102,13 @@ class Bench:
             if 'tokens' in work.size:
                 works.write_tokens(folder, work.size['tokens'])
 
+    def how(self, args):
+        """Of subprocess: command and environment of our program."""
+        return {'args': [self.options.program, *map(str, args)],
+                'env': {**os.environ, 'QN_CACHE_DIR': str(self.cache)}}
+
     def run(self, *args):
-        done = subprocess.run([self.options.program, *map(str, args)], check=False, text=True,
+        done = subprocess.run(**self.how(args), check=False, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode and not done.stdout.startswith('{'):
             lines = done.stderr.strip().splitlines()
@@ -156,14 +166,46 @@ def check(bench):
     return {key: report[key] for key in ('passed', 'failed', 'failures')}
 
 
+def args_of_kernel(bench, op, name, storage):
+    return ('bench', '--only', f'{op} {name}', '--tune', bench.tune, '--storage', storage, '--set',
+            f'memory.parameter_storage={storage}')
+
+
+def args_of_update(bench, work, storage, samples):
+    return ('bench', works.write_recipe(bench.folder, work), '--only', 'update', '--batch', samples,
+            '--storage', storage, '--tune', bench.tune)
+
+
+def programs(bench, kernels, updates):
+    """Runs all that follows side by side, since a driver builds with one core: it or we keep the
+    programs. Times that were taken meanwhile would be wrong, and are forgotten."""
+    waiting = [args_of_kernel(bench, *of) for of in kernels]
+    waiting += [args_of_update(bench, work, storage, max(1, work.samples // 8))
+                for work, storage in updates]
+    running, silent = [], subprocess.DEVNULL
+    try:
+        while waiting or running:
+            while waiting and len(running) < min(SIDE_BY_SIDE, os.cpu_count() or 1):
+                running.append(subprocess.Popen(**bench.how(waiting.pop(0)), stdout=silent,
+                                                stderr=silent))
+            time.sleep(0.05)
+            running = [process for process in running if process.poll() is None]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+        for table in bench.cache.glob('tuning-*.json'):
+            table.unlink()
+    return {}
+
+
 def fastest(rows):
     return sum(row['fastest_seconds'] for row in rows)
 
 
 def kernel(bench, op, name, storage):
     def timed():
-        report = bench.report('bench', '--only', f'{op} {name}', '--tune', bench.tune, '--storage',
-                              storage, '--set', f'memory.parameter_storage={storage}')
+        report = bench.report(*args_of_kernel(bench, op, name, storage))
         return [r for r in report['results'] if r['op'] == op and r['work'] == name
                 and r['outcome'] == 'timed' and (op == 'attention' or r['group'] in compare.GROUPS)]
 
@@ -183,11 +225,8 @@ def tune(bench, work):
 
 
 def update(bench, work, storage):
-    recipe = works.write_recipe(bench.folder, work)
-
     def timed():
-        return bench.report('bench', recipe, '--only', 'update', '--batch', work.samples,
-                            '--storage', storage, '--tune', bench.tune)['results']
+        return bench.report(*args_of_update(bench, work, storage, work.samples))['results']
 
     first = timed()
     cases = [{**work.peer, 'storage': storage}] if work.peer else []
@@ -195,22 +234,33 @@ def update(bench, work, storage):
             **bench.beside(fastest(first), lambda: fastest(timed()), cases)}
 
 
+def kernels_of(small):
+    """(operator, work, storage): of each operator the most telling work, then of each the next one."""
+    names = SMALL if small else KERNELS
+    return [(op, names[op][rank], storage) for rank in range(max(map(len, names.values())))
+            for op in names if rank < len(names[op])
+            for storage in (('f32',) if small else ('f32', 'bf16', 'f16'))]
+
+
 def steps_of(small):
     """In the order in which they matter."""
     networks = works.GPU_SMALL if small else works.GPU
+    kernels = kernels_of(small)
+    updates = [(work, storage) for work in networks
+               for storage in (('bf16',) if small else ('f32', 'bf16'))]
+    first = len(KERNELS) * len({storage for _, _, storage in kernels})
+    rows = [Step('/'.join(of), ROW, functools.partial(kernel, op=of[0], name=of[1], storage=of[2]))
+            for of in kernels]
     yield Step('ceilings', ROW, ceilings)
     yield Step('check', CHECK, check)
-    for op, names in (SMALL if small else KERNELS).items():
-        for name in names:
-            for storage in ('f32',) if small else ('f32', 'f16', 'bf16'):
-                yield Step(f'{op}/{name}/{storage}', ROW,
-                           functools.partial(kernel, op=op, name=name, storage=storage))
+    yield Step('programs', BUILD, functools.partial(programs, kernels=kernels, updates=updates))
+    yield from rows[:first]
+    for work, storage in updates:
+        yield Step(f'update/{work.name}/{storage}', UPDATE,
+                   functools.partial(update, work=work, storage=storage))
+    yield from rows[first:]
     for work in networks[-1:] if small else (networks[0], networks[-1]):
         yield Step(f'tune/{work.name}', TUNE, functools.partial(tune, work=work))
-    for work in networks:
-        for storage in ('bf16',) if small else ('f32', 'bf16'):
-            yield Step(f'update/{work.name}/{storage}', UPDATE,
-                       functools.partial(update, work=work, storage=storage))
 
 
 # --- a call ---

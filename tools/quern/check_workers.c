@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_WORKERS = 4 };
+enum { MAX_WORKERS = 8 };
 
 _Static_assert(sizeof(struct check_message) <= PIPE_BUF, "messages of processes must not mix");
 
