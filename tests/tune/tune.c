@@ -187,6 +187,50 @@ static void a_variant_that_is_wrong_at_one_size_is_found_by_the_others(void **st
     bench_device_close(&d);
 }
 
+/* A packed tensor, which gets a gradient. */
+static qn_plan *attention_plan(const struct bench_device *d)
+{
+    enum { TOKENS = 65, HEAD = 64 };
+    qn_graph *graph = NULL;
+    qn_plan *plan = NULL;
+    const int64_t tokens = TOKENS, dim[] = {QN_BATCH, TOKENS, 3 * HEAD};
+    const qn_graph_params storage = {.storage = QN_F16};
+    const qn_plan_params params = {.budget = 64 << 20, .batch = {1}, .micro_batch = 1};
+    assert_int_equal(qn_graph_create(&graph, &storage), QN_OK);
+    qn_tensor x = qn_input(graph, "x", QN_F16, 3, dim);
+    x = qn_bias(graph, x, qn_parameter(graph, "shift", 1, &tokens, NULL));
+    x = qn_attention(graph, x, (qn_tensor){0}, (qn_tensor){0}, (qn_tensor){0},
+                     &(qn_attention_params){.heads = 1, .causal = true});
+    qn_loss(graph, qn_mean(graph, x, 1), "loss", NULL);
+    assert_int_equal(qn_plan_create(&plan, graph, qn_device_facts(d->device), &params, NULL),
+                     QN_OK);
+    qn_graph_destroy(&graph);
+    return plan;
+}
+
+/* Those for matrix units too, which the device is said to have and the kernel emulates. The
+ * statistics of the forward pass are made up, and scores lie above them. */
+static void all_shapes_of_attention_agree(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    char *found = NULL;
+    const qn_tune_params params = {.all = true};
+    bench_device_open(&d, "attention_units.cl",
+                      "#undef QN_MATRIX_UNITS\n#define QN_MATRIX_UNITS 0");
+    qn_facts *facts = (qn_facts *)qn_device_facts(d.device);
+    facts->matrix_units = QN_MATRIX_F16;
+    facts->matrix_layout = QN_MATRIX_MMA;
+    qn_plan *plan = attention_plan(&d);
+    assert_int_equal(qn_tune(d.device, plan, &params, &found, NULL), QN_OK);
+    assert_non_null(
+        strstr(found, "\"variant\": \"units\", \"setting\": \"\", \"storage\": \"f16\""));
+    assert_string_equal(d.warnings, "");
+    qn_plan_destroy(&plan);
+    free(found);
+    bench_device_close(&d);
+}
+
 /* --- on disk --- */
 
 static void is_kept_for_the_device_and_these_kernels(void **state)
@@ -285,6 +329,7 @@ int main(void)
         cmocka_unit_test(without_a_search_times_the_defaults),
         cmocka_unit_test(a_miscompiled_variant_is_never_taken),
         cmocka_unit_test(a_variant_that_is_wrong_at_one_size_is_found_by_the_others),
+        cmocka_unit_test(all_shapes_of_attention_agree),
         cmocka_unit_test(is_kept_for_the_device_and_these_kernels),
         cmocka_unit_test(benchmarks_tell_every_variant),
         cmocka_unit_test(ceilings_are_those_of_a_computer),
