@@ -2,15 +2,18 @@
  *
  * Attention for GPUs, with the same two products as attention_cpu.cl. A work-group of WIDE x TALL
  * work-items takes BLOCK tokens and goes through the tokens of the other side, ROWS at a time.
- * Local memory has pieces of both, so that it does not grow with HEAD: for scores PIECE elements of
- * the block's tokens, side by side (a panel: PIECE rows of BLOCK), and of the ROWS others (a tile);
- * for sums over these whole tokens, PART at a time. Work-item (x, y) computes DEEP x EACH scores,
- * those of rows y * DEEP .. and tokens x * EACH ..; and, in registers, EACH elements at a time,
- * quads y, y
- * + TALL, ... of the sums over rows of the same tokens. Tokens past the last one are zeros in tiles
- * and repeat that token in panels; they are never stored.
+ * Work-item (x, y) computes DEEP x EACH scores, those of rows y * DEEP .. and tokens x * EACH ..;
+ * and, in registers, EACH elements at a time, quads y, y + TALL, ... of the sums over rows of the
+ * same tokens. Tokens past the last one are zeros in tiles and repeat that token in panels; they
+ * are never stored.
  *
- * Options beside those of lib/attention.clh: WIDE, 8 or 16; TALL; DEEP, 4, 2 or 1.
+ * Local memory has elements of the block's tokens side by side (a panel: rows of BLOCK) and of the
+ * ROWS others (a tile). If WHOLE, both have all elements: panels stay, and the next tile comes to
+ * registers while one is multiplied. Else local memory does not grow with HEAD: for scores panels
+ * and tiles have PIECE elements; for sums tiles have whole tokens, PART at a time.
+ *
+ * Options beside those of lib/attention.clh: WIDE, 8 or 16; TALL; DEEP, 4, 2 or 1; PIECE, HEAD or
+ * at least a quarter of it.
  */
 #define QN_V 4
 #include "lib/attention.clh"
@@ -19,21 +22,24 @@
 #define BLOCK (WIDE * EACH)
 #define ROWS (TALL * DEEP)
 #define ITEMS (WIDE * TALL)
-#define PIECE (HEAD < 32 ? HEAD : 32)
-#define PART (HEAD <= PIECE ? ROWS : HEAD <= 2 * PIECE ? ROWS / 2 : ROWS / 4)
+#define WHOLE (PIECE == HEAD)
+#define PART (HEAD <= 2 * PIECE ? ROWS / 2 : ROWS / 4)
 /* Vectors that neighbours store to all banks of local memory at once. */
 #define NEAR 8
 /* EACH neighbouring elements of a token; how many of them a token has, and a work-item's share. */
 #define QUADS (HEAD / EACH)
 #define SHARE ((QUADS + TALL - 1) / TALL)
+/* How many quads of a tile of whole tokens a work-item loads. */
+#define HELD ((ROWS * QUADS + ITEMS - 1) / ITEMS)
 /* The work-item's quad number i; those past the last one are it once more, and are not stored. */
 #define QUAD(i) ((i)*TALL + (int)get_local_id(1))
 #define QUAD_READ(i) (QUADS % TALL ? min(QUAD(i), QUADS - 1) : QUAD(i))
 #define GPU_KERNEL __kernel __attribute__((reqd_work_group_size(WIDE, TALL, 1))) void
 
-/* Where the vector of EACH tokens of a panel's row d lies: moved by d, so that a column of the
- * panel is spread over the banks of local memory. */
-#define PANEL_AT(d, vector) ((d)*WIDE + ((vector) ^ (d) % NEAR))
+/* Where the vector of EACH tokens of a panel's row d lies. Rows are an odd number of vectors apart,
+ * so that a column of the panel is spread over the banks of local memory. */
+#define PITCH (WIDE + 1)
+#define PANEL_AT(d, vector) ((d)*PITCH + (vector))
 
 /* `count` tokens of one head, `pitch` elements apart, and what they are multiplied by. */
 typedef struct {
@@ -43,20 +49,39 @@ typedef struct {
     float factor;
 } tokens;
 
-/* to (PIECE, BLOCK) = the transpose of elements from .. of tokens first .. of t; tokens past the
- * last repeat that one. Neighbours take two quads of EACH tokens of four vectors. */
-static inline void pack_panel(__local floatv *to, tokens t, int first, int from)
+/* The tokens `first`, ... of `of`. */
+typedef struct {
+    tokens of;
+    int first;
+} strip;
+
+/* A block's panel, and its tokens. */
+typedef struct {
+    __local floatv *to;
+    strip block;
+} panel;
+
+/* A tile, and what this work-item has loaded of the next one if WHOLE. */
+typedef struct {
+    __local floatv *tile;
+    floatv next[HELD];
+} stage;
+
+/* A panel (PIECE, BLOCK) = the transpose of elements from .. of its tokens; those past the last
+ * repeat that one. Neighbours take two quads of EACH tokens of four vectors. */
+static inline void pack_panel(panel p, int from)
 {
+    const tokens t = p.block.of;
     const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
     for (int w = id; w < BLOCK * PIECE / EACH; w += ITEMS) {
         const int part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;
         const int d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;
         const int vector = part / pairs * (NEAR / 2) + w / NEAR % (NEAR / 2);
-        const int row = min(first + vector * EACH + token, t.count - 1);
+        const int row = min(p.block.first + vector * EACH + token, t.count - 1);
         if (HEAD % PIECE && from + d >= HEAD)
             continue;
         const floatv v = t.factor * LDV(X, t.x, row * t.pitch + from + d);
-        __local float *at = (__local float *)to + token;
+        __local float *at = (__local float *)p.to + token;
         at[PANEL_AT(d, vector) * EACH] = v.s0;
         at[PANEL_AT(d + 1, vector) * EACH] = v.s1;
         at[PANEL_AT(d + 2, vector) * EACH] = v.s2;
@@ -64,17 +89,52 @@ static inline void pack_panel(__local floatv *to, tokens t, int first, int from)
     }
 }
 
-/* to (rows, width) = elements from .. of tokens first .. of t; `rows` and `width` are constants. */
-static inline void load_tile(__local floatv *to, int rows, int width, tokens t, int first, int from)
+/* Elements d .. of token `row` of a strip, not multiplied yet; zeros past the last token or
+ * element. */
+static inline floatv load_quad(strip s, int row, int d)
+{
+    row += s.first;
+    return row < s.of.count && d < HEAD ? LDV(X, s.of.x, row * s.of.pitch + d) : (floatv)(0.0f);
+}
+
+/* to (rows, width) = elements from .. of a strip's tokens `first`, ...; `rows` and `width` are
+ * constants. */
+static inline void load_tile(__local floatv *to, int rows, int width, strip s, int first, int from)
 {
     const int id = (int)(get_local_id(1) * WIDE + get_local_id(0)), quads = width / EACH;
     for (int w = id; w < rows * quads; w += ITEMS) {
         const int row = w / quads, d = from + (w - row * quads) * EACH;
-        floatv value = (floatv)(0.0f);
-        if (first + row < t.count && d < HEAD)
-            value = t.factor * LDV(X, t.x, (first + row) * t.pitch + d);
-        to[w] = value;
+        to[w] = s.of.factor * load_quad(s, first + row, d);
     }
+}
+
+/* Loads the tile of whole tokens that `turn` takes next. Where a work-item has the same elements of
+ * all its tokens it steps from one to the next, since as many places would take many registers. */
+static inline void fetch(stage *at, strip s)
+{
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
+    const int step = ITEMS / QUADS, row = s.first + id / QUADS;
+    __global const TYPE(X) *x = s.of.x + row * s.of.pitch + id % QUADS * EACH;
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        const int w = id + i * ITEMS;
+        if (ITEMS % QUADS != 0)
+            at->next[i] = load_quad(s, w / QUADS, w % QUADS * EACH);
+        else
+            at->next[i] = row + i * step < s.of.count ? LDV(X, x, 0) : (floatv)(0.0f);
+        x += step * s.of.pitch;
+    }
+}
+
+/* Puts it in the place of the tile that nobody reads any more; it may be read after a barrier. It
+ * is multiplied only here, since that waits for what `fetch` loads. */
+static inline void turn(stage *at, strip s)
+{
+    const int id = (int)(get_local_id(1) * WIDE + get_local_id(0));
+#pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (ROWS * QUADS % ITEMS == 0 || id + i * ITEMS < ROWS * QUADS)
+            at->tile[id + i * ITEMS] = s.of.factor * at->next[i];
 }
 
 /* A work-item's share of a sum over tiles: of each of its quads EACH vectors of tokens. */
@@ -109,63 +169,16 @@ static inline void multiply(floatv *score, __local const floatv *tile, __local c
     const int x = (int)get_local_id(0), y = (int)get_local_id(1);
     const int end = HEAD % PIECE ? min(PIECE, HEAD - from) : PIECE;
 #pragma unroll 1
-    for (int first = 0; first < end; first += NEAR)
+    for (int d = 0; d < end; d += EACH) {
+        const floatv tokens0 = panel[PANEL_AT(d, x)], tokens1 = panel[PANEL_AT(d + 1, x)];
+        const floatv tokens2 = panel[PANEL_AT(d + 2, x)], tokens3 = panel[PANEL_AT(d + 3, x)];
 #pragma unroll
-        for (int d = first; d < first + NEAR; d += EACH) {
-            const floatv tokens0 = panel[PANEL_AT(d, x)], tokens1 = panel[PANEL_AT(d + 1, x)];
-            const floatv tokens2 = panel[PANEL_AT(d + 2, x)], tokens3 = panel[PANEL_AT(d + 3, x)];
-#pragma unroll
-            for (int r = 0; r < DEEP; r++) {
-                const floatv quad = tile[((y * DEEP + r) * PIECE + d) / EACH];
-                score[r] = fma((floatv)(quad.s0), tokens0, score[r]);
-                score[r] = fma((floatv)(quad.s1), tokens1, score[r]);
-                score[r] = fma((floatv)(quad.s2), tokens2, score[r]);
-                score[r] = fma((floatv)(quad.s3), tokens3, score[r]);
-            }
-        }
-}
-
-/* score = those of the block's tokens from `first` on and the others from `row` on. A panel of
- * whole tokens that is still there serves again unless it is `fresh`. */
-static inline void dots(floatv *score, __local floatv *panel, tokens block, int first, bool fresh,
-                        __local floatv *tile, tokens others, int row)
-{
-#pragma unroll
-    for (int r = 0; r < DEEP; r++)
-        score[r] = (floatv)(0.0f);
-#pragma unroll 1
-    for (int from = 0; from < HEAD; from += PIECE) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (fresh || HEAD > PIECE)
-            pack_panel(panel, block, first, from);
-        load_tile(tile, ROWS, PIECE, others, row, from);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        multiply(score, tile, panel, from);
-    }
-}
-
-/* sum += this work-item's elements of the product transpose(others) * scores, of those from `first`
- * on. Scores may have been written just before. */
-static inline void fold(quad_sum *sum, __local const floatv *scores, __local floatv *tile,
-                        tokens others, int first)
-{
-    const int x = (int)get_local_id(0);
-#pragma unroll 1
-    for (int part = 0; part < ROWS; part += PART) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        load_tile(tile, PART, HEAD, others, first + part, 0);
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 1
-        for (int row = 0; row < PART; row++) {
-            const floatv weights = scores[(part + row) * WIDE + x];
-#pragma unroll
-            for (int i = 0; i < SHARE; i++) {
-                const floatv quad = tile[row * QUADS + QUAD_READ(i)];
-                sum[i].s0 = fma((floatv)(quad.s0), weights, sum[i].s0);
-                sum[i].s1 = fma((floatv)(quad.s1), weights, sum[i].s1);
-                sum[i].s2 = fma((floatv)(quad.s2), weights, sum[i].s2);
-                sum[i].s3 = fma((floatv)(quad.s3), weights, sum[i].s3);
-            }
+        for (int r = 0; r < DEEP; r++) {
+            const floatv quad = tile[((y * DEEP + r) * PIECE + d) / EACH];
+            score[r] = fma((floatv)(quad.s0), tokens0, score[r]);
+            score[r] = fma((floatv)(quad.s1), tokens1, score[r]);
+            score[r] = fma((floatv)(quad.s2), tokens2, score[r]);
+            score[r] = fma((floatv)(quad.s3), tokens3, score[r]);
         }
     }
 }
@@ -177,6 +190,132 @@ static inline void share_scores(__local floatv *to, const floatv *score)
 #pragma unroll
     for (int r = 0; r < DEEP; r++)
         to[(y * DEEP + r) * WIDE + x] = score[r];
+}
+
+/* sum += this work-item's elements of the product transpose(tile) * scores, of `rows` rows. */
+static inline void accumulate(quad_sum *sum, __local const floatv *scores,
+                              __local const floatv *tile, int rows)
+{
+    const int x = (int)get_local_id(0);
+#pragma unroll 4
+    for (int row = 0; row < rows; row++) {
+        const floatv weights = scores[row * WIDE + x];
+#pragma unroll
+        for (int i = 0; i < SHARE; i++) {
+            const floatv quad = tile[row * QUADS + QUAD_READ(i)];
+            sum[i].s0 = fma((floatv)(quad.s0), weights, sum[i].s0);
+            sum[i].s1 = fma((floatv)(quad.s1), weights, sum[i].s1);
+            sum[i].s2 = fma((floatv)(quad.s2), weights, sum[i].s2);
+            sum[i].s3 = fma((floatv)(quad.s3), weights, sum[i].s3);
+        }
+    }
+}
+
+/* A step is made of the functions that follow. If WHOLE, keep_panel and fetch_ahead begin it all;
+ * then `take` and its like make a strip that has been fetched the tile of the next dots and fold.
+ * Else these do nothing, and dots and fold load what they multiply. */
+static inline void keep_panel(panel p)
+{
+    if (WHOLE)
+        pack_panel(p, 0);
+}
+
+static inline void fetch_ahead(stage *at, strip s)
+{
+    if (WHOLE)
+        fetch(at, s);
+}
+
+static inline void take(stage *at, strip s)
+{
+    if (!WHOLE)
+        return;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    turn(at, s);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The same, and scores are shared. */
+static inline void take_and_share(stage *at, strip s, __local floatv *scores, const floatv *score)
+{
+    if (!WHOLE)
+        return;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    turn(at, s);
+    share_scores(scores, score);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Shares scores where the tile stays, and nobody has read `scores` since the last barrier. */
+static inline void share(__local floatv *scores, const floatv *score)
+{
+    if (!WHOLE)
+        return;
+    share_scores(scores, score);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* score = those of the panel's tokens and a strip. */
+static inline void dots(floatv *score, panel p, stage *at, strip others)
+{
+#pragma unroll
+    for (int r = 0; r < DEEP; r++)
+        score[r] = (floatv)(0.0f);
+    if (WHOLE) {
+        multiply(score, at->tile, p.to, 0);
+        return;
+    }
+#pragma unroll 1
+    for (int from = 0; from < HEAD; from += PIECE) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        pack_panel(p, from);
+        load_tile(at->tile, ROWS, PIECE, others, 0, from);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        multiply(score, at->tile, p.to, from);
+    }
+}
+
+/* sum += this work-item's elements of the product transpose(others) * score. */
+static inline void fold(quad_sum *sum, __local floatv *scores, const floatv *score, stage *at,
+                        strip others)
+{
+    if (WHOLE) {
+        accumulate(sum, scores, at->tile, ROWS);
+        return;
+    }
+#pragma unroll 1
+    for (int part = 0; part < ROWS; part += PART) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (part == 0)
+            share_scores(scores, score);
+        load_tile(at->tile, PART, HEAD, others, part, 0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        accumulate(sum, scores + part * WIDE, at->tile, PART);
+    }
+}
+
+/* Writes this work-item's `value` where `largest` and `total_of` read those of its tokens. */
+static inline void exchange(__local floatv *to, floatv value)
+{
+    to[get_local_id(1) * WIDE + get_local_id(0)] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+static inline floatv largest(__local const floatv *value, floatv most)
+{
+#pragma unroll 4
+    for (int y = 0; y < TALL; y++)
+        most = fmax(most, value[y * WIDE + get_local_id(0)]);
+    return most;
+}
+
+static inline floatv total_of(__local const floatv *value)
+{
+    floatv total = (floatv)(0.0f);
+#pragma unroll 4
+    for (int y = 0; y < TALL; y++)
+        total += value[y * WIDE + get_local_id(0)];
+    return total;
 }
 
 /* x = beta * x + factor * sum, for this work-item's elements of `sum`. */
@@ -207,6 +346,15 @@ static inline floatv load_lanes(__global const float *x, int first, int count)
     const int token = first + (int)get_local_id(0) * EACH, last = count - 1;
     return (floatv)(LD(STATISTIC, x, min(token, last)), LD(STATISTIC, x, min(token + 1, last)),
                     LD(STATISTIC, x, min(token + 2, last)), LD(STATISTIC, x, min(token + 3, last)));
+}
+
+/* to = x[row] for each of this work-item's DEEP rows from `first` on; x[count - 1] past the end. */
+static inline void load_rows(float *to, __global const float *x, int first, int count)
+{
+    const int row = first + (int)get_local_id(1) * DEEP;
+#pragma unroll
+    for (int r = 0; r < DEEP; r++)
+        to[r] = LD(STATISTIC, x, min(row + r, count - 1));
 }
 
 /* Hides the scores of keys (rows) from `end` on, or behind their query (lanes). */
@@ -273,17 +421,33 @@ static inline void keep_lanes(floatv *keep, attention_draws draws, int query, in
 }
 #endif
 
-#define LOCAL_ARRAYS                                                                               \
-    __local floatv panel[PIECE * WIDE], tile[ROWS * PIECE / EACH], scores[ROWS * WIDE]
+/* As attention_at, but where blocks differ in work the longest of all heads of a row come first,
+ * so that no head's long blocks begin last. */
+static inline attention_place place_of(uint blocks, uint heads, bool causal, bool reverse)
+{
+    const ulong id = get_group_id(0), row = id / ((ulong)blocks * heads);
+    const uint rest = (uint)(id - row * blocks * heads);
+    const int block = (int)(rest / heads);
+    const attention_place place = {reverse ? (int)blocks - 1 - block : block, (int)(rest % heads),
+                                   row};
+    return causal ? place : attention_at(id, blocks, heads, false);
+}
+
+/* Panels of both operands share one place unless they stay. */
+#define LOCAL_ARRAYS(panels)                                                                       \
+    __local floatv panel_first[(WHOLE ? (panels) : 1) * PIECE * PITCH];                            \
+    __local floatv tile[WHOLE ? ROWS * QUADS : ROWS * PIECE / EACH], scores[ROWS * WIDE];          \
+    stage tiles;                                                                                   \
+    tiles.tile = tile
+#define PANEL_SECOND (panel_first + (WHOLE ? PIECE * PITCH : 0))
 
 GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
                    ulong saved_at, uint saves)
 {
-    LOCAL_ARRAYS;
+    LOCAL_ARRAYS(1);
     quad_sum sum[SHARE];
     floatv score[DEEP], top = (floatv)(LOWEST), total = (floatv)(0.0f);
-    const attention_place at =
-        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const attention_place at = place_of((queries + BLOCK - 1) / BLOCK, heads, causal, true);
     const int x = (int)get_local_id(0), first = at.block * BLOCK;
     const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
     const int end = causal ? min(here, first + BLOCK) : here;
@@ -294,40 +458,45 @@ GPU_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __globa
 
     const tokens all_q = {q, q_row, queries, scale}, all_k = {k, k_row, end, 1.0f};
     const tokens all_v = {v, k_row, end, 1.0f};
+    const panel queries_here = {panel_first, {all_q, first}};
     clear(sum);
+    keep_panel(queries_here);
+    fetch_ahead(&tiles, (strip){all_k, 0});
     for (int key = 0; key < end; key += ROWS) {
-        dots(score, panel, all_q, first, key == 0, tile, all_k, key);
+        const strip some_k = {all_k, key}, some_v = {all_v, key}, next_k = {all_k, key + ROWS};
+        take(&tiles, some_k);
+        fetch_ahead(&tiles, some_v);
+        dots(score, queries_here, &tiles, some_k);
         hide_rows(score, key, end, first, causal);
-        share_scores(scores, score);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        floatv most = top;
-#pragma unroll 4
-        for (int row = 0; row < ROWS; row++)
-            most = fmax(most, scores[row * WIDE + x]);
+        floatv most = score[0];
 #pragma unroll
-        for (int r = 0; r < DEEP; r++)
-            score[r] = exp2(score[r] - most);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        share_scores(scores, score);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int r = 1; r < DEEP; r++)
+            most = fmax(most, score[r]);
+        exchange(scores, most);
+        most = largest(scores, top);
         const floatv shrink = exp2(top - most);
         top = most;
         total *= shrink;
-#pragma unroll 4
-        for (int row = 0; row < ROWS; row++)
-            total += scores[row * WIDE + x];
+#pragma unroll
+        for (int r = 0; r < DEEP; r++) {
+            score[r] = exp2(score[r] - most);
+            total += score[r];
+        }
 #if DROPOUT
         floatv keep[DEEP];
         keep_rows(keep, draws, key, first);
 #pragma unroll
         for (int r = 0; r < DEEP; r++)
             score[r] *= keep[r];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        share_scores(scores, score);
 #endif
         weaken(sum, shrink);
-        fold(sum, scores, tile, all_v, key);
+        take_and_share(&tiles, some_v, scores, score);
+        fetch_ahead(&tiles, next_k);
+        fold(sum, scores, score, &tiles, some_v);
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    exchange(scores, total);
+    total = total_of(scores);
     const floatv factor = select(1.0f / total, (floatv)(0.0f), total == (floatv)(0.0f));
     unpack(o + o_at + O_AT(at.row, at.head), sum, heads * HEAD, first, queries, factor, 0.0f);
     if (saves && get_local_id(1) == 0) {
@@ -345,11 +514,10 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
                           __global const float *saved, ulong saved_at, __global const float *level,
                           ulong level_at, __global TYPE(X) * dq, ulong dq_at, float beta)
 {
-    LOCAL_ARRAYS;
+    LOCAL_ARRAYS(2);
     quad_sum sum[SHARE];
     floatv score[DEEP], product[DEEP];
-    const attention_place at =
-        attention_at(get_group_id(0), (queries + BLOCK - 1) / BLOCK, heads, causal);
+    const attention_place at = place_of((queries + BLOCK - 1) / BLOCK, heads, causal, true);
     const int first = at.block * BLOCK;
     const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
     const int end = causal ? min(here, first + BLOCK) : here;
@@ -364,10 +532,19 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
 
     const tokens all_q = {q, q_row, queries, scale}, all_d_o = {d_o, heads * HEAD, queries, 1.0f};
     const tokens all_k = {k, k_row, end, 1.0f}, all_v = {v, k_row, end, 1.0f};
+    const panel queries_here = {panel_first, {all_q, first}};
+    const panel d_o_here = {PANEL_SECOND, {all_d_o, first}};
     clear(sum);
+    keep_panel(queries_here);
+    keep_panel(d_o_here);
+    fetch_ahead(&tiles, (strip){all_v, 0});
     for (int key = 0; key < end; key += ROWS) {
-        dots(product, panel, all_d_o, first, true, tile, all_v, key);
-        dots(score, panel, all_q, first, true, tile, all_k, key);
+        const strip some_v = {all_v, key}, some_k = {all_k, key}, next_v = {all_v, key + ROWS};
+        take(&tiles, some_v);
+        fetch_ahead(&tiles, some_k);
+        dots(product, d_o_here, &tiles, some_v);
+        take(&tiles, some_k);
+        dots(score, queries_here, &tiles, some_k);
         hide_rows(score, key, end, first, causal);
 #if DROPOUT
         floatv keep[DEEP];
@@ -379,8 +556,9 @@ GPU_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulon
 #pragma unroll
         for (int r = 0; r < DEEP; r++)
             score[r] = POWERS_BELOW(score[r], top) * (product[r] - mean);
-        share_scores(scores, score);
-        fold(sum, scores, tile, all_k, key);
+        share(scores, score);
+        fetch_ahead(&tiles, next_v);
+        fold(sum, scores, score, &tiles, some_k);
     }
     unpack(dq + dq_at + Q_AT(at.row, at.head), sum, q_row, first, queries, (floatv)(scale * LN2),
            beta);
@@ -392,12 +570,11 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
                               ulong dk_at, __global TYPE(X) * dv, ulong dv_at, uint has_dk,
                               uint has_dv, float beta_k, float beta_v)
 {
-    LOCAL_ARRAYS;
+    LOCAL_ARRAYS(2);
     quad_sum sum_k[SHARE], sum_v[SHARE];
     floatv score[DEEP], product[DEEP], part[DEEP];
-    const attention_place at =
-        attention_at(get_group_id(0), (keys + BLOCK - 1) / BLOCK, heads / group, false);
-    const int first = at.block * BLOCK, y = (int)get_local_id(1);
+    const attention_place at = place_of((keys + BLOCK - 1) / BLOCK, heads / group, causal, false);
+    const int first = at.block * BLOCK;
     const int here = has_lengths ? attention_keys(lengths + lengths_at, at.row, keys) : (int)keys;
     k += k_at + K_AT(at.row, at.head);
     v += v_at + K_AT(at.row, at.head);
@@ -407,37 +584,52 @@ GPU_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, 
     level += level_at + STATISTIC_AT(at.row, at.head * group);
 
     const tokens all_k = {k, k_row, keys, 1.0f}, all_v = {v, k_row, keys, 1.0f};
+    const panel keys_here = {panel_first, {all_k, first}}, v_here = {PANEL_SECOND, {all_v, first}};
+    keep_panel(keys_here);
+    keep_panel(v_here);
     clear(sum_k);
     clear(sum_v);
     for (uint g = 0; g < group && first < here; g++) {
         ATTENTION_DRAWS(at.row, at.head * group + g);
         const tokens all_q = {q + g * HEAD, q_row, queries, scale};
         const tokens all_d_o = {d_o + g * HEAD, heads * HEAD, queries, 1.0f};
-        for (int query = causal ? first : 0; query < (int)queries; query += ROWS) {
-            dots(score, panel, all_k, first, true, tile, all_q, query);
+        const int begin = causal ? first : 0;
+        fetch_ahead(&tiles, (strip){all_q, begin});
+        for (int query = begin; query < (int)queries; query += ROWS) {
+            const strip some_q = {all_q, query}, some_d_o = {all_d_o, query};
+            const strip next_q = {all_q, query + ROWS};
+            float top[DEEP], mean[DEEP];
+            load_rows(top, saved + g * queries, query, queries);
+            take(&tiles, some_q);
+            fetch_ahead(&tiles, some_d_o);
+            dots(score, keys_here, &tiles, some_q);
             hide_lanes(score, query, queries, first, here, causal);
-            dots(product, panel, all_v, first, true, tile, all_d_o, query);
+            load_rows(mean, level + g * queries, query, queries);
 #if DROPOUT
             floatv keep[DEEP];
             keep_lanes(keep, draws, query, first);
 #endif
 #pragma unroll
             for (int r = 0; r < DEEP; r++) {
-                const int row = min(query + y * DEEP + r, (int)queries - 1);
-                const float top = LD(STATISTIC, saved, g * queries + row);
-                part[r] = POWERS_BELOW(score[r], top);
-                score[r] = part[r];
+                score[r] = part[r] = POWERS_BELOW(score[r], top[r]);
 #if DROPOUT
                 part[r] *= keep[r];
+#endif
+            }
+            take_and_share(&tiles, some_d_o, scores, part);
+            fold(sum_v, scores, part, &tiles, some_d_o);
+            fetch_ahead(&tiles, some_q);
+            dots(product, v_here, &tiles, some_d_o);
+#pragma unroll
+            for (int r = 0; r < DEEP; r++) {
+#if DROPOUT
                 product[r] *= keep[r];
 #endif
-                score[r] *= product[r] - LD(STATISTIC, level, g * queries + row);
+                score[r] *= product[r] - mean[r];
             }
-            share_scores(scores, part);
-            fold(sum_v, scores, tile, all_d_o, query);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            share_scores(scores, score);
-            fold(sum_k, scores, tile, all_q, query);
+            take_and_share(&tiles, some_q, scores, score);
+            fetch_ahead(&tiles, next_q);
+            fold(sum_k, scores, score, &tiles, some_q);
         }
     }
     if (has_dv)

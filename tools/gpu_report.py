@@ -5,15 +5,15 @@
     tools/gpu_report.py [--kernel NAME]... [--target NAME]... [--json] [--gate] [--core]
 
 A table of each hot kernel in its GPU shape, for each storage type and setting that a GPU with 32 KiB
-of local memory takes: registers, bytes of stack or scratch, spills, local memory, occupancy, the
-share of multiply-adds in the inner loop and in the whole step, how wide it loads, and conflicts of
-the banks of local memory, and how many instructions are those of matrix units. --gate fails where a
-default setting spills or has a stack or scratch, but for what tools/gpu/exceptions.txt lists, where
-one of a family of tools/gpu/widths.py never loads 128 bits at once, where one of tools/gpu/waves.py
-leaves room for too few waves, where one of tools/gpu/banks.py has too many conflicts, where a step of
-one of tools/gpu/shares.py multiplies too little, or where a kernel for matrix units does without
-them. Compilers that are missing are said and left out; the status is 77 where
-none is there. They come from packages of Debian 12 and PyPI:
+of local memory takes, and of attention what one with 48 KiB does: registers, bytes of stack or
+scratch, spills, local memory, occupancy, the share of multiply-adds in the inner loop and in the
+whole step, how wide it loads, and conflicts of the banks of local memory, and how many instructions
+are those of matrix units. --gate fails where a default setting spills or has a stack or scratch,
+but for what tools/gpu/exceptions.txt lists, where one of a family of tools/gpu/widths.py never
+loads 128 bits at once, where one of tools/gpu/waves.py leaves room for too few waves, where one of
+tools/gpu/banks.py has too many conflicts, where a step of one of tools/gpu/shares.py multiplies too
+little, or where a kernel for matrix units does without them. Compilers that are missing are said
+and left out; the status is 77 where none is there. They come from packages of Debian 12 and PyPI:
 
     apt-get install clang-19 libclc-15 rocm-device-libs intel-opencl-icd
     python3 -m venv ~/.cache/quern-gpu
@@ -33,7 +33,7 @@ from pathlib import Path
 from gpu import amd, banks, intel, nvidia, shares, waves, widths
 from gpu.call import Failed
 from gpu.exceptions import Exceptions
-from gpu.hot import FAMILIES, hot_programs
+from gpu.hot import FAMILIES, MMA_ALONE, hot_programs
 
 MAKERS = {"NVIDIA": nvidia, "AMD": amd, "Intel": intel}
 ONE_EACH = ["sm_90", "gfx1030", "dg2"]
@@ -89,6 +89,8 @@ def takes(program, target, maker, names):
     """Whether a row of the program for the target is wanted: matrix units have one layout each."""
     of = maker.TARGETS[target]
     if of.get("family", program.family) != program.family or of.get("lacks") in program.options:
+        return False
+    if MMA_ALONE in program.what and maker.UNITS.get(target) != "mma":
         return False
     if program.family == "matrix units":
         if f"-DTILE_LAYOUT={maker.UNITS.get(target)}" not in program.options:

@@ -198,30 +198,49 @@ static bool fits_cpu(const struct qn_call *call, const char **why)
            local_bytes_of(&blocks[BLOCKS - 1], call->facts->vector_width, head);
 }
 
-/* GPU shape: as in attention_gpu.cl. Long heads are shared by more work-items, so that sums stay in
- * registers. The first shape that fits the device is taken; shorter heads begin at a later one. */
-enum { EACH = 4, PIECE = 32, LONG_HEAD = 64, LONG_SHAPE = 1, SHORT_SHAPE = 3 };
+/* GPU shape: as in attention_gpu.cl, for heads up to `most`. The first that fits the head and the
+ * device is taken. Long heads are shared by more work-items, so that sums stay in registers. */
+enum { EACH = 4, PIECE = 32 };
 struct gpu_shape {
-    int64_t wide, tall, deep;
+    int64_t wide, tall, deep, most;
+    bool whole; /* heads are in local memory whole, though they be longer than PIECE */
 };
 static const struct gpu_shape gpu_shapes[] = {
-    {8, 32, 1}, {16, 16, 1}, {8, 16, 1}, {8, 8, 4}, {8, 8, 2}};
+    {8, 8, 4, PIECE},      {8, 8, 2, PIECE},     {8, 16, 4, 64, true},
+    {8, 8, 4, 63},         {16, 16, 1, 64},      {8, 32, 1, MOST_HEAD},
+    {8, 16, 1, MOST_HEAD}, {8, 8, 4, MOST_HEAD}, {8, 8, 2, MOST_HEAD}};
 enum { GPU_SHAPES = sizeof gpu_shapes / sizeof *gpu_shapes };
+
+static int64_t piece_of(const struct gpu_shape *shape, int64_t head)
+{
+    return shape->whole || head < PIECE ? head : PIECE;
+}
+
+/* Of the kernel that needs most: a gradient, which keeps two panels of whole heads. */
+static int64_t gpu_bytes(const struct gpu_shape *shape, int64_t head)
+{
+    const int64_t piece = piece_of(shape, head), block = shape->wide * EACH;
+    const int64_t rows = shape->tall * shape->deep, panels = piece == head ? 2 : 1;
+    return (panels * piece * (block + EACH) + rows * (piece + block)) * (int64_t)sizeof(float);
+}
+
+/* Whether several work-groups fit a multiprocessor, each with local memory for whole heads: those
+ * with matrix units of layout mma have enough. CPUs take that shape, too, since tests run there. */
+static bool is_roomy(const struct qn_facts *facts)
+{
+    return facts->cpu || (facts->matrix_units && facts->matrix_layout == QN_MATRIX_MMA);
+}
 
 static bool fits_shape(const struct qn_facts *facts, int64_t head, const struct gpu_shape *shape)
 {
-    const int64_t piece = head < PIECE ? head : PIECE, block = shape->wide * EACH;
-    const int64_t rows = shape->tall * shape->deep;
-    const int64_t floats = piece * block + rows * (piece + block);
-    return facts->max_work_group >= shape->wide * shape->tall &&
-           facts->local_bytes >= floats * (int64_t)sizeof(float);
+    return head <= shape->most && (!shape->whole || is_roomy(facts)) &&
+           facts->max_work_group >= shape->wide * shape->tall &&
+           facts->local_bytes >= gpu_bytes(shape, head);
 }
 
 static const struct gpu_shape *gpu_shape_of(const struct qn_facts *facts, int64_t head)
 {
     const struct gpu_shape *shape = gpu_shapes;
-    if (head <= LONG_HEAD)
-        shape += head < LONG_HEAD ? SHORT_SHAPE : LONG_SHAPE;
     while (shape < gpu_shapes + GPU_SHAPES - 1 && !fits_shape(facts, head, shape))
         shape++;
     return shape;
@@ -316,6 +335,7 @@ static int64_t set_gpu(struct qn_launch *launch, const struct qn_call *call, int
     qn_launch_option(launch, "WIDE", shape->wide);
     qn_launch_option(launch, "TALL", shape->tall);
     qn_launch_option(launch, "DEEP", shape->deep);
+    qn_launch_option(launch, "PIECE", piece_of(shape, head));
     qn_launch_aligned(launch, call, EACH, head);
     return shape->wide * EACH;
 }

@@ -185,9 +185,12 @@ static qn_status emit_operator(const struct qn_check_op *check, const struct qn_
     return QN_OK;
 }
 
-static qn_status emit_all(const struct qn_facts *facts)
+/* All operators, or the one of that name. */
+static qn_status emit_some(const struct qn_facts *facts, const char *only)
 {
     for (const struct qn_check_op *const *check = qn_check_all(); *check; check++) {
+        if (only && strcmp(only, (*check)->op->name) != 0)
+            continue;
         qn_status status = emit_operator(*check, facts);
         if (status != QN_OK) {
             fprintf(stderr, "%s: %s\n", (*check)->op->name, qn_status_text(status));
@@ -195,6 +198,11 @@ static qn_status emit_all(const struct qn_facts *facts)
         }
     }
     return QN_OK;
+}
+
+static qn_status emit_all(const struct qn_facts *facts)
+{
+    return emit_some(facts, NULL);
 }
 
 /* The operators cut their tiles by the width of vectors and by the local memory. */
@@ -217,6 +225,9 @@ int main(void)
     facts.matrix_units = qn_tile_layout(QN_MATRIX_MMA)->types & ~QN_MATRIX_COPIES;
     if (status == QN_OK)
         status = emit_all(&facts);
+    facts.local_bytes = 48 << 10; /* heads of 64 are whole in it */
+    if (status == QN_OK)
+        status = emit_some(&facts, "attention");
     rank = "cpu";
     qn_facts_default(&facts, true);
     facts.matrix_units = QN_MATRIX_BF16_TILES;

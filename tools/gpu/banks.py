@@ -27,7 +27,7 @@ CONSTANTS = {
     "conv2d_weight_gpu": TILED,
     "conv2d_winograd_gpu": WINOGRAD,
     "conv2d_winograd_weight_gpu": WINOGRAD,
-    "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "HEAD"],
+    "attention_gpu": ["WIDE", "EACH", "BLOCK", "DEEP", "QUADS", "NEAR", "PIECE", "PITCH"],
     **unit_banks.CONSTANTS,
 }
 # The text of the source that the functions below repeat, of the kernels or these.
@@ -66,16 +66,18 @@ INDICES = {
                                    "put_tile(gradient, next_d, next_y + padding_y < dh - 1, lane,",
                                    "winograd_put(source, next_s, next_y, sh, lane, line);",
                                    *WINOGRAD_PLACES],
-    "attention_gpu": ["((d)*WIDE + ((vector) ^ (d) % NEAR))", "(i)*TALL + (int)get_local_id(1)",
-                      "PIECE (HEAD < 32 ? HEAD : 32)",
+    "attention_gpu": ["((d)*PITCH + (vector))", "(i)*TALL + (int)get_local_id(1)",
                       "part = w / (NEAR * EACH), pairs = PIECE / EACH / 2;",
                       "d = (part % pairs * 2 + w % 2) * EACH, token = w / 2 % EACH;",
                       "vector = part / pairs * (NEAR / 2) + w / NEAR % (NEAR / 2);",
-                      "at[PANEL_AT(d, vector) * EACH] =", "to[w] = value;",
+                      "at[PANEL_AT(d, vector) * EACH] =", "to[w] = s.of.factor",
                       "tokens0 = panel[PANEL_AT(d, x)]",
                       "tile[((y * DEEP + r) * PIECE + d) / EACH];",
-                      "scores[(part + row) * WIDE + x];", "tile[row * QUADS + QUAD_READ(i)];",
-                      "to[(y * DEEP + r) * WIDE + x] = score[r];"],
+                      "at->tile[id + i * ITEMS] =", "scores[row * WIDE + x];",
+                      "tile[row * QUADS + QUAD_READ(i)];",
+                      "to[(y * DEEP + r) * WIDE + x] = score[r];",
+                      "to[get_local_id(1) * WIDE + get_local_id(0)] = value;",
+                      "value[y * WIDE + get_local_id(0)]"],
     **unit_banks.INDICES,
 }
 
@@ -183,12 +185,12 @@ def conv2d_winograd_weight_gpu(c):
 
 
 def attention_gpu(c):
-    """See PANEL_AT, pack_panel, load_tile, dots, fold and share_scores."""
+    """See PANEL_AT, pack_panel, load_tile, turn, dots, fold, share_scores, exchange and largest."""
     wide, each, deep, block = c["WIDE"], c["EACH"], c["DEEP"], c["BLOCK"]
-    near, piece, lane = c["NEAR"], min(c["HEAD"], 32), range(LANES)
+    near, piece, lane = c["NEAR"], c["PIECE"], range(LANES)
 
     def panel(d, vector):
-        return (d * wide + (vector ^ d % near)) * each
+        return (d * c["PITCH"] + vector) * each
     yield "store panel", [panel(i % 2 * each, i // near) + i // 2 % each for i in lane], 1
     yield "store tile", [i * each for i in lane], each
     yield "dots, panel", [panel(1, i % wide) for i in lane], each
@@ -196,6 +198,8 @@ def attention_gpu(c):
     yield "fold, scores", [i % wide * each for i in lane], each
     yield "fold, tile", [i // wide * each for i in lane], each
     yield "store scores", [i // wide * deep * block + i % wide * each for i in lane], each
+    yield "exchange", [i * each for i in lane], each
+    yield "largest", [i % wide * each for i in lane], each
 
 
 ACCESSES = {"matmul_gpu": matmul_gpu, "conv2d_image_gpu": conv2d_image_gpu,

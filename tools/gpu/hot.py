@@ -27,7 +27,8 @@ HOT = {
     "conv2d_winograd_weight_gpu": ("convolution", {}),
     "conv2d_depthwise_gpu": ("convolution", BOTH_WAYS),
     "conv2d_depthwise_weight_gpu": ("convolution", {}),
-    "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"]}),
+    "attention_gpu": ("attention", {"HEAD": ["64", "128"], "DROPOUT": ["0"],
+                                    "PIECE": ["32", "64"]}),
     "attention_units": ("matrix units", {"HEAD": ["64", "128"], "DROPOUT": ["0"],
                                          "TILE_LAYOUT": LAYOUTS}),
     "attention": ("attention", {"HEAD": ["64"]}),
@@ -49,12 +50,14 @@ HOT = {
     "dropout": ("elementwise", {}),
     "rotary": ("elementwise", {}),
 }
+# In Program.what: a shape that devices with matrix units of layout mma take, and no others.
+MMA_ALONE = "PIECE=64"
 FAMILIES = list(dict.fromkeys(family for family, _ in HOT.values()))
 # One of each family, for a look within a minute.
 CORE = {("matmul_gpu", "f16", "A_T=0 B_T=0 QN_ROWS=8"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=mma"),
         ("matmul_units", "f16", "A_T=0 B_T=0 TILE_LAYOUT=dpas8"),
-        ("conv2d_image_gpu", "f32", "QN_GRADIENT=0 QN_ROWS=8"), ("attention_gpu", "f16", "HEAD=64"),
+        ("conv2d_image_gpu", "f32", "QN_GRADIENT=0 QN_ROWS=8"), ("attention_gpu", "f16", "HEAD=64 PIECE=32"),
         ("attention_units", "f16", "HEAD=64 TILE_LAYOUT=mma"), ("row_norm", "f16", "QN_RMS=0"),
         ("softmax_cross_entropy", "f32", ""), ("update", "f32", ""), ("unary", "f16", "")}
 
