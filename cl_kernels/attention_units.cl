@@ -52,6 +52,12 @@
 #define HELD_BLOCKS 0
 #endif
 #define BLOCK_STRIPS (ALONG_HEAD * BLOCK_STRIP)
+/* 1: what is copied next is loaded EARLY, where registers are left for that; otherwise LATE. */
+#if TILE_UNITS && TILE_LAYOUT_NUMBER == tile_layout_mma && HEAD <= 64
+#define AHEAD 1
+#else
+#define AHEAD 0
+#endif
 /* Scores of a block as factors, or what its rows' lanes have before they meet. */
 #define SCORE_WORDS (BLOCK * (TILE_PITCH_A > ROWS_PITCH ? TILE_PITCH_A : ROWS_PITCH))
 #define LOCAL_WORDS (STEP_STRIPS + SCORE_WORDS + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
@@ -83,12 +89,12 @@ typedef struct {
     const __local uint *words;
 } block_rows;
 
-/* to (`count` strips, at most ALONG_HEAD) = tokens first .. of x, of which there are `tokens`. */
-TILE_INLINE void copy_strips(__local uint *to, uint count, strip like, __global const TYPE(X) * x,
-                             ulong pitch, int first, int tokens)
+/* Of `count` strips, at most ALONG_HEAD, what a work-item copies of tokens first .. of x, of which
+ * there are `tokens`. */
+TILE_INLINE void load_strips(uint4 held[ALONG_HEAD][HELD], uint count, strip like,
+                             __global const TYPE(X) * x, ulong pitch, int first, int tokens)
 {
     const strip_source from = {(const __global uchar *)x, tokens, pitch};
-    uint4 held[ALONG_HEAD][HELD];
     const __global uchar *at[HELD];
     strip_aim(at, like, from, first, 0);
 #pragma unroll
@@ -96,16 +102,23 @@ TILE_INLINE void copy_strips(__local uint *to, uint count, strip like, __global 
         strip_load(held[l], like, at);
         strip_move(at, like, strip_step(like, from));
     }
+}
+
+TILE_INLINE void store_strips(__local uint *to, uint4 held[ALONG_HEAD][HELD], uint count,
+                              strip like)
+{
     to += strip_seat(like);
 #pragma unroll
     for (uint l = 0; l < count; l++)
         strip_store(to + l * strip_words(like), like, held[l]);
 }
 
-TILE_INLINE void copy_step(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
-                           int count)
+TILE_INLINE void copy_strips(__local uint *to, uint count, strip like, __global const TYPE(X) * x,
+                             ulong pitch, int first, int tokens)
 {
-    copy_strips(to, ALONG_HEAD, LIKE_ROWS, x, pitch, first, count);
+    uint4 held[ALONG_HEAD][HELD];
+    load_strips(held, count, like, x, pitch, first, tokens);
+    store_strips(to, held, count, like);
 }
 
 /* block = tokens first .. of x, where it is block n of the kernel: held, strip by strip by way of
@@ -138,16 +151,59 @@ TILE_INLINE tile_a rows_of(const block_rows *block, uint l, uint lane)
                        : tile_load_a(block->words + l * BLOCK_STRIP, lane);
 }
 
-/* to (a strip of HEAD rows) = the transpose of tokens first .. first + STEP - 1 of x. */
+/* When what is copied next is loaded: while the products before it are made (AHEAD), or then. */
+enum { LATE, EARLY };
+
+/* What a work-item copies of a step: of its rows, or of its columns. */
+typedef struct {
+    uint4 rows[ALONG_HEAD][HELD], columns[HELD_COLUMNS];
+} held_step;
+
+/* Strips of tokens first .. first + STEP - 1 of x, of which there are `count`, at least one. */
+TILE_INLINE void load_rows(held_step *held, uint when, __global const TYPE(X) * x, ulong pitch,
+                           int first, int count)
+{
+    if (when == AHEAD)
+        load_strips(held->rows, ALONG_HEAD, LIKE_ROWS, x, pitch, first, count);
+}
+
+TILE_INLINE void store_rows(__local uint *to, held_step *held)
+{
+    store_strips(to, held->rows, ALONG_HEAD, LIKE_ROWS);
+}
+
+/* Their transpose: a strip of HEAD rows. */
+TILE_INLINE void load_columns(held_step *held, uint when, __global const TYPE(X) * x, ulong pitch,
+                              int first, int count)
+{
+    const strip_source from = {(const __global uchar *)(x + first * pitch), pitch, count - first};
+    const __global uchar *at[HELD_COLUMNS];
+    if (when != AHEAD)
+        return;
+    strip_aim(at, LIKE_COLUMNS, from, 0, 0);
+    strip_load(held->columns, LIKE_COLUMNS, at);
+}
+
+TILE_INLINE void store_columns(__local uint *to, const held_step *held)
+{
+    strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held->columns);
+}
+
+/* At once. */
+TILE_INLINE void copy_rows(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
+                           int count)
+{
+    held_step held;
+    load_rows(&held, AHEAD, x, pitch, first, count);
+    store_rows(to, &held);
+}
+
 TILE_INLINE void copy_columns(__local uint *to, __global const TYPE(X) * x, ulong pitch, int first,
                               int count)
 {
-    const strip_source from = {(const __global uchar *)(x + first * pitch), pitch, count - first};
-    uint4 held[HELD_COLUMNS];
-    const __global uchar *at[HELD_COLUMNS];
-    strip_aim(at, LIKE_COLUMNS, from, 0, 0);
-    strip_load(held, LIKE_COLUMNS, at);
-    strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held);
+    held_step held;
+    load_columns(&held, AHEAD, x, pitch, first, count);
+    store_columns(to, &held);
 }
 
 /* to[i] = x[first + i], for i < STEP; x[count - 1] past the end. */
@@ -416,6 +472,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
 
     const meeting_rows rows = {scores, at.row, at.part};
     block_rows block;
+    held_step held;
     tile_c sum[SUMS], score[SCORES];
     float top[TILE_EACH], total[TILE_EACH], most[TILE_EACH];
 #pragma unroll
@@ -425,9 +482,13 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
     }
     clear(sum, SUMS);
     copy_block(&block, 0, scores, blocks, q, q_row, first, queries, at);
+    if (end > 0)
+        load_rows(&held, EARLY, k, k_row, 0, end);
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_step(strips, k, k_row, key, end);
+        load_rows(&held, LATE, k, k_row, key, end);
+        store_rows(strips, &held);
+        load_columns(&held, EARLY, v, k_row, key, end);
 #if DROPOUT
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
@@ -438,7 +499,9 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         largest(most, score);
         rows_put(rows, most, at.lane, rows_maximum);
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_columns(strips, v, k_row, key, end);
+        load_columns(&held, LATE, v, k_row, key, end);
+        store_columns(strips, &held);
+        load_rows(&held, EARLY, k, k_row, key + STEP, end);
         soften(score, sum, top, total, most, rows, at.lane);
 #if DROPOUT
         drop(score, kept, at, rate, false);
@@ -492,6 +555,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
     level += level_at + STATISTIC_AT(place.row, place.head);
 
     block_rows block, block_o;
+    held_step held;
     tile_c sum[SUMS], score[SCORES], product[SCORES];
     float top[TILE_EACH], mean[TILE_EACH], factor[TILE_EACH];
 #pragma unroll
@@ -504,16 +568,22 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
     clear(sum, SUMS);
     copy_block(&block_o, 0, scores, blocks, d_o, heads * HEAD, first, queries, at);
     copy_block(&block, 1, scores, blocks, q, q_row, first, queries, at);
+    if (end > 0)
+        load_rows(&held, EARLY, v, k_row, 0, end);
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_step(strips, v, k_row, key, end);
+        load_rows(&held, LATE, v, k_row, key, end);
+        store_rows(strips, &held);
+        load_rows(&held, EARLY, k, k_row, key, end);
 #if DROPOUT
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(product, &block_o, strips, at);
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_step(strips, k, k_row, key, end);
+        load_rows(&held, LATE, k, k_row, key, end);
+        store_rows(strips, &held);
+        load_columns(&held, EARLY, k, k_row, key, end);
         barrier(CLK_LOCAL_MEM_FENCE);
         dots(score, &block, strips, at);
         times(score, scale);
@@ -528,7 +598,9 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
                 score[q].v[e] = POWER_BELOW(score[q].v[e], top[e]) * (product[q].v[e] - mean[e]);
         put_scores(scores, score, at);
         barrier(CLK_LOCAL_MEM_FENCE);
-        copy_columns(strips, k, k_row, key, end);
+        load_columns(&held, LATE, k, k_row, key, end);
+        store_columns(strips, &held);
+        load_rows(&held, EARLY, v, k_row, key + STEP, end);
         barrier(CLK_LOCAL_MEM_FENCE);
         fold(sum, scores, strips, at);
     }
@@ -576,7 +648,7 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
         __global const TYPE(X) *q_head = q + g * HEAD, *d_o_head = d_o + g * HEAD;
         for (int query = causal ? first : 0; query < (int)queries; query += STEP) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            copy_step(strips, q_head, q_row, query, queries);
+            copy_rows(strips, q_head, q_row, query, queries);
             copy_statistic(top, saved + g * queries, query, queries);
             copy_statistic(mean, level + g * queries, query, queries);
 #if DROPOUT
@@ -585,7 +657,7 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
             barrier(CLK_LOCAL_MEM_FENCE);
             dots(score, &block, strips, at);
             barrier(CLK_LOCAL_MEM_FENCE);
-            copy_step(strips, d_o_head, heads * HEAD, query, queries);
+            copy_rows(strips, d_o_head, heads * HEAD, query, queries);
             times(score, scale);
             hide_queries(score, at, first, here, query, queries, causal);
             barrier(CLK_LOCAL_MEM_FENCE);

@@ -30,7 +30,7 @@ INDICES = {
                      "copied_at(TILE_EDGE_B, false, i * MATRIX + line, 0);",
                      "(uint2)(id / copy_pieces(s), id % copy_pieces(s));"],
     "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
-                        "strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held);",
+                        "strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held->columns);",
                         "tile_load_a(block->words + l * BLOCK_STRIP, lane);",
                         "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
                         "tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);",
@@ -150,7 +150,7 @@ def matmul_units(c, strips):
 
 
 def attention_units(c, strips):
-    """See copy_strips, copy_columns, put_scores, rows_put and rows_piece."""
+    """See store_strips, store_columns, put_scores, rows_put and rows_piece."""
     yield "store block", *strips.store(strips.at_a, True, 2)
     yield "store rows", *strips.store(strips.at_b, True, 2)
     yield "store columns", *strips.store(strips.at_b, False, 2)
