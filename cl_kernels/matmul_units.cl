@@ -45,10 +45,10 @@
 /* Words of a strip; from its first to those of row or column `row`, and there to a lane's. */
 #if TILE_COPIED
 #include "lib/tile_copy.clh"
-#define STRIP_A COPY_WORDS(EDGE_M, !A_T)
-#define STRIP_B COPY_WORDS(EDGE_N, B_T)
-#define ROW_A(row) copied_row(EDGE_M, !A_T, row)
-#define ROW_B(row) copied_row(EDGE_N, B_T, row)
+#define STRIP_A COPY_WORDS(EDGE_M)
+#define STRIP_B COPY_WORDS(EDGE_N)
+#define ROW_A(row) copied_row(!A_T, row)
+#define ROW_B(row) copied_row(B_T, row)
 #define SEAT_A(lane) tile_seat_a(lane)
 #define SEAT_B(lane) tile_seat_b(lane)
 #define gather copy_gather
@@ -61,6 +61,9 @@
 #define SEAT_B(lane) 0
 #define gather strip_gather
 #endif
+/* Tiles whose products of a step are summed apart, or 0. Units of layout mma round what they add to
+ * a sum towards zero, by which a long sum of factors of 32 bits would lose its last digits. */
+#define APART (UNIT_PACK == 1 && TILE_LAYOUT_NUMBER == tile_layout_mma ? 2 : 0)
 /* Words of the strips of a step. */
 #define STRIPS (STRIP_A * (1 + SPLIT_A) + STRIP_B * (1 + SPLIT_B))
 
@@ -74,11 +77,44 @@ TILE_INLINE void load_columns(tile_b b[TILES_N], const __local uint *columns, ui
         b[q] = tile_load_b(columns + ROW_B(q * TILE_N), lane);
 }
 
-TILE_INLINE void multiply_row(tile_c sum[TILES_N], tile_a a, const tile_b b[TILES_N], uint lane)
+/* sum += a * b, of `count` tiles. */
+TILE_INLINE void multiply_row(tile_c *sum, tile_a a, const tile_b *b, uint count, uint lane)
 {
 #pragma unroll TILE_UNROLL
-    for (uint q = 0; q < TILES_N; q++)
+    for (uint q = 0; q < count; q++)
         tile_multiply(&sum[q], a, b[q], lane);
+}
+
+/* sum += (a + rest_a) * (b + rest_b), without the product of the rests: small products first. */
+TILE_INLINE void multiply_split(tile_c *sum, tile_a a, tile_a rest_a, const tile_b *b,
+                                const tile_b *rest_b, uint count, uint lane)
+{
+    if (SPLIT_A)
+        multiply_row(sum, rest_a, b, count, lane);
+    if (SPLIT_B)
+        multiply_row(sum, a, rest_b, count, lane);
+    multiply_row(sum, a, b, count, lane);
+}
+
+/* The same of a whole row, APART tiles at a time. */
+TILE_INLINE void multiply_apart(tile_c sum[TILES_N], tile_a a, tile_a rest_a,
+                                const tile_b b[TILES_N], const tile_b rest_b[TILES_N], uint lane)
+{
+#if APART
+#pragma unroll TILE_UNROLL
+    for (uint first = 0; first < TILES_N; first += APART) {
+        tile_c part[APART];
+        tile_clear(part, APART);
+        multiply_split(part, a, rest_a, b + first, rest_b + first, APART, lane);
+#pragma unroll TILE_UNROLL
+        for (uint q = 0; q < APART; q++)
+#pragma unroll
+            for (uint e = 0; e < TILE_EACH; e++)
+                sum[first + q].v[e] += part[q].v[e];
+    }
+#else
+    multiply_split(sum, a, rest_a, b, rest_b, TILES_N, lane);
+#endif
 }
 
 /* The strips in local memory; what the lane loads of the team's first row and column; whether c has
@@ -95,25 +131,19 @@ TILE_INLINE void multiply(tile_c sum[TILES_M][TILES_N], const struct strips *at,
 {
     const __local uint *rows = at->rows + stage, *columns = at->columns + stage;
     const uint lane = at->lane;
-    tile_b b[TILES_N];
+    tile_b b[TILES_N], rest_b[TILES_N];
     if (!at->has_tiles)
         return;
     load_columns(b, columns, lane);
-#if SPLIT_B
-    tile_b rest_b[TILES_N];
-    load_columns(rest_b, columns + STRIP_B, lane);
-#endif
+    if (SPLIT_B)
+        load_columns(rest_b, columns + STRIP_B, lane);
 #pragma unroll TILE_UNROLL
     for (uint r = 0; r < TILES_M; r++) {
         const __local uint *row = rows + ROW_A(r * TILE_M);
-        const tile_a a = tile_load_a(row, lane);
-#if SPLIT_A
-        multiply_row(sum[r], tile_load_a(row + STRIP_A, lane), b, lane);
-#endif
-#if SPLIT_B
-        multiply_row(sum[r], a, rest_b, lane);
-#endif
-        multiply_row(sum[r], a, b, lane);
+        tile_a a = tile_load_a(row, lane), rest_a = a;
+        if (SPLIT_A)
+            rest_a = tile_load_a(row + STRIP_A, lane);
+        multiply_apart(sum[r], a, rest_a, b, rest_b, lane);
     }
 }
 

@@ -24,8 +24,7 @@ TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel voi
 tile_copy(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __global float *c,
           ulong c_at)
 {
-    __local uint4 strip_a[COPY_WORDS(TILE_M, ALONG_K) / 4],
-        strip_b[COPY_WORDS(TILE_N, ALONG_K) / 4];
+    __local uint4 strip_a[COPY_WORDS(TILE_M) / 4], strip_b[COPY_WORDS(TILE_N) / 4];
     __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
     const __global uchar *at_a[COPY_EACH(TILE_M)], *at_b[COPY_EACH(TILE_N)];
     const uint lane = get_local_id(0);

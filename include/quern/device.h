@@ -25,7 +25,8 @@ typedef struct qn_device qn_device;
  * those of a GPU's teams of work-items. For the tiles qn_device_open asks Linux, whose permission
  * holds for all threads until the process ends and makes what a signal saves 8 KiB larger. Copies
  * are no type: the device brings factors of 16 bits to local memory by itself (cp.async) and from
- * there, in rows or in columns, to registers (ldmatrix). */
+ * there, in rows or in columns, to registers (ldmatrix). Nor are strips: a kernel may declare
+ * 48 KiB of local memory, though the driver counts some of its own with them. */
 enum qn_matrix_type {
     QN_MATRIX_F16 = 1,
     QN_MATRIX_BF16 = 2,
@@ -33,7 +34,8 @@ enum qn_matrix_type {
     QN_MATRIX_F32 = 8,
     QN_MATRIX_BF16_TILES = 16,
     QN_MATRIX_BF16_DOTS = 32,
-    QN_MATRIX_COPIES = 64
+    QN_MATRIX_COPIES = 64,
+    QN_MATRIX_STRIPS = 128
 };
 
 /* How matrix units spread a tile over work-items, by the name of their instruction. */
@@ -86,7 +88,7 @@ typedef struct qn_facts {
     X(global_bytes, WHOLE, 1, 281474976710656)                                                     \
     X(max_alloc_bytes, WHOLE, 1, 281474976710656)                                                  \
     X(alignment, WHOLE, 4, 1048576)                                                                \
-    X(matrix_units, BITS, 0, 127)                                                                  \
+    X(matrix_units, BITS, 0, 255)                                                                  \
     X(matrix_layout, NEWER, 1, 5)                                                                  \
     X(blas, FLAG, 0, 1)                                                                            \
     X(blas_rows, NEWER, 1, 65536)                                                                  \

@@ -69,6 +69,8 @@ void qn_device_try_units(struct qn_device *device);
  * are not known to be there, emulated. */
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
                         enum qn_matrix_type type, bool units);
+/* Whether kernels have as much local memory as QN_MATRIX_STRIPS says. */
+bool qn_device_try_strips(struct qn_device *device);
 /* Whether one of f16 is right whose strips the device copies by itself: QN_MATRIX_COPIES. */
 bool qn_device_try_copies(struct qn_device *device, bool units);
 

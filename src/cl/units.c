@@ -192,6 +192,47 @@ bool qn_device_try_copies(struct qn_device *device, bool units)
     return try_it(device, &rows) && try_it(device, &terms);
 }
 
+/* Whether kernels may declare QN_STRIPS_BYTES of local memory: word i holds i, and a work-item adds
+ * up those that lie opposite to its own. */
+static qn_status sum_words(struct qn_slab *slab, uint32_t *c, bool *right)
+{
+    enum { GROUP = 64, STRIP_WORDS = QN_STRIPS_BYTES / 4 };
+    const struct qn_operand sums = words_of(C, GROUP);
+    struct qn_launch launch = {.program = "local",
+                               .kernel = "local_words",
+                               .args = {QN_BUF(&sums)},
+                               .global = {GROUP},
+                               .local = {GROUP}};
+    qn_launch_option(&launch, "WORDS", STRIP_WORDS);
+    qn_launch_option(&launch, "GROUP", GROUP);
+    QN_TRY(run(slab, &launch));
+    QN_TRY(qn_slab_read(slab, C, 0, c, GROUP * (int64_t)sizeof *c, NULL));
+    *right = true;
+    for (uint32_t id = 0; id < GROUP; id++) {
+        uint32_t sum = 0;
+        for (uint32_t i = id; i < STRIP_WORDS; i += GROUP)
+            sum += STRIP_WORDS - 1 - i;
+        *right = *right && c[id] == sum;
+    }
+    return QN_OK;
+}
+
+bool qn_device_try_strips(struct qn_device *device)
+{
+    static const int64_t bytes[BUFFERS] = {4, 4, EDGE * EDGE * 4};
+    const int units = device->facts.matrix_units;
+    uint32_t c[EDGE * EDGE];
+    struct qn_slab *slab = NULL;
+    bool right = false;
+    if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
+        return false;
+    device->facts.matrix_units |= QN_MATRIX_STRIPS; /* or the launch would be refused */
+    right = sum_words(slab, c, &right) == QN_OK && right;
+    device->facts.matrix_units = units;
+    qn_slab_close(&slab);
+    return right;
+}
+
 /* Every layout has f16: what does not multiply these, or does not even compile, is not there. */
 static int try_layout(struct qn_device *device, enum qn_matrix_layout layout)
 {
@@ -204,6 +245,8 @@ static int try_layout(struct qn_device *device, enum qn_matrix_layout layout)
             units |= (int)types[i].unit;
     if (layout == QN_MATRIX_MMA && units && qn_device_try_copies(device, true))
         units |= QN_MATRIX_COPIES;
+    if (units & QN_MATRIX_COPIES && qn_device_try_strips(device))
+        units |= QN_MATRIX_STRIPS;
     return units;
 }
 
@@ -266,7 +309,9 @@ static void log_units(const struct qn_log *log, const struct qn_facts *facts)
         if (facts->matrix_units & (int)types[i].unit)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", types[i].name);
     const char *copies = facts->matrix_units & QN_MATRIX_COPIES ? ", copied meanwhile" : "";
-    qn_log_write(log, QN_LOG_DEBUG, "matrix units: %s%s%s", *text ? layout : "none", text, copies);
+    const char *strips = facts->matrix_units & QN_MATRIX_STRIPS ? ", in long strips" : "";
+    qn_log_write(log, QN_LOG_DEBUG, "matrix units: %s%s%s%s", *text ? layout : "none", text, copies,
+                 strips);
 }
 
 void qn_device_try_units(struct qn_device *device)

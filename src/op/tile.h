@@ -17,6 +17,10 @@ struct qn_tile_layout {
     int types;        /* bits of enum qn_matrix_type that devices may have */
 };
 
+/* Bytes of local memory that a kernel may declare where the facts have QN_MATRIX_STRIPS, and those
+ * that a driver may count beside them, since it keeps them for itself. */
+enum { QN_STRIPS_BYTES = 48 << 10, QN_STRIPS_COUNTED = 1 << 10 };
+
 /* `layout` is of enum qn_matrix_layout. */
 const struct qn_tile_layout *qn_tile_layout(int layout);
 

@@ -8,10 +8,9 @@
 
 #include <stdio.h>
 
-enum { WORD_BYTES = 4, HALF_BYTES = 2 };
-/* Strips that are copied lie in so many stages; bytes of local memory behind each term, and behind
- * both halves of a strip along k. */
-enum { LEAST_STAGES = 2, MOST_STAGES = 3, TERM_GAP = 16, HALF_GAP = 64 };
+enum { WORD_BYTES = 4 };
+/* Strips that are copied lie in so many stages. */
+enum { LEAST_STAGES = 2, MOST_STAGES = 4 };
 
 /* Teams of a work-group and tiles of a team, along both edges; TEAMS of 0: a team's registers do
  * not hold so much. By layout and setting; the smallest first. */
@@ -72,11 +71,12 @@ static int64_t work_group_of(const struct qn_facts *facts, int setting)
     return grid->teams_m * grid->teams_n * qn_tile_layout(facts->matrix_layout)->lanes;
 }
 
-/* Of a strip as it lies in memory, in lines along k or of all terms. */
-static int64_t copied_bytes(int64_t edge, bool along_k)
+/* Local memory for strips that are copied. */
+static int64_t strip_bytes(const struct qn_facts *facts)
 {
-    const int64_t terms = QN_TILE_DEPTH * WORD_BYTES / HALF_BYTES;
-    return terms * edge * HALF_BYTES + (along_k ? 2 * HALF_GAP : terms * TERM_GAP);
+    const int64_t sure = facts->local_bytes - QN_STRIPS_COUNTED;
+    return facts->matrix_units & QN_MATRIX_STRIPS && sure < QN_STRIPS_BYTES ? QN_STRIPS_BYTES
+                                                                            : sure;
 }
 
 /* How many strips of each operand there are: several where the device copies factors as they lie
@@ -84,8 +84,7 @@ static int64_t copied_bytes(int64_t edge, bool along_k)
 static int64_t stages_of(const struct qn_facts *facts, int setting, const struct qn_matmul *p)
 {
     const struct qn_tile tile = tile_of(facts, setting);
-    const int64_t stages =
-        facts->local_bytes / (copied_bytes(tile.m, !p->trans_a) + copied_bytes(tile.n, p->trans_b));
+    const int64_t stages = strip_bytes(facts) / ((tile.m + tile.n) * QN_TILE_DEPTH * WORD_BYTES);
     const bool halves = p->a->dtype != QN_F32 && p->b->dtype == p->a->dtype;
     if (!(facts->matrix_units & QN_MATRIX_COPIES) || !halves || stages < LEAST_STAGES)
         return 1;

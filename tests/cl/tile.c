@@ -423,6 +423,29 @@ static void copies_are_noticed(void **state)
     check_swaps("tile_copy", copy_swaps, sizeof copy_swaps / sizeof *copy_swaps, copies_right_in);
 }
 
+/* Half of the local memory for all words; words of others. */
+static const struct swap strip_swaps[] = {{0, 0, "local_words", "words[i] = i", "words[i / 2] = i"},
+                                          {0, 0, "local_words", "WORDS - 1 - i", "i"}};
+
+static int strips_right_in(const char *text, const struct swap *swap)
+{
+    (void)swap;
+    char path[FOLDER_BYTES];
+    qn_device *device = open_with("local.cl", text, path);
+    const bool right = qn_device_try_strips(device);
+    close_with(device, path);
+    return right;
+}
+
+static void local_memory_is_noticed(void **state)
+{
+    (void)state;
+    qn_device *device = open_device(&kept);
+    assert_true(qn_device_try_strips(device));
+    qn_device_close(&device);
+    check_swaps("local", strip_swaps, sizeof strip_swaps / sizeof *strip_swaps, strips_right_in);
+}
+
 /* --- floats as sums of two factors --- */
 
 static float values[COUNT];
@@ -507,7 +530,7 @@ int main(void)
         cmocka_unit_test(products_are_right),        cmocka_unit_test(trial_tells_right_from_wrong),
         cmocka_unit_test(tiles_of_a_core_are_tried), cmocka_unit_test(kernels_know_the_bits),
         cmocka_unit_test(swaps_are_noticed),         cmocka_unit_test(copies_are_noticed),
-        cmocka_unit_test(floats_are_split),
+        cmocka_unit_test(local_memory_is_noticed),   cmocka_unit_test(floats_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,20 +208,25 @@ static qn_status emit_all(const struct qn_facts *facts)
 /* The operators cut their tiles by the width of vectors and by the local memory. */
 int main(void)
 {
+    /* Of every GPU whose units have layout mma. */
+    static const int64_t local_bytes_of_mma = 48 << 10;
     static const int widths[] = {4, 8, 16};
     static const int64_t local_bytes[] = {32 << 10, 128 << 10, 512 << 10};
     struct qn_facts facts;
     rank = "gpu";
     qn_facts_default(&facts, false);
+    const int64_t least = facts.local_bytes;
     qn_status status = QN_OK;
     for (int layout = 1; layout <= QN_TILE_LAYOUTS && status == QN_OK; layout++) {
         facts.matrix_layout = layout;
+        facts.local_bytes = layout == QN_MATRIX_MMA ? local_bytes_of_mma : least;
         facts.matrix_units = qn_tile_layout(layout)->types;
         if (layout >= QN_MATRIX_DPAS8)
             facts.max_work_group = 1024;
         status = emit_all(&facts);
     }
     facts.matrix_layout = QN_MATRIX_MMA;
+    facts.local_bytes = local_bytes_of_mma;
     facts.matrix_units = qn_tile_layout(QN_MATRIX_MMA)->types & ~QN_MATRIX_COPIES;
     if (status == QN_OK)
         status = emit_all(&facts);

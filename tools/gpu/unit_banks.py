@@ -20,15 +20,17 @@ FRAGMENTS = ["words + tile_a_at(lane / 4 * 2, lane % 4 * 4);",
              "words + tile_b_at(lane % 16, w)"]
 INDICES = {
     "matmul_units": ["strip_load(held_a, LIKE_A, next_a);",
-                     "strip_store(kept.a, LIKE_A, held_a);", "tile_load_a(row, lane);", *FRAGMENTS,
-                     "((along_k) ? 2 * PIECE_WORDS : (edge) / 2 + PIECE_WORDS)",
-                     "((edge)*2 * PIECE_WORDS + TILE_DEPTH)",
-                     "first + (piece % 2 ^ line / 4 % 2) * PIECE_WORDS",
+                     "strip_store(kept.a, LIKE_A, held_a);", "tile_load_a(row, lane)", *FRAGMENTS,
+                     "(half_strip * edge + (line ^ half_strip * EXCHANGED)) * LINE_WORDS +",
+                     "(piece % 2 ^ line / 4 % 2) * PIECE_WORDS",
+                     "(line / MATRIX * (edge / MATRIX) + piece) * MATRIX_WORDS +",
+                     "line % MATRIX * PIECE_WORDS;",
                      "copied_at(TILE_EDGE_A, true, i % 2 * MATRIX + line, 2 * step + i / 2)",
                      "copied_at(TILE_EDGE_A, false, (2 * step + i / 2) * MATRIX + line, i % 2);",
                      "copied_at(TILE_EDGE_B, true, line, i)",
                      "copied_at(TILE_EDGE_B, false, i * MATRIX + line, 0);",
-                     "(uint2)(id / copy_pieces(s), id % copy_pieces(s));"],
+                     "(uint2)(id / pieces, id % pieces)",
+                     "(uint2)(id / MATRIX / pieces * MATRIX + id % MATRIX, id / MATRIX % pieces);"],
     "attention_units": ["strip_store(to + l * strip_words(like), like, held[l]);",
                         "strip_store(to + strip_seat(LIKE_COLUMNS), LIKE_COLUMNS, held->columns);",
                         "tile_load_a(block->words + l * BLOCK_STRIP, lane);",
@@ -129,14 +131,17 @@ def copied_strips(c):
 
         def at(line, piece, along_k=along_k, edge=edge):
             if not along_k:
-                return line * (edge // 2 + 4) + piece * 4
-            return piece // 2 * (edge * 8 + 16) + line * 8 + (piece % 2 ^ line // 4 % 2) * 4
+                return (line // 8 * (edge // 8) + piece) * 32 + line % 8 * 4
+            second = piece // 2
+            return (second * edge + (line ^ second * 2)) * 8 + (piece % 2 ^ line // 4 % 2) * 4
         down, right = ([i // 8 % 2 for i in range(LANES)], [i // 16 for i in range(LANES)])
         if name == "b":
             down, right = [0] * LANES, [i // 8 for i in range(LANES)]
         if not along_k:
             down, right = right, down
-        yield f"store {name}", [at(i // pieces, i % pieces) for i in range(LANES)], 4
+        yield f"store {name}", [at(i // pieces, i % pieces) if along_k else
+                                at(i // 8 // pieces * 8 + i % 8, i // 8 % pieces)
+                                for i in range(LANES)], 4
         yield f"read {name}", [at(down[i] * 8 + i % 8, right[i]) for i in range(LANES)], 4
 
 
