@@ -5,7 +5,6 @@
 #include <quern/check.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "check/cell.h"
 #include "check/number.h"
 #include "cl/device.h"
@@ -294,13 +293,6 @@ static void check_variants(struct run *run, const struct qn_subject *subject,
     }
 }
 
-static uint64_t seed_of(const struct run *run, const char *op, const char *item)
-{
-    uint64_t hash = qn_hash(QN_HASH_START, &run->summary.seed, sizeof run->summary.seed);
-    hash = qn_hash(hash, op, strlen(op) + 1);
-    return qn_hash(hash, item, strlen(item));
-}
-
 static void check_storage(struct run *run, const struct qn_check_op *check,
                           const struct qn_check_case *item, qn_dtype storage, bool parameters)
 {
@@ -314,7 +306,7 @@ static void check_storage(struct run *run, const struct qn_check_op *check,
                                  .twin = run->twin,
                                  .twin_of = run->twin_of,
                                  .far = run->params.far,
-                                 .seed = seed_of(run, check->op->name, item->name)};
+                                 .seed = qn_subject_seed(run->summary.seed, check, item)};
     snprintf(text, sizeof text, "%s%s", qn_dtype_name(storage), parameters ? "+" : "");
     snprintf(name, sizeof name, "%s", item->name);
     if (run->twin)

@@ -34,8 +34,10 @@ static bool try_case(struct trial *trial, const struct qn_check_case *item,
                      struct qn_verdict *verdict)
 {
     const struct qn_self_test_of *what = trial->what;
-    struct qn_subject subject = {
-        .check = trial->check, .item = item, .storage = what->storage, .seed = 1};
+    struct qn_subject subject = {.check = trial->check,
+                                 .item = item,
+                                 .storage = what->storage,
+                                 .seed = qn_subject_seed(1, trial->check, item)};
     struct qn_picks picks = {.facts = qn_device_facts(trial->device)};
     const char *why = "";
     bool ok = qn_subject_open(&subject, verdict);

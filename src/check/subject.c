@@ -2,6 +2,7 @@
 #include "check/subject.h"
 
 #include "base/shape.h"
+#include "base/text.h"
 #include "check/number.h"
 
 #include <string.h>
@@ -12,6 +13,14 @@ bool qn_subject_has(const struct qn_subject *subject, unsigned phase)
         if (g->phase & phase)
             return true;
     return false;
+}
+
+uint64_t qn_subject_seed(uint64_t seed, const struct qn_check_op *check,
+                         const struct qn_check_case *item)
+{
+    uint64_t hash = qn_hash(QN_HASH_START, &seed, sizeof seed);
+    hash = qn_hash(hash, check->op->name, strlen(check->op->name) + 1);
+    return qn_hash(hash, item->name, strlen(item->name));
 }
 
 static qn_dtype input_type(const struct qn_check_input *input, qn_dtype storage,

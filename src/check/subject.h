@@ -53,6 +53,10 @@ struct qn_subject {
     struct qn_arena arena;
 };
 
+/* The seed of a case's values. Errors in 16 bits depend on what they are, so that whoever judges
+ * kernels takes the same ones. */
+uint64_t qn_subject_seed(uint64_t seed, const struct qn_check_op *check,
+                         const struct qn_check_case *item);
 /* Fills in `call` from the fields before it: types and shapes, no values. False: the verdict says
  * why. */
 bool qn_subject_describe(struct qn_subject *subject, struct qn_verdict *verdict);

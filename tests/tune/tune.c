@@ -190,7 +190,7 @@ static void a_variant_that_is_wrong_at_one_size_is_found_by_the_others(void **st
 /* A packed tensor, which gets a gradient. */
 static qn_plan *attention_plan(const struct bench_device *d)
 {
-    enum { TOKENS = 65, HEAD = 64 };
+    enum { TOKENS = 33, HEAD = 32 };
     qn_graph *graph = NULL;
     qn_plan *plan = NULL;
     const int64_t tokens = TOKENS, dim[] = {QN_BATCH, TOKENS, 3 * HEAD};
