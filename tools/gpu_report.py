@@ -5,7 +5,7 @@
     tools/gpu_report.py [--kernel NAME]... [--target NAME]... [--json] [--gate] [--core]
 
 A table of each hot kernel in its GPU shape, for each storage type and setting that a GPU with 32 KiB
-of local memory takes, and of attention what one with 48 KiB does: registers, bytes of stack or
+of local memory takes, or one of 48 KiB with matrix units of layout mma: registers, bytes of stack or
 scratch, spills, local memory, occupancy, the share of multiply-adds in the inner loop and in the
 whole step, how wide it loads, and conflicts of the banks of local memory, and how many instructions
 are those of matrix units. --gate fails where a default setting spills or has a stack or scratch,

@@ -185,12 +185,9 @@ static qn_status emit_operator(const struct qn_check_op *check, const struct qn_
     return QN_OK;
 }
 
-/* All operators, or the one of that name. */
-static qn_status emit_some(const struct qn_facts *facts, const char *only)
+static qn_status emit_all(const struct qn_facts *facts)
 {
     for (const struct qn_check_op *const *check = qn_check_all(); *check; check++) {
-        if (only && strcmp(only, (*check)->op->name) != 0)
-            continue;
         qn_status status = emit_operator(*check, facts);
         if (status != QN_OK) {
             fprintf(stderr, "%s: %s\n", (*check)->op->name, qn_status_text(status));
@@ -200,15 +197,10 @@ static qn_status emit_some(const struct qn_facts *facts, const char *only)
     return QN_OK;
 }
 
-static qn_status emit_all(const struct qn_facts *facts)
-{
-    return emit_some(facts, NULL);
-}
-
 /* The operators cut their tiles by the width of vectors and by the local memory. */
 int main(void)
 {
-    /* Of every GPU whose units have layout mma. */
+    /* Of every GPU whose units have layout mma; heads of 64 are whole in it. */
     static const int64_t local_bytes_of_mma = 48 << 10;
     static const int widths[] = {4, 8, 16};
     static const int64_t local_bytes[] = {32 << 10, 128 << 10, 512 << 10};
@@ -230,9 +222,6 @@ int main(void)
     facts.matrix_units = qn_tile_layout(QN_MATRIX_MMA)->types & ~QN_MATRIX_COPIES;
     if (status == QN_OK)
         status = emit_all(&facts);
-    facts.local_bytes = 48 << 10; /* heads of 64 are whole in it */
-    if (status == QN_OK)
-        status = emit_some(&facts, "attention");
     rank = "cpu";
     qn_facts_default(&facts, true);
     facts.matrix_units = QN_MATRIX_BF16_TILES;
