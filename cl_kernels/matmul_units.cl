@@ -219,8 +219,13 @@ TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *a
                                 at->has_tiles};
     uint4 held_a[HELD_A], held_b[HELD_B];
     const __global uchar *next_a[HELD_A], *next_b[HELD_B];
+    const __global uchar *first_a = strip_first(LIKE_A, from_a, i, l),
+                         *first_b = strip_first(LIKE_B, from_b, j, l);
+    uint apart_a[HELD_A], apart_b[HELD_B];
     strip_aim(next_a, LIKE_A, from_a, i, l);
     strip_aim(next_b, LIKE_B, from_b, j, l);
+    strip_apart(apart_a, LIKE_A, next_a, first_a);
+    strip_apart(apart_b, LIKE_B, next_b, first_b);
     if (steps > 0) {
         strip_load(held_a, LIKE_A, next_a);
         strip_load(held_b, LIKE_B, next_b);
@@ -231,8 +236,10 @@ TILE_INLINE ulong add_steps(tile_c sum[TILES_M][TILES_N], const struct strips *a
         strip_store(kept.b, LIKE_B, held_b);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (left > 1) {
-            strip_move(next_a, LIKE_A, step_a);
-            strip_move(next_b, LIKE_B, step_b);
+            first_a += step_a;
+            first_b += step_b;
+            strip_aim_from(next_a, LIKE_A, first_a, apart_a);
+            strip_aim_from(next_b, LIKE_B, first_b, apart_b);
             strip_load(held_a, LIKE_A, next_a);
             strip_load(held_b, LIKE_B, next_b);
         }

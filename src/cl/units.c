@@ -60,14 +60,19 @@ static int number(int seed, int row, int term)
     return (seed + 37 * row + 101 * term + row * term * term) % 127 % 8;
 }
 
-static uint32_t factor(const struct type *type, int value)
+/* Bits of an f32 that a tf32 has not. Units of layout mma must drop them (TILE_CUTS). */
+static const uint32_t behind_tf32 = 0x1fff;
+
+static uint32_t factor(const struct trial *trial, int value)
 {
     static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+    const struct type *type = trial->type;
+    const bool cut = type->unit == QN_MATRIX_TF32 && trial->layout == QN_MATRIX_MMA;
     const float exact = (float)value;
     uint32_t bits;
     memcpy(&bits, &exact, sizeof bits);
     if (type->pack == 1)
-        return bits;
+        return cut ? bits | behind_tf32 : bits;
     return type->unit == QN_MATRIX_F16 ? halves[value] : bits >> 16;
 }
 
@@ -78,7 +83,7 @@ static void fill(const struct trial *trial, int seed, int rows, uint32_t *words)
     for (int row = 0; row < rows; row++)
         for (int l = 0; l < terms; l++) {
             const int at = trial->way == TERMS_COPIED ? l * rows + row : row * terms + l;
-            words[at / pack] |= factor(trial->type, number(seed, row, l)) << 16 * (at % pack);
+            words[at / pack] |= factor(trial, number(seed, row, l)) << 16 * (at % pack);
         }
 }
 

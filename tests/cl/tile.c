@@ -336,6 +336,8 @@ static const struct swap {
     {QN_MATRIX_MFMA, QN_MATRIX_F32, "tile_mfma.clh", "= row[w]", "= row[w ^ 1]"},
     {QN_MATRIX_MMA, QN_MATRIX_TF32, "tile_mma.clh", "words_load4(a.v[0], rows)",
      "words_load4(a.v[1], rows)"},
+    /* bits of an f32 that a tf32 has not */
+    {QN_MATRIX_MMA, QN_MATRIX_TF32, "unit_factor_tf32(const", "TILE_CUTS ?", "0 ?"},
     /* the numbers of a row */
     {QN_MATRIX_MMA, QN_MATRIX_F16, "tile_rows.clh", "+ tile_column(lane, i)]",
      "+ tile_column(lane, i) / 2]"},
@@ -451,7 +453,7 @@ static void local_memory_is_noticed(void **state)
 static float values[COUNT];
 static uint32_t words[COUNT], rests[COUNT];
 
-static void split(const struct type *type)
+static void split(const struct type *type, const char *layout)
 {
     const int64_t bytes[] = {sizeof values, sizeof words, sizeof rests};
     const struct qn_operand v = words_of(0, COUNT), word = words_of(1, COUNT),
@@ -463,7 +465,8 @@ static void split(const struct type *type)
                                .local = {GROUP}};
     struct qn_slab *slab = NULL;
     qn_device *device = open_device(&kept);
-    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=mma", type->name);
+    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s", type->name,
+             layout);
     assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
     assert_int_equal(qn_slab_write(slab, 0, 0, values, sizeof values, NULL), QN_OK);
     run(slab, &launch);
@@ -491,13 +494,15 @@ static float part(const struct type *type, const uint32_t *from, int i)
     return type->unit == QN_MATRIX_F16 ? half_of(bits) : float_of(bits << 16);
 }
 
-static void check_split(const struct type *type, int i)
+/* Units that cut drop what a rest has behind the last bit of tf32. */
+static void check_split(const struct type *type, bool cut, int i)
 {
-    const float word = part(type, words, i), rest = part(type, rests, i);
     const bool is_f16 = type->unit == QN_MATRIX_F16;
     const double v = (double)values[i], most = is_f16 ? 65504 : FLT_MAX;
     const double bound = fmax(ldexp(fabs(v), -2 * type->digits - 2), is_f16 ? 0x1p-25 : 0);
     const uint32_t below = (1u << (23 - type->digits)) - 1;
+    const float word = part(type, words, i), whole = part(type, rests, i);
+    const float rest = cut ? float_of(bits_of(whole) & ~below) : whole;
     assert_int_equal(bits_of(word) & below, 0);
     assert_int_equal(bits_of(rest) & below, 0);
     if (fabs(v) <= most && !(fabs((double)word + (double)rest - v) <= bound))
@@ -506,6 +511,13 @@ static void check_split(const struct type *type, int i)
         assert_false(isfinite(word) && isfinite(rest));
     if (isnan(v) && bits_of(values[i]) & 0x7fffff & ~below)
         assert_true(isnan(word));
+}
+
+static void check_splits(const struct type *type, const char *layout, bool cut)
+{
+    split(type, layout);
+    for (int i = 0; i < COUNT; i++)
+        check_split(type, cut, i);
 }
 
 static void floats_are_split(void **state)
@@ -518,9 +530,8 @@ static void floats_are_split(void **state)
             i < 8 ? float_of(specials[i])
                   : ldexpf((float)(rand() % (1 << 24)), i % 200 - 100) * (i % 2 ? 1.0f : -1.0f);
     for (int s = 0; s < SPLIT_TYPES; s++) {
-        split(&types[s]);
-        for (int i = 0; i < COUNT; i++)
-            check_split(&types[s], i);
+        check_splits(&types[s], "mma", types[s].unit == QN_MATRIX_TF32);
+        check_splits(&types[s], "dpas16", false);
     }
 }
 

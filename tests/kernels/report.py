@@ -19,7 +19,8 @@ import gpu_report  # noqa: E402
 from gpu import amd, banks, iga, listing, nvidia, shares, unit_banks, waves, widths  # noqa: E402
 from gpu.exceptions import Exception_, Exceptions  # noqa: E402
 
-# A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply.
+# A step of two loads, a barrier and an inner loop that runs 8 times: 2 of its 4 lines multiply,
+# and one is there for time to pass.
 SASS = """
         .section        .text.sample,"ax",@progbits
         /*0000*/                   MOV R3, RZ ;
@@ -31,6 +32,7 @@ SASS = """
 .L_x_1:
         /*0050*/                   FFMA R12, R12, R14.reuse, R18 ;
         /*0060*/                   FFMA R13, R12, R14, R18 ;
+        /*0068*/              @!UPT UIADD3 URZ, URZ, URZ, URZ ;
         /*0070*/                   IADD3 R3, R3, 0x10, RZ ;
         /*0080*/                   ISETP.NE.AND P1, PT, R3, 0x80, PT ;
         /*0090*/               @P1 BRA `(.L_x_1) ;

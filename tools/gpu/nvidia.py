@@ -32,6 +32,8 @@ BARRIER = re.compile(r"BAR\.")
 GLOBAL_LOAD = re.compile(r"LDG\.E(\S*)")
 LOCAL_LOAD = re.compile(r"LDSM?(\S*)")
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]\S*)\s*(.*?)\s*;")
+# What ptxas puts between instructions for time to pass: its condition is never true.
+NEVER = re.compile(r"\*/\s+@!U?PT\s")
 COUNTED = re.compile(r"(?:IADD3|VIADD|UIADD3)\S*$")
 COMPARED = re.compile(r"U?ISETP\.(\w\w)\.")
 COPIED = re.compile(r"MOV$|UMOV$|IMAD\.MOV|CS2R|HFMA2\.MMA")
@@ -104,8 +106,9 @@ def parse(text):
             label = marked[1]
         found = INSTRUCTION.match(row)
         if found:
-            jump = re.search(r"`\((\.L_\w+)\)", found[2]) if found[1].startswith("BRA") else None
-            lines.append(listing.Line(label, found[1], found[2], jump[1] if jump else ""))
+            op = "NOP" if NEVER.search(row) else found[1]
+            jump = re.search(r"`\((\.L_\w+)\)", found[2]) if op.startswith("BRA") else None
+            lines.append(listing.Line(label, op, found[2], jump[1] if jump else ""))
             label = ""
     return kernels
 

@@ -6,8 +6,8 @@ from gpu import amd, nvidia
 
 # PROGRAM: {a type, or an option that tells its programs apart: {a chip, or "" for the others: the
 # least}}. Elements that are loaded alone, as where lines are of odd length, take three instructions
-# each; f32 is split, and the sums of a step are added up apart.
-LEAST = {"matmul_units": {"f16": {"": 25}, "bf16": {"": 25}, "f32": {"": 22, "sm_80": 20, "sm_86": 21}},
+# each.
+LEAST = {"matmul_units": {"f16": {"": 25}, "bf16": {"": 25}, "f32": {"": 25}},
          "conv2d_weight_units": {"VECTOR_S=1": {"": 15, "sm_86": 14}, "VECTOR_S=2": {"": 26},
                                  "VECTOR_S=4": {"": 27}, "VECTOR_S=8": {"": 28}}}
 # PROGRAM: {a chip, or "" for the others: the least}, of NVIDIA and AMD, for each type.

@@ -60,8 +60,8 @@ INDICES = {
 
 
 class Mma:
-    """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along and
-    strip_store_across."""
+    """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along,
+    strip_store_across and strip_store_pairs."""
     rows_of_a = 2
 
     def __init__(self, c):
@@ -80,7 +80,7 @@ class Mma:
         if along_k:
             return ([at(i // across * rows, i % across * words) for i in range(LANES)],
                     min(rows * words, 4))
-        return [at(i // self.depth * vector, i % self.depth) for i in range(LANES)], 1
+        return [at(i // self.depth * vector, i % self.depth) for i in range(LANES)], rows
 
     def reads(self):
         yield "read a", [self.at_a(i // 4 * 2, i % 4 * 4) for i in range(LANES)], 4
