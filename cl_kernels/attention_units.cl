@@ -3,9 +3,10 @@
  * Attention by matrix units, for operands of 16 bits, with sums, softmax and statistics in f32. A
  * work-group of TEAMS_M x TEAMS_N teams takes BLOCK tokens, a tile's rows for each of TEAMS_M, and
  * goes through the tokens of the other side in steps of STEP. The scores of a step stay in
- * registers, each team those of its rows and of STEP / TEAMS_N columns; only as factors of the next
- * product do they go through local memory, rounded to the type of the operands; the gradient of a
- * score beyond the largest f16 becomes an infinity, as one beyond it in memory does.
+ * registers, each team those of its rows and of STEP / TEAMS_N columns. As factors of the next
+ * product they are rounded to the type of the operands, and stay there where tiles of c turn into
+ * a strip (TURNED); elsewhere they go through local memory. The gradient of a score beyond the
+ * largest f16 becomes an infinity, as one beyond it in memory does.
  *
  * Products are of strips (lib/tile_strip.clh). What is multiplied along the head is copied as it
  * is, HEAD / STEP strips of tokens; what is multiplied along the tokens is copied transposed, one
@@ -13,8 +14,9 @@
  * repeat it, and are hidden or never stored.
  *
  * Options beside those of lib/attention.clh and lib/tile.clh: GRADIENT, 1: the kernels of
- * gradients; TEAMS_M, TEAMS_N. HEAD is a multiple of STEP, X_TYPE
- * f16 or bf16, and all offsets are multiples of 8 elements.
+ * gradients; TEAMS_M, TEAMS_N; APART, 1: what a step takes is copied at once, each to a place of
+ * its own, 0: to the same place, one after another. HEAD is a multiple of STEP, X_TYPE f16 or bf16,
+ * and all offsets are multiples of 8 elements.
  */
 #define UNIT_TYPE X_TYPE
 #define GROUP (TEAMS_M * TEAMS_N * TILE_LANES)
@@ -33,9 +35,11 @@
 #include "lib/tile_rows.clh"
 #include "lib/tile_strip.clh"
 
-#define LIKE_BLOCK ((strip){BLOCK, STRIP_TYPE(X_TYPE), true, false, true})
-#define LIKE_ROWS ((strip){STEP, STRIP_TYPE(X_TYPE), true, false, false})
-#define LIKE_COLUMNS ((strip){HEAD, STRIP_TYPE(X_TYPE), false, false, false})
+/* 1: a team has all scores of its rows, which turn into a strip. */
+#define TURNED (TILE_TURNS && TEAMS_N == 1)
+#define LIKE_BLOCK ((strip){BLOCK, STRIP_TYPE(X_TYPE), true, false, true, false})
+#define LIKE_ROWS ((strip){STEP, STRIP_TYPE(X_TYPE), true, false, false, TURNED})
+#define LIKE_COLUMNS ((strip){HEAD, STRIP_TYPE(X_TYPE), false, false, false, false})
 /* Vectors that a work-item holds of a strip. */
 #define HELD_BLOCK STRIP_HELD(BLOCK, X_TYPE, 1, TILE_PAIRED)
 #define HELD_ROWS STRIP_HELD(STEP, X_TYPE, 1, 0)
@@ -60,11 +64,15 @@
 #endif
 /* Scores of a block as factors, or what its rows' lanes have before they meet. */
 #define SCORE_WORDS (BLOCK * (TILE_PITCH_A > ROWS_PITCH ? TILE_PITCH_A : ROWS_PITCH))
-#define LOCAL_WORDS (STEP_STRIPS + SCORE_WORDS + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
+/* Copies that a step takes at most, and where the n-th lies among `strips`. */
+#define COPIES (GRADIENT ? 4 : 2)
+#define COPY(n) (strips + (APART ? (n)*STEP_STRIPS : 0))
+#define COPY_WORDS ((APART ? COPIES : 1) * STEP_STRIPS)
+#define LOCAL_WORDS (COPY_WORDS + SCORE_WORDS + (BLOCKS - HELD_BLOCKS) * BLOCK_STRIPS)
 /* The strips of a step, its scores as factors, and the blocks that are not held. */
 #define DECLARE_LOCAL(words, strips, scores, blocks)                                               \
     __local uint words[LOCAL_WORDS] __attribute__((aligned(16)));                                  \
-    __local uint *strips = words, *scores = strips + STEP_STRIPS, *blocks = scores + SCORE_WORDS;
+    __local uint *strips = words, *scores = strips + COPY_WORDS, *blocks = scores + SCORE_WORDS;
 #define UNITS_KERNEL TILE_KERNEL __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void
 
 /* A work-item's place: in its team, the team's first row, and its number among those of the row. */
@@ -77,6 +85,13 @@ static inline seat seat_of(uint id)
     const uint team = tile_team(id);
     const seat at = {id % TILE_LANES, team / TEAMS_N * TILE_M, team % TEAMS_N};
     return at;
+}
+
+/* A barrier, where it is needed. */
+TILE_INLINE void meet(bool needed)
+{
+    if (needed)
+        barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* --- copies to local memory --- */
@@ -244,13 +259,6 @@ TILE_INLINE void dots(tile_c *score, const block_rows *block, const __local uint
     }
 }
 
-/* sum += the team's rows of the scores times its rows of `strip`, along the step. */
-TILE_INLINE void fold(tile_c *sum, const __local uint *scores, const __local uint *strip, seat at)
-{
-    const tile_a a = tile_load_a(scores + at.row * TILE_PITCH_A, at.lane);
-    multiply(sum, SUMS, a, strip + at.part * SUMS * TILE_N * TILE_PITCH_B, at.lane);
-}
-
 /* --- scores: element e of tile q is that of a token of the block and one of the step --- */
 
 static inline uint score_row(seat at, uint e)
@@ -260,7 +268,8 @@ static inline uint score_row(seat at, uint e)
 
 static inline uint score_column(seat at, uint q, uint e)
 {
-    return (at.part * SCORES + q) * TILE_N + tile_column(at.lane, e);
+    const uint column = (at.part * SCORES + q) * TILE_N + tile_column(at.lane, e);
+    return TURNED ? tile_turned(column) : column;
 }
 
 static inline void times(tile_c *score, float factor)
@@ -272,15 +281,16 @@ static inline void times(tile_c *score, float factor)
             score[q].v[e] *= factor;
 }
 
-/* Hides all of row e but `many` scores from column `from` on. */
+/* Hides all of row r but `many` scores from column `from` on. */
 static inline void hide(tile_c *score, seat at, const int *from, const int *many)
 {
+    tile_meet();
 #pragma unroll
     for (uint q = 0; q < SCORES; q++)
 #pragma unroll
         for (uint e = 0; e < TILE_EACH; e++) {
-            const uint column = score_column(at, q, e) - (uint)from[e];
-            score[q].v[e] = column < (uint)many[e] ? score[q].v[e] : HIDDEN;
+            const uint r = e / TILE_SIDE, column = score_column(at, q, e) - (uint)from[r];
+            score[q].v[e] = column < (uint)many[r] ? score[q].v[e] : HIDDEN;
         }
 }
 
@@ -288,14 +298,14 @@ static inline void hide(tile_c *score, seat at, const int *from, const int *many
  * and those behind their query. */
 static inline void hide_keys(tile_c *score, seat at, int first, int key, int end, bool causal)
 {
-    int from[TILE_EACH], many[TILE_EACH];
+    int from[TILE_ROWS], many[TILE_ROWS];
     if (key + STEP <= (causal ? min(end, first + 1) : end))
         return;
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        const int query = first + (int)score_row(at, e);
-        from[e] = 0;
-        many[e] = max((causal ? min(end, query + 1) : end) - key, 0);
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const int query = first + (int)score_row(at, r * TILE_SIDE);
+        from[r] = 0;
+        many[r] = max((causal ? min(end, query + 1) : end) - key, 0);
     }
     hide(score, at, from, many);
 }
@@ -305,18 +315,39 @@ static inline void hide_keys(tile_c *score, seat at, int first, int key, int end
 static inline void hide_queries(tile_c *score, seat at, int first, int end, int query, int queries,
                                 bool causal)
 {
-    int from[TILE_EACH], many[TILE_EACH];
+    int from[TILE_ROWS], many[TILE_ROWS];
     if (first + BLOCK <= end && query + STEP <= queries && (!causal || first + BLOCK <= query + 1))
         return;
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        const int key = first + (int)score_row(at, e);
-        from[e] = causal ? max(key - query, 0) : 0;
-        many[e] = key < end ? max(queries - query - from[e], 0) : 0;
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const int key = first + (int)score_row(at, r * TILE_SIDE);
+        from[r] = causal ? max(key - query, 0) : 0;
+        many[r] = key < end ? max(queries - query - from[r], 0) : 0;
     }
     hide(score, at, from, many);
 }
 
+/* Scores as factors of a product along the step: a strip of a block in local memory, or the team's
+ * rows of it in registers. */
+#define SCORES_HELD (TURNED && TILE_UNITS)
+#if SCORES_HELD
+typedef tile_a score_factors;
+#else
+typedef const __local uint *score_factors;
+#endif
+
+#if TURNED
+TILE_INLINE score_factors put_scores(__local uint *strip, const tile_c *score, seat at)
+{
+    const fragment_a a = fragment_turn(score);
+#if TILE_UNITS
+    return a;
+#else
+    fragment_store_a(strip + at.row * TILE_PITCH_A, a, at.lane);
+    return strip;
+#endif
+}
+#else
 /* A word of a strip of scores, by halves; of no other type, so that stores of halves and loads of
  * words keep their order. */
 typedef union {
@@ -330,26 +361,39 @@ static inline __local score_word *score_at(__local uint *strip, seat at, uint q,
            tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);
 }
 
-/* to (a strip of a block) = scores as factors, which go in words where a lane has both of one. */
-static inline void put_scores(__local uint *to, const tile_c *score, seat at)
+/* In words where a lane has both factors of one. */
+TILE_INLINE score_factors put_scores(__local uint *strip, const tile_c *score, seat at)
 {
 #pragma unroll
     for (uint q = 0; q < SCORES; q++)
 #if ROWS_TOGETHER
-        dpas_put(to + tile_a_at(at.row, (at.part * SCORES + q) * TILE_N / UNIT_PACK), &score[q]);
+        dpas_put(strip + tile_a_at(at.row, (at.part * SCORES + q) * TILE_N / UNIT_PACK), &score[q]);
 #else
 #pragma unroll
         for (uint e = 0; e < TILE_EACH; e += UNIT_PACK) {
             const uint word = unit_near(score[q].v + e);
-            if (TILE_NEIGHBOURS)
-                score_at(to, at, q, e)->word = word;
+            if (TILE_SIDE == UNIT_PACK)
+                score_at(strip, at, q, e)->word = word;
             else
 #pragma unroll
-                for (uint i = 0; i < UNIT_PACK; i++)
-                    score_at(to, at, q, e + i)->half_word[score_column(at, q, e + i) % UNIT_PACK] =
-                        (ushort)(word >> 16 * i);
+                for (uint i = e; i < e + UNIT_PACK; i++)
+                    score_at(strip, at, q, i)->half_word[score_column(at, q, i) % UNIT_PACK] =
+                        (ushort)(word >> 16 * (i - e));
         }
 #endif
+    return strip;
+}
+#endif
+
+/* sum += the team's rows of the scores times its rows of `strip`, along the step. */
+TILE_INLINE void fold(tile_c *sum, score_factors scores, const __local uint *strip, seat at)
+{
+#if SCORES_HELD
+    const tile_a a = scores;
+#else
+    const tile_a a = tile_load_a(scores + at.row * TILE_PITCH_A, at.lane);
+#endif
+    multiply(sum, SUMS, a, strip + at.part * SUMS * TILE_N * TILE_PITCH_B, at.lane);
 }
 
 #if DROPOUT
@@ -390,12 +434,20 @@ static inline void drop(tile_c *score, const __local uchar *kept, seat at, float
 static inline void largest(float *most, const tile_c *score)
 {
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        most[e] = score[0].v[e];
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        most[r] = score[0].v[r * TILE_SIDE];
 #pragma unroll
-        for (uint q = 1; q < SCORES; q++)
-            most[e] = fmax(most[e], score[q].v[e]);
+        for (uint i = 1; i < SCORES * TILE_SIDE; i++)
+            most[r] = fmax(most[r], score[i / TILE_SIDE].v[r * TILE_SIDE + i % TILE_SIDE]);
     }
+}
+
+/* Of elements of row r of a lane's tiles. */
+static inline void shrink_row(tile_c *sum, uint r, float factor)
+{
+#pragma unroll
+    for (uint i = 0; i < SUMS * TILE_SIDE; i++)
+        sum[i / TILE_SIDE].v[r * TILE_SIDE + i % TILE_SIDE] *= factor;
 }
 
 /* Takes the rows' new maxima from `largest` and `rows`: scores become powers of 2, and totals and
@@ -403,21 +455,33 @@ static inline void largest(float *most, const tile_c *score)
 static inline void soften(tile_c *score, tile_c *sum, float *top, float *total,
                           const float *largest, meeting_rows rows, uint lane)
 {
+    float shrink[TILE_ROWS];
+    bool grown = false;
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        const float most = fmax(top[e], row_maximum(largest[e], rows, lane, e));
-        const float shrink = exp2(top[e] - most);
-        top[e] = most;
-        total[e] *= shrink;
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const float most = fmax(top[r], row_maximum(largest[r], rows, lane, r));
+        shrink[r] = tile_exp2(top[r] - most);
+        grown = grown || most != top[r];
+        top[r] = most;
+        total[r] *= shrink[r];
 #pragma unroll
-        for (uint q = 0; q < SCORES; q++) {
-            score[q].v[e] = exp2(score[q].v[e] - most);
-            total[e] += score[q].v[e];
+        for (uint i = 0; i < SCORES * TILE_SIDE; i++) {
+            float *v = &score[i / TILE_SIDE].v[r * TILE_SIDE + i % TILE_SIDE];
+            *v = tile_exp2(*v - most);
+            total[r] += *v;
         }
-#pragma unroll
-        for (uint q = 0; q < SUMS; q++)
-            sum[q].v[e] *= shrink;
     }
+    if (!tile_any(grown))
+        return;
+#pragma unroll
+    for (uint r = 0; r < TILE_ROWS; r++)
+        shrink_row(sum, r, shrink[r]);
+}
+
+/* As POWER_BELOW. */
+static inline float power_below(float score, float top)
+{
+    return tile_exp2(score > top ? 0.0f : score - top);
 }
 
 /* Of queries in the step: scores become probabilities, and what these are multiplied by in the sum
@@ -430,7 +494,7 @@ static inline void differentiate(tile_c *score, tile_c *product, const __local f
 #pragma unroll
         for (uint e = 0; e < TILE_EACH; e++) {
             const uint column = score_column(at, q, e);
-            score[q].v[e] = POWER_BELOW(score[q].v[e], top[column]);
+            score[q].v[e] = power_below(score[q].v[e], top[column]);
             product[q].v[e] = score[q].v[e] * (product[q].v[e] - mean[column]);
         }
 }
@@ -446,11 +510,26 @@ TILE_INLINE void store(__global TYPE(X) * x, const tile_c *sum, seat at, ulong p
             const int token = first + (int)score_row(at, e);
             const uint d = (at.part * SUMS + q) * TILE_N + tile_column(at.lane, e);
             if (token < count)
-                ACC(X, x, token * pitch + d, beta, factor[e] * sum[q].v[e]);
+                ACC(X, x, token * pitch + d, beta, factor[e / TILE_SIDE] * sum[q].v[e]);
         }
 }
 
 #if !GRADIENT
+/* To the strips of the step from `key` on: rows of k and, if it is apart, columns of v. */
+TILE_INLINE void copy_step(held_step *held, __local uint *strips, __global const TYPE(X) * k,
+                           __global const TYPE(X) * v, ulong pitch, int key, int end)
+{
+    const int next = min(key + STEP, end - 1);
+    load_rows(held, LATE, k, pitch, key, end);
+    store_rows(COPY(0), held);
+    if (APART) {
+        load_columns(held, LATE, v, pitch, key, end);
+        store_columns(COPY(1), held);
+        load_rows(held, EARLY, k, pitch, next, end);
+    }
+    load_columns(held, EARLY, v, pitch, APART ? next : key, end);
+}
+
 UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __global float *saved,
                      ulong saved_at, uint saves)
 {
@@ -474,62 +553,102 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
     block_rows block;
     held_step held;
     tile_c sum[SUMS], score[SCORES];
-    float top[TILE_EACH], total[TILE_EACH], most[TILE_EACH];
+    float top[TILE_ROWS], total[TILE_ROWS], most[TILE_ROWS];
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        top[e] = LOWEST;
-        total[e] = 0.0f;
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        top[r] = LOWEST;
+        total[r] = 0.0f;
     }
     clear(sum, SUMS);
     copy_block(&block, 0, scores, blocks, q, q_row, first, queries, at);
-    if (end > 0)
+    if (end > 0) {
         load_rows(&held, EARLY, k, k_row, 0, end);
+        if (APART)
+            load_columns(&held, EARLY, v, k_row, 0, end);
+    }
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_rows(&held, LATE, k, k_row, key, end);
-        store_rows(strips, &held);
-        load_columns(&held, EARLY, v, k_row, key, end);
+        copy_step(&held, strips, k, v, k_row, key, end);
 #if DROPOUT
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, &block, strips, at);
+        dots(score, &block, COPY(0), at);
         times(score, scale);
         hide_keys(score, at, first, key, end, causal);
         largest(most, score);
         rows_put(rows, most, at.lane, rows_maximum);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        load_columns(&held, LATE, v, k_row, key, end);
-        store_columns(strips, &held);
-        load_rows(&held, EARLY, k, k_row, key + STEP, end);
+        meet(!APART || !ROWS_MEET);
+        if (!APART) {
+            load_columns(&held, LATE, v, k_row, key, end);
+            store_columns(COPY(1), &held);
+            load_rows(&held, EARLY, k, k_row, min(key + STEP, end - 1), end);
+        }
         soften(score, sum, top, total, most, rows, at.lane);
 #if DROPOUT
         drop(score, kept, at, rate, false);
 #endif
-#if !ROWS_MEET
-        barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-        put_scores(scores, score, at);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        fold(sum, scores, strips, at);
+        meet(!ROWS_MEET);
+        const score_factors factors = put_scores(scores, score, at);
+        meet(!APART || !SCORES_HELD);
+        fold(sum, factors, COPY(1), at);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     rows_put(rows, total, at.lane, rows_sum);
     barrier(CLK_LOCAL_MEM_FENCE);
     saved += saved_at + STATISTIC_AT(place.row, place.head);
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        const float all = row_sum(total[e], rows, at.lane, e);
-        const int query = first + (int)score_row(at, e);
-        total[e] = all == 0.0f ? 0.0f : 1.0f / all;
-        if (saves && at.part == 0 && tile_column(at.lane, e) == 0 && query < (int)queries)
-            ST(STATISTIC, saved, query, all == 0.0f ? 0.0f : top[e] + log2(all));
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const float all = row_sum(total[r], rows, at.lane, r);
+        const int query = first + (int)score_row(at, r * TILE_SIDE);
+        total[r] = all == 0.0f ? 0.0f : 1.0f / all;
+        if (saves && at.part == 0 && tile_column(at.lane, 0) == 0 && query < (int)queries)
+            ST(STATISTIC, saved, query, all == 0.0f ? 0.0f : top[r] + log2(all));
     }
     store(o + o_at + O_AT(place.row, place.head), sum, at, heads * HEAD, first, queries, total,
           0.0f);
 }
 
 #else
+/* To the strips of the step from `key` on: rows of v and, if they are apart, rows and columns of k.
+ */
+TILE_INLINE void copy_step(held_step *held_v, held_step *held, __local uint *strips,
+                           __global const TYPE(X) * v, __global const TYPE(X) * k, ulong pitch,
+                           int key, int end)
+{
+    const int next = min(key + STEP, end - 1);
+    load_rows(held_v, LATE, v, pitch, key, end);
+    store_rows(COPY(0), held_v);
+    if (APART) {
+        load_rows(held, LATE, k, pitch, key, end);
+        store_rows(COPY(1), held);
+        load_columns(held, LATE, k, pitch, key, end);
+        store_columns(COPY(2), held);
+        load_rows(held_v, EARLY, v, pitch, next, end);
+        load_columns(held, EARLY, k, pitch, next, end);
+    }
+    load_rows(held, EARLY, k, pitch, APART ? next : key, end);
+}
+
+/* Where they are not: rows of k, and then its columns. */
+TILE_INLINE void copy_key_rows(held_step *held, __local uint *strip, __global const TYPE(X) * k,
+                               ulong pitch, int key, int end)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    load_rows(held, LATE, k, pitch, key, end);
+    store_rows(strip, held);
+    load_columns(held, EARLY, k, pitch, key, end);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+TILE_INLINE void copy_key_columns(held_step *held, __local uint *strip,
+                                  __global const TYPE(X) * k, ulong pitch, int key, int end)
+{
+    load_columns(held, LATE, k, pitch, key, end);
+    store_columns(strip, held);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
                             __global const float *saved, ulong saved_at,
                             __global const float *level, ulong level_at, __global TYPE(X) * dq,
@@ -555,37 +674,37 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
     level += level_at + STATISTIC_AT(place.row, place.head);
 
     block_rows block, block_o;
-    held_step held;
+    held_step held, held_v;
     tile_c sum[SUMS], score[SCORES], product[SCORES];
-    float top[TILE_EACH], mean[TILE_EACH], factor[TILE_EACH];
+    float top[TILE_ROWS], mean[TILE_ROWS], factor[TILE_ROWS];
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        const int query = min(first + (int)score_row(at, e), (int)queries - 1);
-        top[e] = LD(STATISTIC, saved, query);
-        mean[e] = LD(STATISTIC, level, query);
-        factor[e] = scale * LN2;
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const int query = min(first + (int)score_row(at, r * TILE_SIDE), (int)queries - 1);
+        top[r] = LD(STATISTIC, saved, query);
+        mean[r] = LD(STATISTIC, level, query);
+        factor[r] = scale * LN2;
     }
     clear(sum, SUMS);
     copy_block(&block_o, 0, scores, blocks, d_o, heads * HEAD, first, queries, at);
     copy_block(&block, 1, scores, blocks, q, q_row, first, queries, at);
-    if (end > 0)
-        load_rows(&held, EARLY, v, k_row, 0, end);
+    if (end > 0) {
+        load_rows(&held_v, EARLY, v, k_row, 0, end);
+        if (APART) {
+            load_rows(&held, EARLY, k, k_row, 0, end);
+            load_columns(&held, EARLY, k, k_row, 0, end);
+        }
+    }
     for (int key = 0; key < end; key += STEP) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        load_rows(&held, LATE, v, k_row, key, end);
-        store_rows(strips, &held);
-        load_rows(&held, EARLY, k, k_row, key, end);
+        copy_step(&held_v, &held, strips, v, k, k_row, key, end);
 #if DROPOUT
         draw(kept, draws, first, BLOCK, key, STEP);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
-        dots(product, &block_o, strips, at);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        load_rows(&held, LATE, k, k_row, key, end);
-        store_rows(strips, &held);
-        load_columns(&held, EARLY, k, k_row, key, end);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        dots(score, &block, strips, at);
+        dots(product, &block_o, COPY(0), at);
+        if (!APART)
+            copy_key_rows(&held, COPY(1), k, k_row, key, end);
+        dots(score, &block, COPY(1), at);
         times(score, scale);
         hide_keys(score, at, first, key, end, causal);
 #if DROPOUT
@@ -595,16 +714,26 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
         for (uint q = 0; q < SCORES; q++)
 #pragma unroll
             for (uint e = 0; e < TILE_EACH; e++)
-                score[q].v[e] = POWER_BELOW(score[q].v[e], top[e]) * (product[q].v[e] - mean[e]);
-        put_scores(scores, score, at);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        load_columns(&held, LATE, k, k_row, key, end);
-        store_columns(strips, &held);
-        load_rows(&held, EARLY, v, k_row, key + STEP, end);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        fold(sum, scores, strips, at);
+                score[q].v[e] = power_below(score[q].v[e], top[e / TILE_SIDE]) *
+                                (product[q].v[e] - mean[e / TILE_SIDE]);
+        const score_factors factors = put_scores(scores, score, at);
+        meet(!APART || !SCORES_HELD);
+        if (!APART) {
+            copy_key_columns(&held, COPY(2), k, k_row, key, end);
+            load_rows(&held_v, EARLY, v, k_row, min(key + STEP, end - 1), end);
+        }
+        fold(sum, factors, COPY(2), at);
     }
     store(dq + dq_at + Q_AT(place.row, place.head), sum, at, q_row, first, queries, factor, beta);
+}
+
+/* What a step takes beside rows of q: rows and columns of d_o, and columns of q. */
+TILE_INLINE void copy_others(__local uint *strips, __global const TYPE(X) * q, ulong q_pitch,
+                             __global const TYPE(X) * d_o, ulong o_pitch, int query, int queries)
+{
+    copy_rows(COPY(1), d_o, o_pitch, query, queries);
+    copy_columns(COPY(2), d_o, o_pitch, query, queries);
+    copy_columns(COPY(3), q, q_pitch, query, queries);
 }
 
 UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ulong d_o_at,
@@ -633,11 +762,11 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
 
     block_rows block, block_v;
     tile_c sum_k[SUMS], sum_v[SUMS], score[SCORES], product[SCORES];
-    float factor_k[TILE_EACH], factor_v[TILE_EACH];
+    float factor_k[TILE_ROWS], factor_v[TILE_ROWS];
 #pragma unroll
-    for (uint e = 0; e < TILE_EACH; e++) {
-        factor_k[e] = scale * LN2;
-        factor_v[e] = 1.0f;
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        factor_k[r] = scale * LN2;
+        factor_v[r] = 1.0f;
     }
     clear(sum_k, SUMS);
     clear(sum_v, SUMS);
@@ -648,20 +777,23 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
         __global const TYPE(X) *q_head = q + g * HEAD, *d_o_head = d_o + g * HEAD;
         for (int query = causal ? first : 0; query < (int)queries; query += STEP) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            copy_rows(strips, q_head, q_row, query, queries);
+            copy_rows(COPY(0), q_head, q_row, query, queries);
+            if (APART)
+                copy_others(strips, q_head, q_row, d_o_head, heads * HEAD, query, queries);
             copy_statistic(top, saved + g * queries, query, queries);
             copy_statistic(mean, level + g * queries, query, queries);
 #if DROPOUT
             draw(kept, draws, query, STEP, first, BLOCK);
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
-            dots(score, &block, strips, at);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            copy_rows(strips, d_o_head, heads * HEAD, query, queries);
+            dots(score, &block, COPY(0), at);
+            meet(!APART);
+            if (!APART)
+                copy_rows(COPY(1), d_o_head, heads * HEAD, query, queries);
             times(score, scale);
             hide_queries(score, at, first, here, query, queries, causal);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            dots(product, &block_v, strips, at);
+            meet(!APART);
+            dots(product, &block_v, COPY(1), at);
 #if DROPOUT
             drop(product, kept, at, rate, true);
 #endif
@@ -669,16 +801,19 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
 #if DROPOUT
             drop(score, kept, at, rate, true);
 #endif
-            put_scores(scores, score, at);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            copy_columns(strips, d_o_head, heads * HEAD, query, queries);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            fold(sum_v, scores, strips, at);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            copy_columns(strips, q_head, q_row, query, queries);
-            put_scores(scores, product, at);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            fold(sum_k, scores, strips, at);
+            score_factors factors = put_scores(scores, score, at);
+            meet(!APART || !SCORES_HELD);
+            if (!APART) {
+                copy_columns(COPY(2), d_o_head, heads * HEAD, query, queries);
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            fold(sum_v, factors, COPY(2), at);
+            meet(!APART || !SCORES_HELD);
+            if (!APART)
+                copy_columns(COPY(3), q_head, q_row, query, queries);
+            factors = put_scores(scores, product, at);
+            meet(!APART || !SCORES_HELD);
+            fold(sum_k, factors, COPY(3), at);
         }
     }
     if (has_dv)

@@ -67,8 +67,8 @@
 /* Words of the strips of a step. */
 #define STRIPS (STRIP_A * (1 + SPLIT_A) + STRIP_B * (1 + SPLIT_B))
 
-#define LIKE_A ((strip){EDGE_M, STRIP_TYPE(A_TYPE), !A_T, SPLIT_A, true})
-#define LIKE_B ((strip){EDGE_N, STRIP_TYPE(B_TYPE), B_T, SPLIT_B, false})
+#define LIKE_A ((strip){EDGE_M, STRIP_TYPE(A_TYPE), !A_T, SPLIT_A, true, false})
+#define LIKE_B ((strip){EDGE_N, STRIP_TYPE(B_TYPE), B_T, SPLIT_B, false, false})
 
 TILE_INLINE void load_columns(tile_b b[TILES_N], const __local uint *columns, uint lane)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One tile by itself, to find out whether a device's matrix units compute the right numbers, and
- * whether the lanes of a row meet; and factors by themselves.
+ * whether the lanes of a row meet; factors by themselves, and tiles that turn into a strip.
  *
  * Options: those of lib/tile.clh
  */
@@ -20,6 +20,17 @@ static inline void check_put(tile_c *c, const __local uint *rows, uint lane)
     }
 }
 #endif
+
+/* The largest of the lane's own elements of each row, and their sum. */
+static inline void own_numbers(const tile_c *c, float most[TILE_ROWS], float all[TILE_ROWS])
+{
+    for (uint i = 0; i < TILE_EACH; i++) {
+        const uint r = i / TILE_SIDE;
+        const bool first = i % TILE_SIDE == 0;
+        most[r] = first ? c->v[i] : fmax(most[r], c->v[i]);
+        all[r] = first ? c->v[i] : all[r] + c->v[i];
+    }
+}
 
 /* c (TILE_M, TILE_N) = a * b, where a has TILE_M rows of words and b TILE_N columns of words; after
  * it the largest number of each row, and the sum of each. */
@@ -51,12 +62,19 @@ tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __g
     for (uint i = 0; i < TILE_EACH; i++)
         c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
 
-    rows_put(meet, sum.v, lane, rows_maximum);
+    float most[TILE_ROWS], all[TILE_ROWS];
+    own_numbers(&sum, most, all);
+    rows_put(meet, most, lane, rows_maximum);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = 0; i < TILE_EACH; i++) {
-        c[c_at + TILE_M * TILE_N + tile_row(lane, i)] = row_maximum(sum.v[i], meet, lane, i);
-        c[c_at + TILE_M * (TILE_N + 1) + tile_row(lane, i)] = row_sum(sum.v[i], meet, lane, i);
-    }
+    for (uint r = 0; r < TILE_ROWS; r++)
+        c[c_at + TILE_M * TILE_N + tile_row(lane, r * TILE_SIDE)] =
+            row_maximum(most[r], meet, lane, r);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    rows_put(meet, all, lane, rows_sum);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint r = 0; r < TILE_ROWS; r++)
+        c[c_at + TILE_M * (TILE_N + 1) + tile_row(lane, r * TILE_SIDE)] =
+            row_sum(all[r], meet, lane, r);
 }
 
 #if QN_PASTE(unit_splits_, UNIT_TYPE)
@@ -70,5 +88,40 @@ __kernel void split(__global const float *v, ulong v_at, __global uint *words, u
         mine[e] = v[v_at + i * UNIT_PACK + e];
     words[words_at + i] = unit_word(mine);
     rests[rests_at + i] = unit_rest(mine);
+}
+#endif
+
+#if TILE_TURNS
+#define TERMS (TILE_DEPTH * UNIT_PACK)
+/* c (TILE_M, TILE_N) = x (TILE_M, TERMS) * b, where tiles of x turn into a strip and b has TILE_N
+ * columns of words. */
+TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void
+turn(__global const float *x, ulong x_at, __global const uint *b, ulong b_at, __global float *c,
+     ulong c_at)
+{
+    __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4], strip_b[TILE_N * TILE_PITCH_B / 4];
+    __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
+    const uint lane = get_local_id(0);
+    tile_c tiles[TERMS / TILE_N], sum;
+    for (uint i = 0; i < TERMS / TILE_N * TILE_EACH; i++) {
+        const uint q = i / TILE_EACH, e = i % TILE_EACH;
+        const uint term = tile_turned(q * TILE_N + tile_column(lane, e));
+        tiles[q].v[e] = x[x_at + tile_row(lane, e) * TERMS + term];
+    }
+    for (uint w = lane; w < TILE_N * TILE_DEPTH; w += TILE_LANES)
+        columns[tile_b_at(w / TILE_DEPTH, w % TILE_DEPTH)] = b[b_at + w];
+    const fragment_a a = fragment_turn(tiles);
+#if !TILE_UNITS
+    fragment_store_a(rows, a, lane);
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    tile_clear(&sum, 1);
+#if TILE_UNITS
+    tile_multiply(&sum, a, tile_load_b(columns, lane), lane);
+#else
+    tile_multiply(&sum, tile_load_a(rows, lane), tile_load_b(columns, lane), lane);
+#endif
+    for (uint i = 0; i < TILE_EACH; i++)
+        c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
 }
 #endif

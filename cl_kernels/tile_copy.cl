@@ -16,8 +16,8 @@
 
 #include "lib/tile_copy.clh"
 
-#define LIKE_A ((strip){TILE_M, STRIP_TYPE(UNIT_TYPE), ALONG_K, false, true})
-#define LIKE_B ((strip){TILE_N, STRIP_TYPE(UNIT_TYPE), ALONG_K, false, false})
+#define LIKE_A ((strip){TILE_M, STRIP_TYPE(UNIT_TYPE), ALONG_K, false, true, false})
+#define LIKE_B ((strip){TILE_N, STRIP_TYPE(UNIT_TYPE), ALONG_K, false, false, false})
 
 /* c (TILE_M, TILE_N) = a * b, over TILE_DEPTH words. */
 TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel void

@@ -66,15 +66,26 @@ static int held_of(const struct qn_facts *facts, const struct qn_attention_units
     return held < blocks ? held : blocks;
 }
 
-/* Of the kernel that needs most: the gradients of k and v, or the forward pass. */
-static int64_t local_bytes_of(const struct qn_facts *facts, const struct qn_attention_units *units)
+/* Of the kernel that needs most: the gradients of k and v, or the forward pass. `apart`: with a
+ * place for each copy of a step. */
+static int64_t local_bytes_of(const struct qn_facts *facts, const struct qn_attention_units *units,
+                              bool apart)
 {
     const int64_t block = block_of(facts, units);
     const int64_t in_memory = 1 + units->gradient - held_of(facts, units);
     const int64_t blocks = in_memory * units->head / STEP * block;
     const int64_t statistics = units->gradient ? 2 * STEP : 0;
-    const int64_t words = (blocks + block + units->head) * layout_of(facts)->pitch + statistics;
+    const int64_t step = units->head * (!apart ? 1 : units->gradient ? 4 : 2);
+    const int64_t words = (blocks + block + step) * layout_of(facts)->pitch + statistics;
     return words * WORD_BYTES + (units->dropout ? block * STEP / 4 : 0);
+}
+
+/* Copies that lie apart save barriers; where they also leave fewer work-groups to a processor,
+ * nobody has looked. */
+static bool is_apart(const struct qn_facts *facts, const struct qn_attention_units *units)
+{
+    return facts->matrix_layout == QN_MATRIX_MMA &&
+           local_bytes_of(facts, units, true) <= facts->local_bytes;
 }
 
 static bool has_units(const struct qn_facts *facts, qn_dtype dtype)
@@ -95,7 +106,7 @@ bool qn_attention_units_fit(const struct qn_facts *facts, qn_dtype dtype,
         *why = "the sums of so wide a head do not fit the device's registers";
     else if (facts->max_work_group < items_of(facts, units))
         *why = "the device's work-groups are too small";
-    else if (facts->local_bytes < local_bytes_of(facts, units))
+    else if (facts->local_bytes < local_bytes_of(facts, units, false))
         *why = "the device has too little local memory";
     else
         return true;
@@ -112,5 +123,6 @@ int64_t qn_attention_units_set(struct qn_launch *launch, const struct qn_facts *
     qn_launch_option(launch, "GRADIENT", units->gradient);
     qn_launch_option(launch, "TEAMS_M", teams.m);
     qn_launch_option(launch, "TEAMS_N", teams.n);
+    qn_launch_option(launch, "APART", is_apart(facts, units));
     return block_of(facts, units);
 }

@@ -2,7 +2,8 @@
  *
  * Tiles of matrix units, in units where the device has them and emulated where it has none:
  * products of every layout and type, and the largest number and the sum of each row; whether what a
- * lane loads or keeps in a wrong place is noticed; and how floats become factors.
+ * lane loads or keeps in a wrong place is noticed; how tiles turn into a strip; and how floats
+ * become factors.
  */
 #include "support.h"
 
@@ -448,6 +449,83 @@ static void local_memory_is_noticed(void **state)
     check_swaps("local", strip_swaps, sizeof strip_swaps / sizeof *strip_swaps, strips_right_in);
 }
 
+/* --- tiles that turn into a strip --- */
+
+enum { TERMS = 2 * WORDS };
+
+static void turn(qn_device *device, const struct type *type, const float *x, struct tile *tile)
+{
+    const struct qn_tile_layout *layout = qn_tile_layout(QN_MATRIX_MMA);
+    const int64_t bytes[] = {EDGE * TERMS * 4, sizeof tile->b, sizeof tile->c};
+    const struct qn_operand from = words_of(0, layout->m * TERMS),
+                            b = words_of(1, layout->n * WORDS),
+                            c = words_of(2, layout->m * layout->n);
+    struct qn_launch launch = {.program = "tile",
+                               .kernel = "turn",
+                               .args = {QN_BUF(&from), QN_BUF(&b), QN_BUF(&c)},
+                               .global = {layout->lanes},
+                               .local = {layout->lanes}};
+    struct qn_slab *slab = NULL;
+    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=mma", type->name);
+    assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
+    assert_int_equal(qn_slab_write(slab, 0, 0, x, bytes[0], NULL), QN_OK);
+    assert_int_equal(qn_slab_write(slab, 1, 0, tile->b, sizeof tile->b, NULL), QN_OK);
+    run(slab, &launch);
+    assert_int_equal(qn_slab_read(slab, 2, 0, tile->c, sizeof tile->c, NULL), QN_OK);
+    qn_slab_close(&slab);
+}
+
+/* How many numbers are right of a product whose first factor is made from tiles: of floats that are
+ * factors, so that none is rounded. */
+static int count_turned(qn_device *device, const struct type *type)
+{
+    static float x[EDGE * TERMS];
+    const struct qn_tile_layout *layout = qn_tile_layout(QN_MATRIX_MMA);
+    struct tile tile;
+    double a[EDGE * TERMS], b[EDGE * TERMS];
+    int right = 0;
+    fill(type, layout->m, tile.a, a);
+    fill(type, layout->n, tile.b, b);
+    for (int i = 0; i < layout->m * TERMS; i++)
+        x[i] = (float)a[i];
+    turn(device, type, x, &tile);
+    for (int i = 0; i < layout->m * layout->n; i++) {
+        double sum = 0;
+        for (int l = 0; l < TERMS; l++)
+            sum += a[i / layout->n * TERMS + l] * b[i % layout->n * TERMS + l];
+        right += fabs((double)tile.c[i] - sum) < 1e-4;
+    }
+    return right;
+}
+
+static const struct swap turn_swaps[] = {
+    {0, 0, "fragment_turn(", "v[q / 2][q % 2 * 2 + r]", "v[q % 2][q / 2 * 2 + r]"},
+    {0, 0, "fragment_turn(", "q % 2 * 2 + r]", "q % 2 + 2 * r]"},
+    {0, 0, "tile_turned(", "column % 8 / 2 * 8 + column / 8 * 2",
+     "column % 8 / 2 * 2 + column / 8 * 8"},
+};
+
+static int turned_right_in(const char *text, const struct swap *swap)
+{
+    (void)swap;
+    char path[FOLDER_BYTES];
+    qn_device *device = open_with("tile.cl", text, path);
+    const int right = count_turned(device, &types[0]);
+    close_with(device, path);
+    return right == qn_tile_layout(QN_MATRIX_MMA)->m * qn_tile_layout(QN_MATRIX_MMA)->n;
+}
+
+static void tiles_turn_into_a_strip(void **state)
+{
+    (void)state;
+    const struct qn_tile_layout *layout = qn_tile_layout(QN_MATRIX_MMA);
+    qn_device *device = open_device(&kept);
+    for (int t = 0; t < 2; t++)
+        assert_int_equal(count_turned(device, &types[t]), layout->m * layout->n);
+    qn_device_close(&device);
+    check_swaps("tile", turn_swaps, sizeof turn_swaps / sizeof *turn_swaps, turned_right_in);
+}
+
 /* --- floats as sums of two factors --- */
 
 static float values[COUNT];
@@ -541,7 +619,8 @@ int main(void)
         cmocka_unit_test(products_are_right),        cmocka_unit_test(trial_tells_right_from_wrong),
         cmocka_unit_test(tiles_of_a_core_are_tried), cmocka_unit_test(kernels_know_the_bits),
         cmocka_unit_test(swaps_are_noticed),         cmocka_unit_test(copies_are_noticed),
-        cmocka_unit_test(local_memory_is_noticed),   cmocka_unit_test(floats_are_split),
+        cmocka_unit_test(local_memory_is_noticed),   cmocka_unit_test(tiles_turn_into_a_strip),
+        cmocka_unit_test(floats_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

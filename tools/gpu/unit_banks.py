@@ -7,7 +7,7 @@ LAYOUT = ["TILE_LAYOUT_NUMBER", "TILE_DEPTH", "TILE_PITCH_A", "TILE_PITCH_B", "U
 CONSTANTS = {
     "matmul_units": [*LAYOUT, "STRIP_BYTES(A_TYPE)", "STRIP_BYTES(B_TYPE)", "A_T", "B_T",
                      "EDGE_M", "EDGE_N", "STAGES"],
-    "attention_units": [*LAYOUT, "ROWS_PITCH"],
+    "attention_units": [*LAYOUT, "TEAMS_N"],
     "conv2d_image_units": [*LAYOUT, "GROUP", "LINE_ROWS", "LINE_VECTORS", "REGION", "RUN",
                            "PIXEL_PIECES", "PIECE_WORDS"],
     "conv2d_weight_units": [*LAYOUT, "GROUP", "ROWS", "SEATS_D", "SEATS_S", "ONCE_S"],
@@ -36,10 +36,7 @@ INDICES = {
                         "tile_load_a(block->words + l * BLOCK_STRIP, lane);",
                         "tile_load_b(columns + q * TILE_N * TILE_PITCH_B, lane);",
                         "tile_a_at(score_row(at, e), score_column(at, q, e) / UNIT_PACK);",
-                        "(rows.first + tile_row(lane, i)) * ROWS_PITCH;",
-                        "rows.words[row_at(rows, lane, i) + rows.part * TILE_N + "
-                        "tile_column(lane, i)]",
-                        "(rows.words + row_at(rows, lane, i) + n)", *FRAGMENTS],
+                        *FRAGMENTS],
     "conv2d_image_units": ["(uint2)(id / PIXEL_PIECES * RUN, id % PIXEL_PIECES * PIECE_WORDS)",
                            "(uint2)(half_id / 2, (id / (2 * REGION) * 2 + half_id % 2) * 4);",
                            "half_id = id % (2 * REGION);",
@@ -63,6 +60,7 @@ class Mma:
     """Strips of layout mma. See lib/tile_mma.clh; strip_place, strip_store_along,
     strip_store_across and strip_store_pairs."""
     rows_of_a = 2
+    turns = True
 
     def __init__(self, c):
         self.pitch_a, self.pitch_b = c["TILE_PITCH_A"], c["TILE_PITCH_B"]
@@ -86,16 +84,15 @@ class Mma:
         yield "read a", [self.at_a(i // 4 * 2, i % 4 * 4) for i in range(LANES)], 4
         yield "read b", [self.at_b(i // 4, i % 4 * 4) for i in range(LANES)], 4
 
-    def scores(self, shared):
-        """Element 0 is row 2 * (i // 4), column 2 * (i % 4); `shared` is the pitch of rows that meet."""
+    def scores(self):
+        """Element 0 is row 2 * (i // 4), column 2 * (i % 4)."""
         yield "store scores", [self.at_a(i // 4 * 2, i % 4) for i in range(LANES)], 1
-        yield "share", [i // 4 * 2 * shared + i % 4 * 2 for i in range(LANES)], 1
-        yield "maxima", [i // 4 * 2 * shared for i in range(LANES)], 4
 
 
 class Mfma(Mma):
-    """Those of layout mfma; see lib/tile_mfma.clh. Rows meet in registers."""
+    """Those of layout mfma; see lib/tile_mfma.clh."""
     rows_of_a = 1
+    turns = False
 
     def at_a(self, row, word):
         return row * self.pitch_a + word
@@ -104,7 +101,7 @@ class Mfma(Mma):
         yield "read a", [self.at_a(i % 16, i // 16 * 4) for i in range(LANES)], 4
         yield "read b", [self.at_b(i % 16, i // 16 * 4) for i in range(LANES)], 4
 
-    def scores(self, shared):
+    def scores(self):
         """Element 0 is row 4 * (i // 16), half i % 16."""
         yield "store scores", [self.at_a(i // 16 * 4, i % 16 // self.pack) for i in range(LANES)], 1
 
@@ -115,7 +112,7 @@ class Wmma(Mfma):
         yield "read a", [self.at_a(i % 16, 0) for i in range(LANES)], 4
         yield "read b", [self.at_b(i % 16, 0) for i in range(LANES)], 4
 
-    def scores(self, shared):
+    def scores(self):
         """Element 0 is row i // 16, half i % 16."""
         yield "store scores", [self.at_a(i // 16, i % 16 // self.pack) for i in range(LANES)], 1
 
@@ -155,12 +152,13 @@ def matmul_units(c, strips):
 
 
 def attention_units(c, strips):
-    """See store_strips, store_columns, put_scores, rows_put and rows_piece."""
+    """See store_strips, store_columns and put_scores; rows meet in registers."""
     yield "store block", *strips.store(strips.at_a, True, 2)
     yield "store rows", *strips.store(strips.at_b, True, 2)
     yield "store columns", *strips.store(strips.at_b, False, 2)
     yield from strips.reads()
-    yield from strips.scores(c["ROWS_PITCH"])
+    if not strips.turns or c["TEAMS_N"] > 1:
+        yield from strips.scores()
 
 
 def conv2d_image_units(c, strips):
