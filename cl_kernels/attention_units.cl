@@ -88,7 +88,7 @@ static inline seat seat_of(uint id)
 }
 
 /* A barrier, where it is needed. */
-TILE_INLINE void meet(bool needed)
+TILE_INLINE void barrier_if(bool needed)
 {
     if (needed)
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -284,7 +284,7 @@ static inline void times(tile_c *score, float factor)
 /* Hides all of row r but `many` scores from column `from` on. */
 static inline void hide(tile_c *score, seat at, const int *from, const int *many)
 {
-    tile_meet();
+    tile_converge();
 #pragma unroll
     for (uint q = 0; q < SCORES; q++)
 #pragma unroll
@@ -578,7 +578,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         hide_keys(score, at, first, key, end, causal);
         largest(most, score);
         rows_put(rows, most, at.lane, rows_maximum);
-        meet(!APART || !ROWS_MEET);
+        barrier_if(!APART || !ROWS_MEET);
         if (!APART) {
             load_columns(&held, LATE, v, k_row, key, end);
             store_columns(COPY(1), &held);
@@ -588,9 +588,9 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
 #if DROPOUT
         drop(score, kept, at, rate, false);
 #endif
-        meet(!ROWS_MEET);
+        barrier_if(!ROWS_MEET);
         const score_factors factors = put_scores(scores, score, at);
-        meet(!APART || !SCORES_HELD);
+        barrier_if(!APART || !SCORES_HELD);
         fold(sum, factors, COPY(1), at);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -717,7 +717,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
                 score[q].v[e] = power_below(score[q].v[e], top[e / TILE_SIDE]) *
                                 (product[q].v[e] - mean[e / TILE_SIDE]);
         const score_factors factors = put_scores(scores, score, at);
-        meet(!APART || !SCORES_HELD);
+        barrier_if(!APART || !SCORES_HELD);
         if (!APART) {
             copy_key_columns(&held, COPY(2), k, k_row, key, end);
             load_rows(&held_v, EARLY, v, k_row, min(key + STEP, end - 1), end);
@@ -787,12 +787,12 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
             dots(score, &block, COPY(0), at);
-            meet(!APART);
+            barrier_if(!APART);
             if (!APART)
                 copy_rows(COPY(1), d_o_head, heads * HEAD, query, queries);
             times(score, scale);
             hide_queries(score, at, first, here, query, queries, causal);
-            meet(!APART);
+            barrier_if(!APART);
             dots(product, &block_v, COPY(1), at);
 #if DROPOUT
             drop(product, kept, at, rate, true);
@@ -802,17 +802,17 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
             drop(score, kept, at, rate, true);
 #endif
             score_factors factors = put_scores(scores, score, at);
-            meet(!APART || !SCORES_HELD);
+            barrier_if(!APART || !SCORES_HELD);
             if (!APART) {
                 copy_columns(COPY(2), d_o_head, heads * HEAD, query, queries);
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
             fold(sum_v, factors, COPY(2), at);
-            meet(!APART || !SCORES_HELD);
+            barrier_if(!APART || !SCORES_HELD);
             if (!APART)
                 copy_columns(COPY(3), q_head, q_row, query, queries);
             factors = put_scores(scores, product, at);
-            meet(!APART || !SCORES_HELD);
+            barrier_if(!APART || !SCORES_HELD);
             fold(sum_k, factors, COPY(3), at);
         }
     }

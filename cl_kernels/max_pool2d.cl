@@ -167,6 +167,16 @@ PLANE_KERNEL forward_cpu(__global const TYPE(X) *x, ulong x_at, __global TYPE(Y)
         }
 }
 
+/* Rows and columns of windows that cover an element. Few are walked without a branch, so that all
+ * they take is loaded at once. */
+#define COVER_H ((QN_KH + QN_SH - 1) / QN_SH)
+#define COVER_W ((QN_KW + QN_SW - 1) / QN_SW)
+#if COVER_H * COVER_W <= 16
+#define COVER_UNROLL 16
+#else
+#define COVER_UNROLL 1
+#endif
+
 /* The gradient of the input element (iy, ix) of a plane. */
 static inline float covering_sum(__global const TYPE(DY) *dy, __global const TYPE(INDEX) *index,
                                  int oh, int ow, int iy, int ix)
@@ -176,12 +186,14 @@ static inline float covering_sum(__global const TYPE(DY) *dy, __global const TYP
     const int x0 = right < QN_KW ? 0 : (right - QN_KW) / QN_SW + 1;
     const int y1 = min(bottom / QN_SH, oh - 1), x1 = min(right / QN_SW, ow - 1);
     float sum = 0.0f;
-    for (int oy = y0; oy <= y1; oy++)
-        for (int ox = x0; ox <= x1; ox++) {
-            const ulong at = (ulong)oy * ow + ox;
-            const int place = (bottom - oy * QN_SH) * QN_KW + (right - ox * QN_SW);
-            sum += LDI(INDEX, index, at) == place ? LD(DY, dy, at) : 0.0f;
-        }
+#pragma unroll COVER_UNROLL
+    for (int i = 0; i < COVER_H * COVER_W; i++) {
+        const int oy = y0 + i / COVER_W, ox = x0 + i % COVER_W;
+        const ulong at = (ulong)min(oy, y1) * ow + min(ox, x1);
+        const int place = (bottom - oy * QN_SH) * QN_KW + (right - ox * QN_SW);
+        const float gradient = LD(DY, dy, at);
+        sum += oy <= y1 && ox <= x1 && LDI(INDEX, index, at) == place ? gradient : 0.0f;
+    }
     return sum;
 }
 

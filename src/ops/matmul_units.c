@@ -9,6 +9,9 @@
 #include <stdio.h>
 
 enum { WORD_BYTES = 4 };
+/* Of an operand: what a work-item loads lies below 2^32 vectors of 16 bytes from a strip's first
+ * (strip_apart of lib/tile_strip.clh). */
+static const int64_t most_bytes = INT64_C(1) << 36;
 /* Strips that are copied lie in so many stages. */
 enum { LEAST_STAGES = 2, MOST_STAGES = 4 };
 
@@ -118,6 +121,8 @@ static bool fits(const struct qn_call *call, const struct qn_matmul *p, const ch
         *why = "the device's work-groups are too small";
     else if (facts->local_bytes < local_bytes_of(facts, call->setting, p))
         *why = "the device has too little local memory";
+    else if (p->m * p->k * WORD_BYTES > most_bytes || p->n * p->k * WORD_BYTES > most_bytes)
+        *why = "the operands are too large";
     else if (is_oversized(facts, call->setting, p))
         *why = "smaller tiles cover the result";
     else
