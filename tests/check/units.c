@@ -18,6 +18,7 @@
 #include "check/choose.h"
 #include "op/conv2d.h"
 #include "op/tile.h"
+#include "ops/matmul.h"
 
 #include <string.h>
 
@@ -219,6 +220,27 @@ static void copies_are_right(void **state)
     qn_device_close(&device);
 }
 
+/* Of 64 GiB and of more, either of them. */
+static void large_operands_are_refused(void **state)
+{
+    (void)state;
+    enum { TERMS = 1 << 20, MOST_ROWS = 1 << 14, FEW = 64 };
+    const struct qn_operand f32 = {.dtype = QN_F32};
+    struct qn_facts facts;
+    const char *why;
+    qn_facts_default(&facts, false);
+    facts.matrix_layout = QN_MATRIX_MMA;
+    facts.matrix_units = qn_tile_layout(QN_MATRIX_MMA)->types;
+    const struct qn_call call = {.facts = &facts};
+    for (int rows = MOST_ROWS; rows <= 2 * MOST_ROWS; rows += MOST_ROWS) {
+        const struct qn_matmul
+            tall = {.m = rows, .n = FEW, .k = TERMS, .a = &f32, .b = &f32, .c = &f32},
+            wide = {.m = FEW, .n = rows, .k = TERMS, .a = &f32, .b = &f32, .c = &f32};
+        assert_int_equal(qn_matmul_units.fits(&call, &tall, &why), rows == MOST_ROWS);
+        assert_int_equal(qn_matmul_units.fits(&call, &wide, &why), rows == MOST_ROWS);
+    }
+}
+
 /* In f16; and with weights of f32, which are split. */
 static void convolutions_are_right(void **state)
 {
@@ -285,7 +307,8 @@ static void weights_beside_f16_are_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right), cmocka_unit_test(copies_are_right),
-        cmocka_unit_test(convolutions_are_right), cmocka_unit_test(weights_beside_f16_are_exact)};
+        cmocka_unit_test(products_are_right), cmocka_unit_test(large_operands_are_refused),
+        cmocka_unit_test(copies_are_right), cmocka_unit_test(convolutions_are_right),
+        cmocka_unit_test(weights_beside_f16_are_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
