@@ -31,8 +31,8 @@ CONSTANTS = {
     **unit_banks.CONSTANTS,
 }
 # The text of the source that the functions below repeat, of the kernels or these.
-LIBRARY = ["tiled", "tile_rows", "tile_mma", "tile_mfma", "tile_wmma", "tile_copied",
-           "tile_copy", "winograd_gpu"]
+LIBRARY = ["tiled", "attention_copies", "attention_scores", "tile_mma", "tile_mfma", "tile_wmma",
+           "tile_copied", "tile_copy", "winograd_gpu"]
 TILED_READS = ["a + d * PITCH_A + tiled_row(0);", "b[(d * PITCH_B + tiled_column(h)) / QN_V];",
                "get_local_id(1) * QN_ROWS + r;", "(run * SIDE + get_local_id(0)) * QN_V;"]
 WINOGRAD_PLACES = ["{id / SHARE, id % SHARE / EDGE * EACH, id % EDGE * QN_V};",
