@@ -96,6 +96,18 @@ TILE_INLINE void barrier_if(bool needed)
 
 #include "lib/attention_scores.clh"
 
+/* Whether a group waits until its rows have met, and until scores lie in local memory. */
+#if APART && ROWS_MEET
+#define ROWS_WAIT false
+#else
+#define ROWS_WAIT true
+#endif
+#if APART && SCORES_HELD
+#define SCORES_WAIT false
+#else
+#define SCORES_WAIT true
+#endif
+
 #if !GRADIENT
 /* To the strips of the step from `key` on: rows of k and, if it is apart, columns of v. */
 TILE_INLINE void copy_step(held_step *held, __local uint *strips, __global const TYPE(X) * k,
@@ -160,7 +172,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         hide_keys(score, at, first, key, end, causal);
         largest(most, score);
         rows_put(rows, most, at.lane, rows_maximum);
-        barrier_if(!APART || !ROWS_MEET);
+        barrier_if(ROWS_WAIT);
         if (!APART) {
             load_columns(&held, LATE, v, k_row, key, end);
             store_columns(COPY(1), &held);
@@ -172,7 +184,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
 #endif
         barrier_if(!ROWS_MEET);
         const score_factors factors = put_scores(scores, score, at);
-        barrier_if(!APART || !SCORES_HELD);
+        barrier_if(SCORES_WAIT);
         fold(sum, factors, COPY(1), at);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -299,7 +311,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
                 score[q].v[e] = power_below(score[q].v[e], top[e / TILE_SIDE]) *
                                 (product[q].v[e] - mean[e / TILE_SIDE]);
         const score_factors factors = put_scores(scores, score, at);
-        barrier_if(!APART || !SCORES_HELD);
+        barrier_if(SCORES_WAIT);
         if (!APART) {
             copy_key_columns(&held, COPY(2), k, k_row, key, end);
             load_rows(&held_v, EARLY, v, k_row, min(key + STEP, end - 1), end);
@@ -384,17 +396,17 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
             drop(score, kept, at, rate, true);
 #endif
             score_factors factors = put_scores(scores, score, at);
-            barrier_if(!APART || !SCORES_HELD);
+            barrier_if(SCORES_WAIT);
             if (!APART) {
                 copy_columns(COPY(2), d_o_head, heads * HEAD, query, queries);
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
             fold(sum_v, factors, COPY(2), at);
-            barrier_if(!APART || !SCORES_HELD);
+            barrier_if(SCORES_WAIT);
             if (!APART)
                 copy_columns(COPY(3), q_head, q_row, query, queries);
             factors = put_scores(scores, product, at);
-            barrier_if(!APART || !SCORES_HELD);
+            barrier_if(SCORES_WAIT);
             fold(sum_k, factors, COPY(3), at);
         }
     }

@@ -99,8 +99,8 @@ TILE_KERNEL __attribute__((reqd_work_group_size(TILE_LANES, 1, 1))) __kernel voi
 turn(__global const float *x, ulong x_at, __global const uint *b, ulong b_at, __global float *c,
      ulong c_at)
 {
-    __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4], strip_b[TILE_N * TILE_PITCH_B / 4];
-    __local uint *rows = (__local uint *)strip_a, *columns = (__local uint *)strip_b;
+    __local uint4 strip_b[TILE_N * TILE_PITCH_B / 4];
+    __local uint *columns = (__local uint *)strip_b;
     const uint lane = get_local_id(0);
     tile_c tiles[TERMS / TILE_N], sum;
     for (uint i = 0; i < TERMS / TILE_N * TILE_EACH; i++) {
@@ -110,17 +110,16 @@ turn(__global const float *x, ulong x_at, __global const uint *b, ulong b_at, __
     }
     for (uint w = lane; w < TILE_N * TILE_DEPTH; w += TILE_LANES)
         columns[tile_b_at(w / TILE_DEPTH, w % TILE_DEPTH)] = b[b_at + w];
-    const fragment_a a = fragment_turn(tiles);
-#if !TILE_UNITS
-    fragment_store_a(rows, a, lane);
+#if TILE_UNITS
+    const tile_a a = fragment_turn(tiles);
+#else
+    __local uint4 strip_a[TILE_M * TILE_PITCH_A / 4];
+    fragment_store_a((__local uint *)strip_a, fragment_turn(tiles), lane);
+    const tile_a a = tile_load_a((const __local uint *)strip_a, lane);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     tile_clear(&sum, 1);
-#if TILE_UNITS
     tile_multiply(&sum, a, tile_load_b(columns, lane), lane);
-#else
-    tile_multiply(&sum, tile_load_a(rows, lane), tile_load_b(columns, lane), lane);
-#endif
     for (uint i = 0; i < TILE_EACH; i++)
         c[c_at + tile_row(lane, i) * TILE_N + tile_column(lane, i)] = sum.v[i];
 }
