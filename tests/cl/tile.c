@@ -57,14 +57,15 @@ struct tile {
     float c[EDGE * (EDGE + 2)]; /* the product, and two numbers of each row */
 };
 
-static void multiply(qn_device *device, const struct qn_tile_layout *layout,
-                     const struct type *type, struct tile *tile)
+/* tile->c from the `count` words of a, of whatever the kernel takes, and tile->b. */
+static void multiply_by(qn_device *device, const char *kernel, const struct qn_tile_layout *layout,
+                        const struct type *type, const void *a_words, int count, struct tile *tile)
 {
-    const int64_t bytes[] = {sizeof tile->a, sizeof tile->b, sizeof tile->c};
-    const struct qn_operand a = words_of(0, layout->m * WORDS), b = words_of(1, layout->n * WORDS),
+    const int64_t bytes[] = {count * (int64_t)sizeof(uint32_t), sizeof tile->b, sizeof tile->c};
+    const struct qn_operand a = words_of(0, count), b = words_of(1, layout->n * WORDS),
                             c = words_of(2, layout->m * (layout->n + 2));
     struct qn_launch launch = {.program = "tile",
-                               .kernel = "tile",
+                               .kernel = kernel,
                                .args = {QN_BUF(&a), QN_BUF(&b), QN_BUF(&c)},
                                .global = {layout->lanes},
                                .local = {layout->lanes}};
@@ -72,11 +73,17 @@ static void multiply(qn_device *device, const struct qn_tile_layout *layout,
     snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=%s", type->name,
              layout->name);
     assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
-    assert_int_equal(qn_slab_write(slab, 0, 0, tile->a, sizeof tile->a, NULL), QN_OK);
+    assert_int_equal(qn_slab_write(slab, 0, 0, a_words, bytes[0], NULL), QN_OK);
     assert_int_equal(qn_slab_write(slab, 1, 0, tile->b, sizeof tile->b, NULL), QN_OK);
     run(slab, &launch);
     assert_int_equal(qn_slab_read(slab, 2, 0, tile->c, sizeof tile->c, NULL), QN_OK);
     qn_slab_close(&slab);
+}
+
+static void multiply(qn_device *device, const struct qn_tile_layout *layout,
+                     const struct type *type, struct tile *tile)
+{
+    multiply_by(device, "tile", layout, type, tile->a, layout->m * WORDS, tile);
 }
 
 static uint32_t bits_of(float v)
@@ -453,28 +460,6 @@ static void local_memory_is_noticed(void **state)
 
 enum { TERMS = 2 * WORDS };
 
-static void turn(qn_device *device, const struct type *type, const float *x, struct tile *tile)
-{
-    const struct qn_tile_layout *layout = qn_tile_layout(QN_MATRIX_MMA);
-    const int64_t bytes[] = {EDGE * TERMS * 4, sizeof tile->b, sizeof tile->c};
-    const struct qn_operand from = words_of(0, layout->m * TERMS),
-                            b = words_of(1, layout->n * WORDS),
-                            c = words_of(2, layout->m * layout->n);
-    struct qn_launch launch = {.program = "tile",
-                               .kernel = "turn",
-                               .args = {QN_BUF(&from), QN_BUF(&b), QN_BUF(&c)},
-                               .global = {layout->lanes},
-                               .local = {layout->lanes}};
-    struct qn_slab *slab = NULL;
-    snprintf(launch.options, sizeof launch.options, "-DUNIT_TYPE=%s -DTILE_LAYOUT=mma", type->name);
-    assert_int_equal(qn_slab_open(&slab, device, bytes, 3), QN_OK);
-    assert_int_equal(qn_slab_write(slab, 0, 0, x, bytes[0], NULL), QN_OK);
-    assert_int_equal(qn_slab_write(slab, 1, 0, tile->b, sizeof tile->b, NULL), QN_OK);
-    run(slab, &launch);
-    assert_int_equal(qn_slab_read(slab, 2, 0, tile->c, sizeof tile->c, NULL), QN_OK);
-    qn_slab_close(&slab);
-}
-
 /* How many numbers are right of a product whose first factor is made from tiles: of floats that are
  * factors, so that none is rounded. */
 static int count_turned(qn_device *device, const struct type *type)
@@ -488,7 +473,7 @@ static int count_turned(qn_device *device, const struct type *type)
     fill(type, layout->n, tile.b, b);
     for (int i = 0; i < layout->m * TERMS; i++)
         x[i] = (float)a[i];
-    turn(device, type, x, &tile);
+    multiply_by(device, "turn", layout, type, x, layout->m * TERMS, &tile);
     for (int i = 0; i < layout->m * layout->n; i++) {
         double sum = 0;
         for (int l = 0; l < TERMS; l++)
