@@ -153,7 +153,7 @@ UNITS_KERNEL forward(ATTENTION_OPERANDS, __global TYPE(X) * o, ulong o_at, __glo
         top[r] = LOWEST;
         total[r] = 0.0f;
     }
-    clear(sum, SUMS);
+    tile_clear(sum, SUMS);
     copy_block(&block, 0, scores, blocks, q, q_row, first, queries, at);
     if (end > 0) {
         load_rows(&held, EARLY, k, k_row, 0, end);
@@ -278,7 +278,7 @@ UNITS_KERNEL query_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o, ul
         mean[r] = LD(STATISTIC, level, query);
         factor[r] = scale * LN2;
     }
-    clear(sum, SUMS);
+    tile_clear(sum, SUMS);
     copy_block(&block_o, 0, scores, blocks, d_o, heads * HEAD, first, queries, at);
     copy_block(&block, 1, scores, blocks, q, q_row, first, queries, at);
     if (end > 0) {
@@ -362,8 +362,8 @@ UNITS_KERNEL key_value_gradient(ATTENTION_OPERANDS, __global const TYPE(X) * d_o
         factor_k[r] = scale * LN2;
         factor_v[r] = 1.0f;
     }
-    clear(sum_k, SUMS);
-    clear(sum_v, SUMS);
+    tile_clear(sum_k, SUMS);
+    tile_clear(sum_v, SUMS);
     copy_block(&block, 0, scores, blocks, k, k_row, first, max(here, 1), at);
     copy_block(&block_v, 1, scores, blocks, v, k_row, first, max(here, 1), at);
     for (uint g = 0; g < group && first < here; g++) {
