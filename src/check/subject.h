@@ -32,6 +32,7 @@ struct qn_gradient {
 
 struct qn_truth {
     double *out[QN_MAX_OUT], *eval_out[QN_MAX_OUT], *new_state[QN_MAX_STATE];
+    uint32_t *word; /* by which each element of output 0 is rounded; NULL: to nearest */
     struct qn_control control, eval_control;
     struct qn_gradient gradient[QN_MAX_IN];
 };

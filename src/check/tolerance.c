@@ -16,38 +16,27 @@ static const struct {
     [QN_U8] = {0, 0, 0.51},     [QN_I32] = {0, 0, 0},
 };
 
-#define STOCHASTIC "either neighbour in 16 bits, not the nearer"
-
-/* Operators that need more, and why. Factors of the table above; of outputs those in 16 bits alone.
- */
+/* Operators whose gradients need more, and why: factors of the table above. */
 static const struct {
     const char *op;
-    double output, gradient;
+    double gradient;
     const char *reason;
 } by_operator[] = {
-    {"adam", 2, 1, STOCHASTIC},
-    {"adamw", 2, 1, STOCHASTIC},
-    {"adamw8", 2, 1, STOCHASTIC},
-    {"adafactor", 2, 1, STOCHASTIC},
-    {"apollo", 2, 1, STOCHASTIC},
-    {"attention", 1, 2, "its gradient comes from the output, which was rounded"},
-    {"batch_norm", 1, 2, "weight and bias: sums over all pixels of the micro-batch"},
-    {"bias", 1, 4, "bias: a sum over all rows of the micro-batch"},
-    {"flash_adamw", 2, 1, STOCHASTIC},
-    {"lion", 2, 1, STOCHASTIC},
-    {"linear_activation", 1, 2, "the derivative comes from the output, which was rounded"},
-    {"sgd", 2, 1, STOCHASTIC},
-    {"sigmoid", 1, 2, "its derivative comes from the output, which was rounded"},
-    {"softmax", 1, 2, "its gradient comes from the output, which was rounded"},
-    {"tanh", 1, 2, "its derivative comes from the output, which was rounded"},
-    {NULL, 0, 0, NULL},
+    {"attention", 2, "its gradient comes from the output, which was rounded"},
+    {"batch_norm", 2, "weight and bias: sums over all pixels of the micro-batch"},
+    {"bias", 4, "bias: a sum over all rows of the micro-batch"},
+    {"linear_activation", 2, "the derivative comes from the output, which was rounded"},
+    {"sigmoid", 2, "its derivative comes from the output, which was rounded"},
+    {"softmax", 2, "its gradient comes from the output, which was rounded"},
+    {"tanh", 2, "its derivative comes from the output, which was rounded"},
+    {NULL, 0, NULL},
 };
 
-static double factor_of(const char *op, qn_dtype dtype, bool gradient)
+static double factor_of_gradient(const char *op)
 {
     for (int i = 0; by_operator[i].op; i++)
         if (strcmp(by_operator[i].op, op) == 0)
-            return gradient ? by_operator[i].gradient : dtype == QN_F32 ? 1 : by_operator[i].output;
+            return by_operator[i].gradient;
     return 1;
 }
 
@@ -58,7 +47,7 @@ double qn_tolerance_of_direction(double tolerance, int64_t count)
 
 double qn_tolerance(const char *op, qn_dtype dtype, double scale, bool gradient)
 {
-    return factor_of(op, dtype, gradient) *
-               (by_type[dtype].relative * scale + (gradient ? by_type[dtype].floor : 0)) +
+    const double rounding = by_type[dtype].relative * scale;
+    return (gradient ? factor_of_gradient(op) * (rounding + by_type[dtype].floor) : rounding) +
            by_type[dtype].absolute;
 }

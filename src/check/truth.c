@@ -5,6 +5,7 @@
 #include "check/subject.h"
 
 #include "base/random.h"
+#include "op/optimizer.h"
 
 #include <string.h>
 
@@ -211,6 +212,25 @@ static bool find_gradient(struct qn_subject *s, int input)
     return d.count <= QN_FULL_LIMIT ? find_full(&d, g) : find_probes(&d, g);
 }
 
+/* Not where a state keeps what rounding takes away. */
+static bool is_stochastic(const struct qn_subject *s)
+{
+    const qn_dtype stored = s->call.out[0].dtype;
+    return s->check->word && (stored == QN_F16 || stored == QN_BF16) &&
+           !qn_optimizer_corrects(s->check->op, stored);
+}
+
+static bool find_words(struct qn_subject *s, const struct qn_reference *r)
+{
+    const int64_t count = qn_operand_count(&s->call.out[0]);
+    if (!is_stochastic(s))
+        return true;
+    s->truth.word = qn_arena_new(&s->arena, uint32_t, (size_t)count);
+    for (int64_t i = 0; s->truth.word && i < count; i++)
+        s->truth.word[i] = s->check->word(r, i);
+    return s->truth.word;
+}
+
 static bool find_results(struct qn_subject *s)
 {
     struct evaluation train, eval;
@@ -223,7 +243,8 @@ static bool find_results(struct qn_subject *s)
     memcpy(s->truth.eval_out, eval.out, sizeof eval.out);
     s->truth.control = train.control;
     s->truth.eval_control = eval.control;
-    return true;
+    const struct qn_reference r = reference_of(s, &train, false);
+    return find_words(s, &r);
 }
 
 bool qn_truth_find(struct qn_subject *s)

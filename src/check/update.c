@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/update.h"
 
+#include "base/random.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -91,8 +93,27 @@ struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k)
     const double *row = r->in[2] + k * QN_CHUNK_NUMBERS;
     return (struct qn_check_chunk){.first = (int64_t)row[0],
                                    .n = (int64_t)row[1],
+                                   .number = (int64_t)row[2],
                                    .rate = factor(row[3]) * (double)r->control->lr,
                                    .decay = factor(row[4]) * (double)r->control->weight_decay};
+}
+
+uint32_t qn_check_word(const struct qn_reference *r, int64_t number, uint32_t node, int64_t element)
+{
+    const struct qn_control *c = r->control;
+    const uint32_t key[2] = {c->seed_lo, c->seed_hi};
+    const uint32_t counter[4] = {c->update, (uint32_t)number, node, (uint32_t)(element / 4)};
+    return qn_philox(counter, key).word[element % 4];
+}
+
+uint32_t qn_check_update_word(const struct qn_reference *r, int64_t i)
+{
+    struct qn_check_chunk chunk = qn_check_chunk_of(r, 0);
+    for (int64_t k = 1; i >= chunk.n; k++) {
+        i -= chunk.n;
+        chunk = qn_check_chunk_of(r, k);
+    }
+    return qn_check_word(r, chunk.number, UINT32_MAX, i);
 }
 
 double qn_check_corrected(double stored, int code)

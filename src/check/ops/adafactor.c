@@ -103,6 +103,15 @@ static void reference(const struct qn_reference *r)
     move_parameter(&w);
 }
 
+/* Matrices have words of their own for each row; a vector is one row. */
+static uint32_t word_of(const struct qn_reference *r, int64_t i)
+{
+    const struct qn_shape *shape = &r->call->in[0].shape;
+    const int64_t rows = shape->rank < 2 ? 1 : shape->dim[0], n = qn_shape_count(shape) / rows;
+    return qn_check_word(r, qn_check_chunk_of(r, 0).number, UINT32_MAX - 1 - (uint32_t)(i / n),
+                         i % n);
+}
+
 /* --- cases --- */
 
 static const double one[] = {304, 1961, 5, QN_CHECK_HALF, QN_CHECK_TWO};
@@ -197,4 +206,5 @@ const struct qn_check_op qn_check_adafactor = {.op = &qn_op_adafactor,
                                                .cases = cases,
                                                .reference = reference,
                                                .refused = refused,
-                                               .outputs = qn_check_update_outputs};
+                                               .outputs = qn_check_update_outputs,
+                                               .word = word_of};

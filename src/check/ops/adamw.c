@@ -19,4 +19,5 @@ const struct qn_check_op qn_check_adamw = {.op = &qn_op_adamw,
                                            .cases = qn_check_adam_cases,
                                            .reference = reference,
                                            .refused = qn_check_update_refused,
-                                           .outputs = qn_check_update_outputs};
+                                           .outputs = qn_check_update_outputs,
+                                           .word = qn_check_update_word};

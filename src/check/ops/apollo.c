@@ -155,4 +155,5 @@ const struct qn_check_op qn_check_apollo = {.op = &qn_op_apollo,
                                             .cases = cases,
                                             .reference = reference,
                                             .refused = refused,
-                                            .outputs = qn_check_update_outputs};
+                                            .outputs = qn_check_update_outputs,
+                                            .word = qn_check_update_word};

@@ -103,4 +103,5 @@ const struct qn_check_op qn_check_flash_adamw = {.op = &qn_op_flash_adamw,
                                                  .cases = cases,
                                                  .reference = reference,
                                                  .refused = qn_check_update_refused,
-                                                 .outputs = qn_check_update_outputs};
+                                                 .outputs = qn_check_update_outputs,
+                                                 .word = qn_check_update_word};

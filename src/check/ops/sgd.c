@@ -46,4 +46,5 @@ const struct qn_check_op qn_check_sgd = {.op = &qn_op_sgd,
                                          .cases = cases,
                                          .reference = reference,
                                          .refused = qn_check_update_refused,
-                                         .outputs = qn_check_update_outputs};
+                                         .outputs = qn_check_update_outputs,
+                                         .word = qn_check_update_word};
