@@ -55,6 +55,7 @@ static void outputs(const struct qn_call *call, struct qn_operand out[QN_MAX_OUT
     }
 
 static const double strange[] = {1, 2, INFINITY, 3, -4, 5, 6, 7, NAN, NAN, 8, 9};
+static const double strange_end[] = {1, 2, 3, 4, 5, -INFINITY};
 
 static const struct qn_check_case cases[] = {
     {"pairs", {VECTORS(5, 7), VECTORS(5, 7), IDS_OF(5)}, .small = true},
@@ -64,6 +65,8 @@ static const struct qn_check_case cases[] = {
      {{.rank = 2, .dim = {4, 3}, .values = strange}, VECTORS(4, 3), IDS_OF(4)},
      .small = true},
     {"strange passages", {VECTORS(2, 3), {.rank = 2, .dim = {4, 3}, .values = strange}, IDS_OF(2)}},
+    {"passages with a strange end",
+     {VECTORS(1, 3), {.rank = 2, .dim = {2, 3}, .values = strange_end}, IDS_OF(1)}},
     {"many", {VECTORS(131, 257), VECTORS(262, 257), IDS_OF(131)}},
     {0},
 };

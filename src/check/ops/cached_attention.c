@@ -87,6 +87,8 @@ static double flops(const struct qn_call *call, const char *group)
 static const double odd[] = {0, 36, 37, -1, -2147483647, 2147483647, 18};
 /* Around the tiles of both shapes. */
 static const double tiles[] = {30, 31, 32, 33, 126, 127, 128, 129};
+/* The last tile has one key. */
+static const double one_more[] = {128};
 /* A chunk of a prompt. */
 static const double chunk[] = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
 
@@ -95,6 +97,7 @@ static const struct qn_check_case cases[] = {
     {"grouped heads", {X(2, 1, 32), X(7, 16), AT(0, 7, 2, 1)}, ATTR(4, 1), .small = true},
     {"odd positions", {X(7, 1, 48), X(37, 32), THESE(7, odd)}, ATTR(3, 1)},
     {"around tiles", {X(8, 1, 64), X(131, 128), THESE(8, tiles)}, ATTR(1, 1)},
+    {"a tile of one key", {X(1, 1, 64), X(131, 128), THESE(1, one_more)}, ATTR(1, 1)},
     {"a chunk", {X(17, 1, 96), X(64, 64), THESE(17, chunk)}, ATTR(12, 4)},
     {"several tokens a sample", {X(2, 3, 40), X(20, 80), AT(0, 20, 2, 3)}, ATTR(1, 1)},
     {"heads of 24", {X(3, 1, 72), X(50, 48), AT(0, 50, 3, 1)}, ATTR(3, 1)},
