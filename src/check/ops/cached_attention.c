@@ -103,6 +103,9 @@ static const struct qn_check_case cases[] = {
     {"heads of 24", {X(3, 1, 72), X(50, 48), AT(0, 50, 3, 1)}, ATTR(3, 1)},
     {"heads of 128", {X(3, 1, 256), X(300, 256), AT(200, 300, 3, 1)}, ATTR(2, 1)},
     {"large scores", {LARGE(4, 1, 32), X(40, 64), AT(0, 40, 4, 1)}, ATTR(2, 2)},
+    {"scores far apart",
+     {{.rank = 3, .dim = {8, 1, 32}, .a = 3000}, X(40, 64), AT(20, 40, 8, 1)},
+     ATTR(2, 2)},
     {0},
 };
 

@@ -40,7 +40,7 @@ static const struct qn_optimizer_attr attr = {.beta1 = 0.9, .beta2 = 0.999, .eps
 /* The first, in the tail of vectors, of the last work-item. */
 static const double first_infinite[5] = {INFINITY, 1, 2}, tail_nan[17] = {1, 2, [16] = NAN},
                     last_nan[1024] = {1, 2, [1023] = NAN}, beyond[3] = {3e38, 3e38, 1},
-                    large[67] = {1e25, 1, 2}, zeros[3] = {0};
+                    large[67] = {1e25, 1, 2}, second[2] = {1, 1e25}, zeros[3] = {0};
 
 /* Of an update that was skipped, and good ones. */
 static const struct qn_control first = {.loss_scale = 1};
@@ -53,6 +53,7 @@ static const struct qn_check_case cases[] = {
     {"after one that was skipped", NORMS(1), &attr, .control = &skipped},
     {"late update", NORMS(1031), &attr, .control = &late},
     {"its square is beyond f32", THESE(large), &attr, .control = &first},
+    {"the square of the second is", THESE(second), &attr, .control = &first},
     {"the norm beyond f32", THESE(beyond), &attr, .control = &first},
     {"zeros", THESE(zeros), &attr, .control = &first},
     {"the first is infinite", THESE(first_infinite), &attr, .control = &skipped, .small = true},

@@ -199,6 +199,10 @@ static double flops(const struct qn_call *call, const char *group)
     {                                                                                              \
         .rank = 2, .dim = {(n), (d)}, .a = 0.5                                                     \
     }
+#define THESE(n, list)                                                                             \
+    {                                                                                              \
+        .rank = 2, .dim = {(n), 1}, .values = (list)                                               \
+    }
 #define IDS(n, of)                                                                                 \
     {                                                                                              \
         .role = QN_ROLE_FIXED, .dtype = QN_I32, .rank = 1, .dim = {(n)}, .values = (of)            \
@@ -235,6 +239,8 @@ static double flops(const struct qn_call *call, const char *group)
         .position = {samples}, .loss_scale = 1                                                     \
     }
 
+/* The largest score is 0, and e to the power of its distance from the others beyond f32. */
+static const double ones[] = {1, 1, 1}, apart[] = {-100, 0, -110};
 static const double five[] = {3, 1, 4, 1, 5};
 static const double seven[] = {4, -1, 1, 8, -1, 3, 6};
 static const double none_yet[] = {-1, -1, -1};
@@ -249,6 +255,9 @@ static const struct qn_check_case cases[] = {
      .small = true},
     {"hard negatives", {PLAIN(4, 3, 5)}, ATTR(.symmetric = 1)},
     {"temperature", {PLAIN(7, 1, 4)}, &(const struct qn_info_nce_attr){.scale = 5}},
+    {"scores far apart",
+     {THESE(3, ones), THESE(3, apart), NONE, NONE, NONE, NONE, NONE, NONE},
+     ATTR(0)},
     {"one pair", {PLAIN(1, 1, 3)}, ATTR(.symmetric = 1)},
     {"two pairs of one element", {PLAIN(2, 1, 1)}, ATTR(0)},
     {"duplicates",
