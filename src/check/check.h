@@ -98,12 +98,12 @@ struct qn_check_op {
     /* Additions and multiplications of a group, exactly; NULL: from 0.5 to 64 times the elements of
      * its largest operand. */
     double (*flops)(const struct qn_call *call, const char *group);
-    /* The random word by which element i of output 0 is rounded to 16 bits; NULL: such an output is
-     * rounded to nearest. */
-    uint32_t (*word)(const struct qn_reference *, int64_t i);
     /* Bytes that a group moves, exactly, where it moves only parts of its operands; NULL: from 1 to
      * 4 times the bytes of all its operands. */
     double (*bytes)(const struct qn_call *call);
+    /* The random word by which element i of output 0 is rounded to 16 bits; NULL: such an output is
+     * rounded to nearest. */
+    uint32_t (*word)(const struct qn_reference *, int64_t i);
 };
 
 /* Runs the checks of one operator, which need not be in qn_check_all(). Its records have no total.
