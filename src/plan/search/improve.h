@@ -7,7 +7,7 @@
 
 #include "plan/program/schedule.h"
 
-enum { QN_MOST_LISTS = 1024 }; /* at least two for each target of each pass */
+enum { QN_MOST_LISTS = 1280 }; /* at least two for each target of each pass */
 
 struct qn_lists {
     struct qn_steps items[QN_MOST_LISTS];
