@@ -124,6 +124,16 @@ static qn_status emit_evaluation(const struct qn_variant *variant, const struct 
     return emit(variant, &less);
 }
 
+/* A group none of whose results are there is never run. */
+static bool is_run(const struct qn_group *group, const struct qn_call *call)
+{
+    struct qn_call copy = *call;
+    bool any = group->write[0].ref.kind == QN_REF_NONE;
+    for (int w = 0; w < QN_MAX_WRITES && group->write[w].ref.kind != QN_REF_NONE; w++)
+        any = any || qn_present(qn_call_operand(&copy, group->write[w].ref));
+    return any;
+}
+
 /* With everything there, then without either side of each alternative, and without each gradient of
  * those that the group makes together. */
 static qn_status emit_choices(const struct qn_group *group, const struct qn_variant *variant,
@@ -142,19 +152,10 @@ static qn_status emit_choices(const struct qn_group *group, const struct qn_vari
         if (group->write[w].ref.kind != QN_REF_DIN)
             continue;
         struct qn_call less = without(call, group->write[w].ref);
-        QN_TRY(emit(variant, &less));
+        if (is_run(group, &less))
+            QN_TRY(emit(variant, &less));
     }
     return group->phase & QN_PHASE_EVAL ? emit_evaluation(variant, call) : QN_OK;
-}
-
-/* A group none of whose results are there is never run. */
-static bool is_run(const struct qn_group *group, const struct qn_call *call)
-{
-    struct qn_call copy = *call;
-    bool any = group->write[0].ref.kind == QN_REF_NONE;
-    for (int w = 0; w < QN_MAX_WRITES && group->write[w].ref.kind != QN_REF_NONE; w++)
-        any = any || qn_present(qn_call_operand(&copy, group->write[w].ref));
-    return any;
 }
 
 static qn_status emit_case(const struct qn_check_op *check, const struct qn_check_case *item,
