@@ -177,15 +177,16 @@ ROW_KERNEL affine_sums(SUMS_ARGS)
     SUMS_FRAME;
     const uint id = get_local_id(0), turn = id / QN_COLUMNS;
     const ulong p = (get_group_id(0) * QN_COLUMNS + id % QN_COLUMNS) * QN_V;
-    floatv of_dy = (floatv)(0.0f), of_xhat = (floatv)(0.0f);
+    ONLY0(floatv of_dy = (floatv)(0.0f));
+    ONLY1(floatv of_xhat = (floatv)(0.0f));
     for (ulong sample = begin + turn; p < parameters && sample < end;
          sample += QN_WG / QN_COLUMNS) {
         const ulong at = sample * parameters + p;
         const norm_rows s = statistics_from(from, AT(sample, p), p);
         const floatv d = (LDV(X, x, at) - s.near) - s.rest;
         const floatv g = BEHIND_RELU(floatv, LDV(DY, dy, at), d, s.scale, s.shift);
-        of_dy += g;
-        of_xhat += g * (d * s.rstd);
+        ONLY0(of_dy += g);
+        ONLY1(of_xhat += g * (d * s.rstd));
     }
     ONLY1(of_xhat = column_total(of_xhat, part));
     ONLY0(of_dy = column_total(of_dy, part));
