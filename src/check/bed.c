@@ -118,7 +118,7 @@ bool qn_bed_open(struct qn_bed *bed)
     bed->call.facts = bed->picks->facts;
     lay_out(bed);
     if (!fill_contents(bed))
-        return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the bed");
+        return qn_verdict_no_memory(bed->verdict, "the bed");
     const int64_t far = bed->subject->far;
     int64_t bytes[QN_BED_BUFFERS + 2] = {far + bed->size[0], far + bed->size[1], QN_CONTROL_BYTES,
                                          blas_bytes(bed)};

@@ -26,7 +26,8 @@ static bool note(struct qn_verdict *verdict, bool ok, const char *format, ...)
     vsnprintf(doing, sizeof doing, format, args);
     va_end(args);
     memcpy(text, verdict->text, sizeof text);
-    snprintf(verdict->text, sizeof verdict->text, "%s: %.180s", doing, text);
+    snprintf(verdict->text, sizeof verdict->text, "%s: %.*s", doing,
+             (int)(sizeof text - sizeof doing - 2), text);
     return false;
 }
 

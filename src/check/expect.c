@@ -26,7 +26,7 @@ double *qn_expect_values(struct qn_bed *bed, int number)
     if (values)
         qn_number_decode(operand->dtype, bed->contents[number].value, count, values);
     else
-        qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
+        qn_verdict_no_memory(bed->verdict, "the values");
     return values;
 }
 
@@ -205,7 +205,7 @@ bool qn_expect_gathered(struct qn_bed *bed, float beta, double *const *once)
             continue;
         double *want = qn_arena_new(&bed->arena, double, (size_t)count + 1);
         if (!want)
-            return qn_verdict_stop(bed->verdict, QN_ERR_MEMORY, "the values");
+            return qn_verdict_no_memory(bed->verdict, "the values");
         for (int64_t j = 0; j < count; j++)
             want[j] = once[i][j] + (double)beta * bed->subject->value[number][j];
         if (!expect(bed, number, want, operand_of(bed, number)->dtype, true))

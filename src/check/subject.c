@@ -210,7 +210,7 @@ bool qn_subject_open(struct qn_subject *s, struct qn_verdict *verdict)
     if (!qn_subject_describe(s, verdict))
         return false;
     if (s->check->reference && (!fill(s) || !qn_truth_find(s)))
-        return qn_verdict_stop(verdict, QN_ERR_MEMORY, "the reference");
+        return qn_verdict_no_memory(verdict, "the reference");
     return true;
 }
 

@@ -18,12 +18,21 @@ bool qn_verdict_fail(struct qn_verdict *verdict, const char *format, ...)
     return false;
 }
 
-bool qn_verdict_stop(struct qn_verdict *verdict, qn_status status, const char *what)
+static bool stop(struct qn_verdict *verdict, qn_status status, const char *what, const char *why)
 {
     if (!verdict->failed)
         verdict->status = status;
-    return qn_verdict_fail(verdict, "%s: %s (%s)", what, qn_status_name(status),
-                           qn_status_text(status));
+    return qn_verdict_fail(verdict, "%s: %s (%s)", what, qn_status_name(status), why);
+}
+
+bool qn_verdict_stop(struct qn_verdict *verdict, qn_status status, const char *what)
+{
+    return stop(verdict, status, what, qn_last_error());
+}
+
+bool qn_verdict_no_memory(struct qn_verdict *verdict, const char *what)
+{
+    return stop(verdict, QN_ERR_MEMORY, what, qn_status_text(QN_ERR_MEMORY));
 }
 
 static bool agree(double got, double want, double tolerance)

@@ -2,7 +2,7 @@
  *
  * Whether the harness notices what is wrong with a descriptor. Bugs in kernels are planted by
  * tests/mutate/; those here lie on the host: shapes, phases, costs, launches. What `quern check
- * --small` runs must notice each of them.
+ * --small` runs must notice each of them, and say why a kernel was not launched.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "check/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 extern const struct qn_check_op qn_check_relu, qn_check_linear, qn_check_conv2d, qn_check_reshape,
@@ -163,6 +164,13 @@ static qn_status never(struct qn_emit *emit, const struct qn_call *call)
     return QN_OK;
 }
 
+static qn_status launch_nothing(struct qn_emit *emit, const struct qn_call *call)
+{
+    struct qn_launch launch = {.program = "fill", .kernel = "no_such_kernel"};
+    (void)call;
+    return qn_emit_launch(emit, &launch);
+}
+
 static void added_twice(void)
 {
     op.groups[1].variant[0].emit = twice;
@@ -171,6 +179,11 @@ static void added_twice(void)
 static void nothing_done(void)
 {
     op.groups[0].variant[0].emit = never;
+}
+
+static void no_kernel(void)
+{
+    op.groups[0].variant[0].emit = launch_nothing;
 }
 
 static const struct {
@@ -196,12 +209,22 @@ static const struct {
     {"another product than the cost says", &qn_check_linear, bad_product},
     {"a gradient added twice", &qn_check_relu, added_twice},
     {"a group that does nothing", &qn_check_relu, nothing_done},
+    {"a kernel that is not there", &qn_check_relu, no_kernel},
 };
+
+static char reason[512]; /* of the newest check that failed */
+
+static void keep_reason(void *user, const qn_check_record *record)
+{
+    (void)user;
+    if (record->outcome == QN_CHECK_FAILED)
+        snprintf(reason, sizeof reason, "%s", record->reason);
+}
 
 static int failures(qn_device *device, const struct qn_check_op *check, void (*plant)(void))
 {
     struct qn_check_op changed = *check;
-    const qn_check_params params = {.small = true, .quick = true};
+    const qn_check_params params = {.small = true, .quick = true, .fn = keep_reason};
     qn_check_summary summary = {0};
     original = check->op;
     op = *original;
@@ -228,8 +251,21 @@ static void every_bug_is_noticed(void **state)
     qn_device_close(&device);
 }
 
+/* A call that failed gives the line that it logged. */
+static void reasons_are_given(void **state)
+{
+    qn_device *device = NULL;
+    (void)state;
+    assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    assert_true(failures(device, &qn_check_relu, no_kernel) > 0);
+    if (!strstr(reason, "forward: QN_ERR_BUILD (") || !strstr(reason, "kernel no_such_kernel of"))
+        fail_msg("the reason is: %s", reason);
+    qn_device_close(&device);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_bug_is_noticed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_bug_is_noticed),
+                                       cmocka_unit_test(reasons_are_given)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

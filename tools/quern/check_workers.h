@@ -38,7 +38,7 @@ struct check_message {
 typedef void (*check_told_fn)(void *user, const struct check_message *message);
 
 /* Checks as params say (their callbacks are not used), in as many processes as there are cores, at
- * most 4. `told` is called in this process, which never calls OpenCL. Fails if a process cannot be
+ * most 8. `told` is called in this process, which never calls OpenCL. Fails if a process cannot be
  * started or cannot go on, and if all end before any operator is taken. */
 int check_workers_run(const qn_device_params *device, const qn_check_params *params,
                       check_told_fn told, void *user, struct failure *failure);
