@@ -67,7 +67,7 @@ void qn_trial_refuse(qn_device *device, struct qn_tuning *tuning, const struct q
     const struct qn_self_test *known = qn_tuning_test(tuning, &test);
     if (known && *known->reason)
         return;
-    test.reason = "its kernels do not build, or need more than the device has";
+    test.reason = qn_last_error();
     qn_tuning_add_test(tuning, &test);
     say(device, &test, "cannot be launched on this device and is not used", test.reason);
 }

@@ -29,7 +29,8 @@ bool qn_trial_stands(qn_device *device, struct qn_tuning *tuning, const struct q
  * ever compared with it. */
 void qn_trial_fail(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                    int variant, int setting, const char *reason);
-/* Notes that the variant's kernels cannot be launched (QN_ERR_BUILD) and logs it, once. */
+/* Notes that the variant's kernels cannot be launched, and logs it, once. To be called next after
+ * the call that failed with QN_ERR_BUILD: the reason is the line that qn_last_error gives. */
 void qn_trial_refuse(qn_device *device, struct qn_tuning *tuning, const struct qn_task *task,
                      int variant, int setting);
 

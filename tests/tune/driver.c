@@ -138,6 +138,7 @@ static void another_setting_is_taken(void **state)
     bench_device_open(&d, NULL, NULL);
     const struct choice first = make_greedy(&d, 1), last = probe(&d, 2, &found);
     assert_non_null(strstr(d.warnings, "cannot be launched on this device"));
+    assert_non_null(strstr(d.warnings, "bytes of local memory, the device has"));
     assert_string_equal(first.variant, last.variant);
     assert_string_equal(first.setting, "large");
     assert_string_equal(last.setting, "small");
