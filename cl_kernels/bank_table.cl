@@ -41,6 +41,7 @@
 #define NOTHING -3e38f
 #define COUNTS(score) ((score) > -1e38f)
 
+#define ELEMENT_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 /* `start` is the entry of the first fresh one. */
@@ -93,10 +94,10 @@ static inline uint entry_at(ring r, int list, uint i)
 
 /* The first `take` of each entry's `each` vectors, of the entries of a list from `first` on; zeros
  * where nothing is there. */
-__kernel void gather(__global const TYPE(V) *vectors, ulong vectors_at, __global TYPE(V) *to,
-                     ulong to_at, __global const uint *control, ulong control_at, ulong samples,
-                     ulong queries, ulong fresh, ulong rows, ulong d, ulong take, ulong each,
-                     ulong first, int list, int what, int slot)
+ELEMENT_KERNEL gather(__global const TYPE(V) *vectors, ulong vectors_at, __global TYPE(V) *to,
+                      ulong to_at, __global const uint *control, ulong control_at, ulong samples,
+                      ulong queries, ulong fresh, ulong rows, ulong d, ulong take, ulong each,
+                      ulong first, int list, int what, int slot)
 {
     const ulong k = get_global_id(0);
     if (k >= d)
@@ -121,10 +122,10 @@ static inline bool is_left_out(__global const int *ids, uint looks, uint seen, u
 }
 
 /* Products of vectors become scores, in their place; `back`: queries are looked at. */
-__kernel void scores(__global float *x, ulong x_at, __global const int *ids, ulong ids_at,
-                     __global const uint *control, ulong control_at, ulong samples, ulong queries,
-                     ulong fresh, ulong m, ulong n, ulong first_row, ulong first_column, int rows,
-                     int columns, float scale, int duplicates, int back, int slot)
+ELEMENT_KERNEL scores(__global float *x, ulong x_at, __global const int *ids, ulong ids_at,
+                      __global const uint *control, ulong control_at, ulong samples, ulong queries,
+                      ulong fresh, ulong m, ulong n, ulong first_row, ulong first_column, int rows,
+                      int columns, float scale, int duplicates, int back, int slot)
 {
     const ulong c = get_global_id(0);
     if (c >= n)
@@ -179,8 +180,8 @@ ROW_KERNEL learn(__global const float *x, ulong x_at, __global float *table, ulo
 }
 
 /* Nothing where a table is made in the place of what it was. */
-__kernel void copy(__global const float *from, ulong from_at, __global float *to, ulong to_at,
-                   ulong n)
+ELEMENT_KERNEL copy(__global const float *from, ulong from_at, __global float *to, ulong to_at,
+                    ulong n)
 {
     const ulong i = get_global_id(0);
     if (i < n)

@@ -19,9 +19,9 @@ static inline ulong first_row(__global const uint *control, ulong control_at, in
 
 /* cell[(first + i / row) % capacity][i % row] = rows[i], but for what is padding: `each` rows a
  * sample. */
-__kernel void store(__global const word *rows, ulong rows_at, __global const uint *control,
-                    ulong control_at, __global word *cell, ulong cell_at, ulong n, ulong row,
-                    ulong capacity, int slot, ulong each)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
+store(__global const word *rows, ulong rows_at, __global const uint *control, ulong control_at,
+      __global word *cell, ulong cell_at, ulong n, ulong row, ulong capacity, int slot, ulong each)
 {
     const ulong i = get_global_id(0);
     const ulong padding = QN_CONTROL_READ(control, control_at)->padding;
@@ -32,9 +32,9 @@ __kernel void store(__global const word *rows, ulong rows_at, __global const uin
 }
 
 /* rows[i] = cell[(first + i / row) % capacity][i % row] */
-__kernel void load(__global const word *cell, ulong cell_at, __global const uint *control,
-                   ulong control_at, __global word *rows, ulong rows_at, ulong n, ulong row,
-                   ulong capacity, int slot, ulong each)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
+load(__global const word *cell, ulong cell_at, __global const uint *control, ulong control_at,
+     __global word *rows, ulong rows_at, ulong n, ulong row, ulong capacity, int slot, ulong each)
 {
     const ulong i = get_global_id(0);
     if (i >= n)

@@ -65,9 +65,10 @@ conv2d_scales(__global const TYPE(W) * w, ulong w_at, __global float *to, ulong 
 
 /* Work-items: (vectors of a strip's rows, strips x taps, channel groups). Weight (row, channel,
  * tap) of a group is first + group * group_step + row * row_step + channel * term_step + tap. */
-__kernel void conv2d_pack(__global const TYPE(W) * w, ulong w_at, __global float *to, ulong to_at,
-                          int rows, int depth, int front, int taps, ulong first, ulong group_step,
-                          ulong row_step, ulong term_step)
+__kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
+conv2d_pack(__global const TYPE(W) * w, ulong w_at, __global float *to, ulong to_at, int rows,
+            int depth, int front, int taps, ulong first, ulong group_step, ulong row_step,
+            ulong term_step)
 {
     const uint vector = get_global_id(0), vectors = get_global_size(0);
     const uint strip = get_global_id(1) / taps, tap = get_global_id(1) - strip * taps;

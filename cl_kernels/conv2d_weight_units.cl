@@ -183,7 +183,7 @@ TILE_INLINE void load_words(uint *held, const __global ushort *from, int left, u
                             uint vector)
 {
 #pragma unroll
-    for (uint i = 0; i<count; i += vector> 1 ? vector : 2) {
+    for (uint i = 0; i < count; i += vector > 1 ? vector : 2) {
         const __global ushort *p = from + i;
         const bool exists = (int)i < left;
         if (vector == 8) {

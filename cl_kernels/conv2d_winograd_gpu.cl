@@ -21,9 +21,9 @@
 
 /* Transforms the weights of `rows` channels to make, from row0 on: u (row blocks, channels, points,
  * ROWS), 0 past the last row and channel. */
-__kernel void conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *u,
-                                      ulong u_at, int row0, int rows, int depth, ulong row_step,
-                                      ulong depth_step, int turned)
+__kernel __attribute__((reqd_work_group_size(ROWS, 1, 1))) void
+conv2d_winograd_weights(__global const TYPE(W) * w, ulong w_at, __global float *u, ulong u_at,
+                        int row0, int rows, int depth, ulong row_step, ulong depth_step, int turned)
 {
     const int row = get_global_id(0), c = get_global_id(1), deep = get_global_size(1);
     const bool there = row < rows && c < depth;

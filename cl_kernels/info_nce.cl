@@ -32,6 +32,7 @@
 #define NOTHING -3e38f
 #define COUNTS(score) ((score) > -1e38f)
 
+#define ELEMENT_KERNEL __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 #define ROW_KERNEL __kernel __attribute__((reqd_work_group_size(QN_WG, 1, 1))) void
 
 /* Where the rings of a bank will take the next samples. */
@@ -75,11 +76,11 @@ static inline float factor_of(__global const float *logit_scale, float scale, in
 }
 
 /* Products of vectors become scores, in their place. */
-__kernel void scores(__global float *x, ulong x_at, __global const int *row_ids, ulong row_ids_at,
-                     __global const int *column_ids, ulong column_ids_at,
-                     __global const float *logit_scale, ulong logit_scale_at,
-                     __global const uint *control, ulong control_at, ulong m, ulong n,
-                     uint first_row, uint first_column, float scale, int what)
+ELEMENT_KERNEL scores(__global float *x, ulong x_at, __global const int *row_ids, ulong row_ids_at,
+                      __global const int *column_ids, ulong column_ids_at,
+                      __global const float *logit_scale, ulong logit_scale_at,
+                      __global const uint *control, ulong control_at, ulong m, ulong n,
+                      uint first_row, uint first_column, float scale, int what)
 {
     const ulong c = get_global_id(0);
     if (c >= n)
@@ -158,10 +159,10 @@ ROW_KERNEL learn_rows(__global const float *x, ulong x_at, __global float *known
 
 /* A work-item per query whose own passage may be in the tile; `first` is the first such query of
  * its side, which is number `at` of what is known. */
-__kernel void learn_columns(__global const float *x, ulong x_at, __global float *known,
-                            ulong known_at, __global const uint *control, ulong control_at, ulong m,
-                            ulong n, ulong queries, ulong first, ulong at, uint first_row,
-                            uint first_column, int what, int starts)
+ELEMENT_KERNEL learn_columns(__global const float *x, ulong x_at, __global float *known,
+                             ulong known_at, __global const uint *control, ulong control_at,
+                             ulong m, ulong n, ulong queries, ulong first, ulong at, uint first_row,
+                             uint first_column, int what, int starts)
 {
     const ulong s = get_global_id(0);
     if (s >= queries)
@@ -203,10 +204,10 @@ static inline known_part told(__global const float *table, ulong row, ulong tile
 
 /* A work-item per query of the bank: what its samples know of each other, of `tiles` of passages
  * and `back` of queries, joins what they know of the micro-step's n. */
-__kernel void recall(__global const float *table, ulong table_at, __global const int *bank_ids,
-                     ulong bank_ids_at, __global float *rows, ulong rows_at,
-                     __global float *columns, ulong columns_at, __global const uint *control,
-                     ulong control_at, ulong n, ulong bank, ulong tiles, ulong back)
+ELEMENT_KERNEL recall(__global const float *table, ulong table_at, __global const int *bank_ids,
+                      ulong bank_ids_at, __global float *rows, ulong rows_at,
+                      __global float *columns, ulong columns_at, __global const uint *control,
+                      ulong control_at, ulong n, ulong bank, ulong tiles, ulong back)
 {
     const ulong i = get_global_id(0);
     if (i >= bank || bank_ids[bank_ids_at + stored_at((uint)i, next_in(control, control_at))] < 0)
@@ -289,16 +290,16 @@ static inline float weight_of(__global const float *dloss, __global const float 
 
 /* Products of vectors become the gradient of the loss by them, in their place. Row 0 of the tile's
  * side is number row_at of the statistics, the first query of the columns' is number column_at. */
-__kernel void gradient(__global float *x, ulong x_at, __global const int *row_ids, ulong row_ids_at,
-                       __global const int *column_ids, ulong column_ids_at,
-                       __global const float *logit_scale, ulong logit_scale_at,
-                       __global const float *row_stat, ulong row_stat_at,
-                       __global const float *column_stat, ulong column_stat_at,
-                       __global const float *dloss, ulong dloss_at, __global const float *dlocal,
-                       ulong dlocal_at, __global const uint *control, ulong control_at, ulong m,
-                       ulong n, ulong samples, ulong bank, uint first_row, uint first_column,
-                       ulong row_at, ulong column_at, float scale, int what, int symmetric,
-                       int local_too)
+ELEMENT_KERNEL gradient(__global float *x, ulong x_at, __global const int *row_ids,
+                        ulong row_ids_at, __global const int *column_ids, ulong column_ids_at,
+                        __global const float *logit_scale, ulong logit_scale_at,
+                        __global const float *row_stat, ulong row_stat_at,
+                        __global const float *column_stat, ulong column_stat_at,
+                        __global const float *dloss, ulong dloss_at, __global const float *dlocal,
+                        ulong dlocal_at, __global const uint *control, ulong control_at, ulong m,
+                        ulong n, ulong samples, ulong bank, uint first_row, uint first_column,
+                        ulong row_at, ulong column_at, float scale, int what, int symmetric,
+                        int local_too)
 {
     const ulong c = get_global_id(0);
     if (c >= n)

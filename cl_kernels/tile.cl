@@ -79,8 +79,9 @@ tile(__global const uint *a, ulong a_at, __global const uint *b, ulong b_at, __g
 
 #if QN_PASTE(unit_splits_, UNIT_TYPE)
 /* Each UNIT_PACK of the floats v as one word and one of what it leaves. */
-__kernel void split(__global const float *v, ulong v_at, __global uint *words, ulong words_at,
-                    __global uint *rests, ulong rests_at)
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void
+split(__global const float *v, ulong v_at, __global uint *words, ulong words_at,
+      __global uint *rests, ulong rests_at)
 {
     const uint i = get_global_id(0);
     float mine[UNIT_PACK];

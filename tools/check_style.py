@@ -3,7 +3,7 @@
 """Checks the form of the text files of the tree: check_style.py [ROOT]
 
 Blanks, line ends, invisible characters, the licence line, the length of lines and of functions,
-names of scripts, links from Markdown to files of the tree.
+names of scripts, links from Markdown to files of the tree, the work-group that each kernel requires.
 What clang-format would do is not checked: its answer changes from version to version.
 """
 import argparse
@@ -83,6 +83,17 @@ def check_functions(path, text):
             start = None
 
 
+def check_kernels(text):
+    """A compiler spreads registers by the work-group that a kernel requires; of one that requires
+    none, drivers have refused the size it is launched with."""
+    size = r"__attribute__\(\(reqd_work_group_size\([^;{}#]*?\)\)\)"
+    code = re.sub(r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.S)
+    for kernel in re.finditer(r"__kernel\b", code):
+        before, after = code[:kernel.start()], code[kernel.end():]
+        if not re.match(rf"\s*{size}", after) and not re.search(rf"{size}\s*$", before):
+            yield before.count("\n") + 1, "a kernel without reqd_work_group_size"
+
+
 def check_links(path, text):
     """[text](place), relative to the file; nothing is looked up outside the tree."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -99,6 +110,8 @@ def check(path):
     wrong = [*check_lines(path, text), *check_whole(path, text)]
     if path.suffix in CODE:
         wrong += check_functions(path, text)
+    if path.suffix in (".cl", ".clh"):
+        wrong += check_kernels(text)
     if path.suffix == ".md":
         wrong += check_links(path, text)
     return wrong

@@ -2,6 +2,7 @@
 #include "ops/cell.h"
 
 #include "ops/common.h"
+#include "ops/elementwise.h"
 
 qn_status qn_cell_shape(struct qn_shape_call *call)
 {
@@ -35,7 +36,7 @@ qn_status qn_cell_launch(struct qn_emit *emit, const struct qn_call *call, const
                                         QN_INT(attr->slot),
                                         QN_LONG(rows->shape.dim[0] / call->batch)},
                                .global = {count},
-                               .local = {qn_vector_width(call->facts)}};
+                               .local = {QN_ELEMENTWISE_LOCAL}};
     qn_launch_option(&launch, "QN_BYTES", qn_dtype_size(rows->dtype));
     return qn_emit_launch(emit, &launch);
 }

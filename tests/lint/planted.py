@@ -28,6 +28,7 @@ PLANTED = [
     ("layers", "include/quern/plan.h", '#include "base/log.h"'),
     ("style", "src/cl/slab.c", "int blank; "),
     ("style", "src/cl/slab.c", "int long_line; /* " + "x" * 90 + " */"),
+    ("style", "cl_kernels/fill.cl", "__kernel void nothing(__global uint *x) {}"),
     ("style", "tools/demo.sh", "\techo"),
     ("style", "recipes/fashion-mlp.ini", "blank = 1 "),
     ("style", "docs/architecture.md", "[a room](../src/attic)"),
