@@ -456,7 +456,7 @@ const struct qn_op qn_op_bank_table = {
          .write = {{QN_OUT(0), QN_IN(QN_TABLE_BEFORE)}},
          .once = true,
          .variant = {{"cpu", cpu_fits, cpu_cost, cpu_emit, qn_matmul_settings, .cpu = true},
-                     {"gpu", gpu_fits, gpu_cost, gpu_emit},
+                     {"gpu", gpu_fits, gpu_cost, gpu_emit, qn_matmul_settings},
                      {"units", units_fits, units_cost, units_emit, qn_matmul_units_settings}}}}};
 
 qn_tensor qn_bank_table(qn_graph *graph, const qn_info_nce_params *params)

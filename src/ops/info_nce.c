@@ -169,7 +169,7 @@ VARIANTS(passages, QN_NCE_PASSAGE_GRADIENT)
 /* clang-format off */
 #define LIST(name)                                                                                 \
     {{"cpu", name##_cpu_fits, name##_cpu_cost, name##_cpu_emit, qn_matmul_settings, .cpu = true},  \
-     {"gpu", name##_gpu_fits, name##_gpu_cost, name##_gpu_emit},                                   \
+     {"gpu", name##_gpu_fits, name##_gpu_cost, name##_gpu_emit, qn_matmul_settings},               \
      {"units", name##_units_fits, name##_units_cost, name##_units_emit, qn_matmul_units_settings}}
 #define READS                                                                                      \
     {QN_IN(0)}, {QN_IN(1)}, {QN_IN(2)}, {QN_IN(3)}, {QN_IN(5)}, {QN_IN(6)}
