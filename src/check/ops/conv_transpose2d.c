@@ -153,7 +153,7 @@ static const struct qn_check_case cases[] = {
     {"many parts", {IMAGES(5, 3, 13, 14), WEIGHT(3, 5, 2, 2), BIAS(5)}, SQUARE(2, 0, 0, 1, 1)},
     {"3x3 of 33 to 24 channels",
      {IMAGES(2, 33, 7, 9), WEIGHT(33, 24, 3, 3), BIAS(24)},
-     SQUARE(1, 1, 0, 1, 1)},
+     ATTR({{1, 1}, {1, 2}, {1, 1}, 1}, {0, 0})},
     {"3x3 of stride 2 and 25 channels",
      {IMAGES(2, 26, 5, 7), WEIGHT(26, 25, 3, 3), BIAS(25)},
      SQUARE(2, 1, 1, 1, 1)},
