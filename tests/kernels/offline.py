@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compiles every kernel program with every set of options that the operators ask for, as OpenCL C
-1.2 for machines that are not here: offline.py KERNELS PROGRAMS [--share N] [JOBS]
+1.2 for machines that are not here: offline.py KERNELS PROGRAMS [--pairs] [JOBS]
 
 PROGRAMS is kernel_programs. All are compiled for spir64, which
 knows neither double nor half and gives no mercy to warnings, without optimisation: so nothing is
 inlined, and a function that has no definition of its own shows. Those of an ordinary GPU or CPU are
 compiled for two makes of GPUs, too, down to their assembler, with little optimisation: more takes most of the
 time and refuses nothing. What is then written in assembly itself goes through ptxas, if it is there.
---share takes one set of options in N, the same ones each time, and at least one of each program.
+With --pairs those that spir64 gets are so few that every two options that some set has together are
+together in one of them, and those that GPUs get, so few that every option is in one.
 """
 import argparse
+import heapq
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,13 +66,23 @@ def collect(program):
     return common | more, common
 
 
-def share_of(programs, share):
-    """One program in `share`, by a checksum of its options, and the first of each stem."""
-    first = {}
-    for program in sorted(programs):
-        first.setdefault(program[0], program)
-    chosen = {program for program in programs if zlib.crc32(repr(program).encode()) % share == 0}
-    return chosen | set(first.values())
+def cover(programs, together):
+    """Few programs, so that any `together` options that one of a stem has are in one of them: next
+    comes the one that adds most, which can only become less while it waits."""
+    added = {(stem, options): {(stem, *of) for of in itertools.combinations((stem, *options), together)}
+             for stem, options in programs}
+    waiting = [(-len(new), program) for program, new in added.items()]
+    heapq.heapify(waiting)
+    chosen, have = set(), set()
+    while waiting:
+        before, program = heapq.heappop(waiting)
+        new = added[program] - have
+        if len(new) == -before:
+            chosen.add(program)
+            have |= new
+        elif new:
+            heapq.heappush(waiting, (-len(new), program))
+    return chosen
 
 
 def precompile(folder):
@@ -112,10 +124,12 @@ def main():
     parser.add_argument("kernels", type=Path)
     parser.add_argument("program")
     parser.add_argument("jobs", type=int, nargs="?", default=os.cpu_count() or 1)
-    parser.add_argument("--share", type=int, default=1)
+    parser.add_argument("--pairs", action="store_true")
     options = parser.parse_args()
     kernels = options.kernels
-    programs, common = (share_of(set_, options.share) for set_ in collect(options.program))
+    programs, common = collect(options.program)
+    if options.pairs:
+        programs, common = cover(programs, 2), cover(common, 1)
     unused = {path.stem for path in kernels.glob("*.cl")} - {stem for stem, _ in programs}
     wrong = [f"{stem}.cl: nothing builds it" for stem in sorted(unused)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
