@@ -177,10 +177,21 @@ static qn_status tune_transfers(struct tuner *t, const struct qn_plan *plan)
     return status == QN_ERR_BUDGET ? QN_OK : status;
 }
 
+/* Whether a variant has failed a self-test or cannot be launched since there were `before` tests.
+ */
+static bool has_left_out(const struct qn_tuning *tuning, int before)
+{
+    for (int i = before; i < tuning->n_tests; i++)
+        if (*tuning->tests[i].reason)
+            return true;
+    return false;
+}
+
 static qn_status tune(struct tuner *t, const struct qn_plan *plan, struct qn_arena *arena,
                       char **text)
 {
     QN_TRY(qn_tuning_open(&t->tuning, t->device, t->params.known));
+    const int tests = t->tuning.n_tests;
     QN_TRY(tune_transfers(t, plan));
     if (!qn_tune_tasks_of(plan, arena, &t->tasks))
         return out_of_memory(t);
@@ -188,6 +199,7 @@ static qn_status tune(struct tuner *t, const struct qn_plan *plan, struct qn_are
     const struct qn_kept kept = {qn_plan_training(plan), plan->info.micro_batch};
     if (t->timed && !plan->params.micro_batch && !qn_tuning_keep(&t->tuning, &kept))
         return out_of_memory(t);
+    t->timed += has_left_out(&t->tuning, tests);
     *text = qn_tuning_text(&t->tuning);
     return *text ? QN_OK : out_of_memory(t);
 }

@@ -147,6 +147,38 @@ static void another_setting_is_taken(void **state)
     bench_device_close(&d);
 }
 
+/* Plans and tunes in turns until tuning says that the plan would be the same: it can be launched.
+ */
+static void tuning_goes_on_until_nothing_is_refused(void **state)
+{
+    (void)state;
+    struct bench_device d;
+    const char *known = NULL;
+    char *found[8] = {0}, *more = NULL;
+    int timed = 1, refused = 0, n = 0;
+    qn_plan *plan = NULL;
+    bench_device_open(&d, NULL, NULL);
+    make_greedy(&d, -1);
+    for (; timed && n < 8; known = found[n++]) {
+        struct layer layer = small;
+        layer.tuning = known;
+        qn_plan_destroy(&plan);
+        plan = layer_plan(&d, &layer);
+        const qn_tune_params no_search = {.known = known, .seconds = -1};
+        assert_int_equal(qn_tune(d.device, plan, &no_search, &found[n], &timed), QN_OK);
+    }
+    assert_int_equal(timed, 0);
+    assert_non_null(strstr(found[0], "bytes of local memory, the device has"));
+    assert_int_equal(qn_tune_probe(d.device, plan, known, &more, &refused), QN_OK);
+    assert_int_equal(refused, 0);
+    qn_plan_destroy(&plan);
+    for (int i = 0; i < n; i++)
+        free(found[i]);
+    free(more);
+    greedy = NULL;
+    bench_device_close(&d);
+}
+
 static void what_cannot_be_launched_is_left_out(void **state)
 {
     (void)state;
@@ -180,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_read_that_fails_once_bans_nothing),
         cmocka_unit_test(another_setting_is_taken),
+        cmocka_unit_test(tuning_goes_on_until_nothing_is_refused),
         cmocka_unit_test(what_cannot_be_launched_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
