@@ -51,8 +51,7 @@ struct qn_launch {
     char options[1024]; /* "-DX_TYPE=f32 -DQN_WG=1"; see qn_launch_option, qn_launch_type */
     struct qn_arg args[QN_MAX_ARGS];
     int64_t global[3]; /* work-items; 0 counts as 1; rounded up to a multiple of local */
-    int64_t
-        local[3]; /* 0 counts as 1; fixed per variant, since some drivers compile anew for each */
+    int64_t local[3];  /* 0 counts as 1; what the kernel's reqd_work_group_size says */
 };
 
 /* Appends " -DNAME=value" to the options. */
