@@ -56,7 +56,7 @@ typedef struct qn_facts {
     int vector_width; /* native width in floats: 4, 8 or 16 */
     int compute_units;
     int max_work_group;
-    int64_t local_bytes; /* local memory of a work-group */
+    int64_t local_bytes; /* local memory that a kernel may declare */
     int64_t global_bytes;
     int64_t max_alloc_bytes; /* of one buffer, capped to a power of two and to 1 GiB, since drivers
                                 report values that change from run to run */

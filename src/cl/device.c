@@ -3,7 +3,7 @@
  * Opening and closing a device.
  */
 #include "base/cache.h"
-#include "cl/private.h"
+#include "cl/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +104,7 @@ static qn_status open_device(struct qn_device *device, const struct qn_device_pa
         if (!device->kernel_dir)
             return qn_fail(log, QN_ERR_MEMORY, "qn_device_open: out of memory");
     }
+    qn_device_try_limits(device);
     qn_blas_measure(device);
     qn_device_try_units(device);
     return QN_OK;

@@ -88,6 +88,6 @@ void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes)
     clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof device->max_items, device->max_items,
                     NULL);
     facts->max_work_group = (int)group;
-    facts->local_bytes = (int64_t)local;
+    facts->local_bytes = device->local_bytes = (int64_t)local;
     facts->flops = estimate_flops(id, facts);
 }

@@ -117,12 +117,12 @@ static void set_range(const struct qn_launch *launch, struct qn_site *site)
     }
 }
 
-static int64_t most_local(const struct qn_facts *facts)
+static int64_t most_local(const struct qn_device *device)
 {
-    const int64_t strips = facts->matrix_units & QN_MATRIX_STRIPS && !facts->cpu
+    const int64_t strips = device->facts.matrix_units & QN_MATRIX_STRIPS && !device->facts.cpu
                                ? QN_STRIPS_BYTES + QN_STRIPS_COUNTED
                                : 0;
-    return facts->local_bytes > strips ? facts->local_bytes : strips;
+    return device->local_bytes > strips ? device->local_bytes : strips;
 }
 
 /* What the driver says of the kernel as it was built; it may count more than the source declares.
@@ -154,12 +154,12 @@ static qn_status check_group(const struct binding *binding, const struct qn_site
                        device->max_items[2]);
     if (fixed[0] && (fixed[0] != local[0] || fixed[1] != local[1] || fixed[2] != local[2]))
         return wrong(binding, QN_ERR_INTERNAL, "the work-group is not the one the kernel requires");
-    if ((int64_t)used > most_local(&device->facts))
+    if ((int64_t)used > most_local(device))
         return qn_fail(&device->log, QN_ERR_BUILD,
                        "%s: kernel %s of %s: %" PRIu64 " bytes of local memory, the device has "
                        "%" PRId64,
                        binding->tag, site->name, binding->launch->program, (uint64_t)used,
-                       most_local(&device->facts));
+                       most_local(device));
     return QN_OK;
 }
 

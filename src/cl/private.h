@@ -33,6 +33,7 @@ struct qn_device {
     struct qn_device_info info;
     struct qn_facts facts;
     size_t max_items[3]; /* of a work-group in each dimension */
+    int64_t local_bytes; /* of a work-group, as the driver counts it: see cl/limits.h */
     unsigned quirks;
     int instance; /* under QN_QUIRK_OWN_PROGRAMS: which of those that are open, from 0 */
     struct qn_arena arena;
@@ -61,7 +62,6 @@ qn_status qn_choose_device(struct qn_found *found, const char *match,
 
 /* Facts and limits of an opened device. */
 void qn_device_measure(struct qn_device *device, int64_t max_alloc_bytes);
-
 /* The facts about the device's matrix units, as trials show them. Needs the quirks and all that
  * running kernels needs. */
 void qn_device_try_units(struct qn_device *device);
@@ -69,8 +69,6 @@ void qn_device_try_units(struct qn_device *device);
  * are not known to be there, emulated. */
 bool qn_device_try_tile(struct qn_device *device, enum qn_matrix_layout layout,
                         enum qn_matrix_type type, bool units);
-/* Whether kernels have as much local memory as QN_MATRIX_STRIPS says. */
-bool qn_device_try_strips(struct qn_device *device);
 /* Whether one of f16 is right whose strips the device copies by itself: QN_MATRIX_COPIES. */
 bool qn_device_try_copies(struct qn_device *device, bool units);
 

@@ -2,9 +2,7 @@
  *
  * Finding out which matrix units a device has: by multiplying one tile in them.
  */
-#include "cl/private.h"
-#include "cl/recording.h"
-#include "cl/slab.h"
+#include "cl/limits.h"
 #include "op/op.h"
 #include "op/tile.h"
 
@@ -131,17 +129,6 @@ static void set_options(struct qn_launch *launch, const struct trial *trial)
     }
 }
 
-static qn_status run(struct qn_slab *slab, const struct qn_launch *launch)
-{
-    struct qn_recording *recording = NULL;
-    QN_TRY(qn_recording_open(&recording, slab));
-    qn_status status = qn_emit_launch(qn_recording_emit(recording, "matrix units"), launch);
-    if (status == QN_OK)
-        status = qn_recording_run(recording, 0, -1);
-    qn_recording_close(&recording);
-    return status;
-}
-
 static qn_status launch(struct qn_slab *slab, const struct trial *trial)
 {
     const struct shape shape = shape_of(trial);
@@ -153,7 +140,7 @@ static qn_status launch(struct qn_slab *slab, const struct trial *trial)
                                .global = {shape.lanes},
                                .local = {shape.lanes}};
     set_options(&launch, trial);
-    return run(slab, &launch);
+    return qn_trial_launch(slab, "matrix units", &launch);
 }
 
 static qn_status multiply(struct qn_slab *slab, const struct trial *trial, float *c)
@@ -197,47 +184,6 @@ bool qn_device_try_copies(struct qn_device *device, bool units)
     return try_it(device, &rows) && try_it(device, &terms);
 }
 
-/* Whether kernels may declare QN_STRIPS_BYTES of local memory: word i holds i, and a work-item adds
- * up those that lie opposite to its own. */
-static qn_status sum_words(struct qn_slab *slab, uint32_t *c, bool *right)
-{
-    enum { GROUP = 64, STRIP_WORDS = QN_STRIPS_BYTES / 4 };
-    const struct qn_operand sums = words_of(C, GROUP);
-    struct qn_launch launch = {.program = "local",
-                               .kernel = "local_words",
-                               .args = {QN_BUF(&sums)},
-                               .global = {GROUP},
-                               .local = {GROUP}};
-    qn_launch_option(&launch, "WORDS", STRIP_WORDS);
-    qn_launch_option(&launch, "GROUP", GROUP);
-    QN_TRY(run(slab, &launch));
-    QN_TRY(qn_slab_read(slab, C, 0, c, GROUP * (int64_t)sizeof *c, NULL));
-    *right = true;
-    for (uint32_t id = 0; id < GROUP; id++) {
-        uint32_t sum = 0;
-        for (uint32_t i = id; i < STRIP_WORDS; i += GROUP)
-            sum += STRIP_WORDS - 1 - i;
-        *right = *right && c[id] == sum;
-    }
-    return QN_OK;
-}
-
-bool qn_device_try_strips(struct qn_device *device)
-{
-    static const int64_t bytes[BUFFERS] = {4, 4, EDGE * EDGE * 4};
-    const int units = device->facts.matrix_units;
-    uint32_t c[EDGE * EDGE];
-    struct qn_slab *slab = NULL;
-    bool right = false;
-    if (qn_slab_open(&slab, device, bytes, BUFFERS) != QN_OK)
-        return false;
-    device->facts.matrix_units |= QN_MATRIX_STRIPS; /* or the launch would be refused */
-    right = sum_words(slab, c, &right) == QN_OK && right;
-    device->facts.matrix_units = units;
-    qn_slab_close(&slab);
-    return right;
-}
-
 /* Every layout has f16: what does not multiply these, or does not even compile, is not there. */
 static int try_layout(struct qn_device *device, enum qn_matrix_layout layout)
 {
@@ -277,7 +223,7 @@ static qn_status measure_dots(struct qn_device *device, float ticks[2])
     struct qn_slab *slab = NULL;
     qn_launch_option(&launch, "QN_MATRIX_UNITS", QN_MATRIX_BF16_DOTS);
     QN_TRY(qn_slab_open(&slab, device, &bytes, 1));
-    qn_status status = run(slab, &launch);
+    qn_status status = qn_trial_launch(slab, "matrix units", &launch);
     if (status == QN_OK)
         status = qn_slab_read(slab, 0, 0, ticks, bytes, NULL);
     qn_slab_close(&slab);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Without Quern: what a driver says that a kernel takes and bears, and whether it runs it right.
- * The kernel has 18,432 bytes of local memory and runs in a work-group of 64, which it does not
+ * One kernel has 18,432 bytes of local memory and runs in a work-group of 64, which it does not
  * require. Mesa 22.3 (rusticl) says 36,864 bytes, of 32,768 that the device has, and 32 items at
- * most; it runs the kernel all the same, and right.
+ * most; it runs the kernel all the same, and right. The other has loops, which make 65,535
+ * iterations at most on its llvmpipe, all of a work-item together.
  *
  *     cc kernel_limits.c -lOpenCL && OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd ./a.out
  */
@@ -12,6 +13,7 @@
 #include <stdio.h>
 
 enum { COUNT = 4608, ITEMS = 64, LOCAL_BYTES = COUNT * sizeof(float) };
+enum { LOOPS = 2, ROUNDS = 300 }; /* rounds of either of two loops, one in the other */
 
 static const char *source = "__kernel void turn(__global float *x)\n"
                             "{\n"
@@ -22,40 +24,76 @@ static const char *source = "__kernel void turn(__global float *x)\n"
                             "    barrier(CLK_LOCAL_MEM_FENCE);\n"
                             "    for (int k = i; k < 4608; k += n)\n"
                             "        x[k] = a[4607 - k];\n"
+                            "}\n"
+                            "__kernel void count(__global volatile uint *x, uint n, uint m)\n"
+                            "{\n"
+                            "    for (uint i = 0; i < n; i++)\n"
+                            "        for (uint j = 0; j < m; j++)\n"
+                            "            x[0] = x[0] + 1;\n"
                             "}\n";
 
-int main(void)
-{
-    cl_platform_id platform;
+struct driver {
     cl_device_id device;
+    cl_context context;
+    cl_command_queue queue;
+    cl_program program;
+};
+
+static int turns_wrong(const struct driver *d)
+{
     cl_ulong has = 0, takes = 0;
     size_t most = 0;
     const size_t items = ITEMS;
     float values[COUNT];
     for (int i = 0; i < COUNT; i++)
         values[i] = (float)i;
-    if (clGetPlatformIDs(1, &platform, NULL) ||
-        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
-        return 1;
-    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
-    cl_mem x = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof values, values, NULL);
-    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
-    int built = clBuildProgram(program, 1, &device, "", NULL, NULL);
-    cl_kernel kernel = clCreateKernel(program, "turn", NULL);
-    clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof has, &has, NULL);
-    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof takes, &takes, NULL);
-    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    cl_mem x = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, sizeof values, values, NULL);
+    cl_kernel kernel = clCreateKernel(d->program, "turn", NULL);
+    clGetDeviceInfo(d->device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof has, &has, NULL);
+    clGetKernelWorkGroupInfo(kernel, d->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof takes, &takes,
+                             NULL);
+    clGetKernelWorkGroupInfo(kernel, d->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                             NULL);
     clSetKernelArg(kernel, 0, sizeof x, &x);
-    int launched = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL);
-    clEnqueueReadBuffer(queue, x, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL);
+    int launched = clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL);
+    clEnqueueReadBuffer(d->queue, x, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL);
     int wrong = 0;
     for (int i = 0; i < COUNT; i++)
         wrong += values[i] != (float)(COUNT - 1 - i);
-    printf("build %d; local memory: %llu bytes of the device, %d declared, %llu said; items: %zu "
-           "said, "
-           "%d launched: %d; %d of %d values are wrong\n",
-           built, (unsigned long long)has, (int)LOCAL_BYTES, (unsigned long long)takes, most, ITEMS,
+    printf("local memory: %llu bytes of the device, %d declared, %llu said; items: %zu said, %d "
+           "launched: %d; %d of %d values are wrong\n",
+           (unsigned long long)has, (int)LOCAL_BYTES, (unsigned long long)takes, most, ITEMS,
            launched, wrong, COUNT);
     return takes > LOCAL_BYTES + 1024 || most < ITEMS || wrong > 0;
+}
+
+static int counts_wrong(const struct driver *d)
+{
+    const size_t one = 1;
+    const cl_uint rounds = ROUNDS;
+    cl_uint counted = 0;
+    cl_mem x = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, sizeof counted, &counted, NULL);
+    cl_kernel kernel = clCreateKernel(d->program, "count", NULL);
+    clSetKernelArg(kernel, 0, sizeof x, &x);
+    for (cl_uint i = 1; i <= LOOPS; i++)
+        clSetKernelArg(kernel, i, sizeof rounds, &rounds);
+    clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
+    clEnqueueReadBuffer(d->queue, x, CL_TRUE, 0, sizeof counted, &counted, 0, NULL, NULL);
+    printf("loops: %u of %d iterations made\n", counted, ROUNDS * ROUNDS);
+    return counted != ROUNDS * ROUNDS;
+}
+
+int main(void)
+{
+    struct driver d;
+    cl_platform_id platform;
+    if (clGetPlatformIDs(1, &platform, NULL) ||
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &d.device, NULL))
+        return 1;
+    d.context = clCreateContext(NULL, 1, &d.device, NULL, NULL, NULL);
+    d.queue = clCreateCommandQueue(d.context, d.device, 0, NULL);
+    d.program = clCreateProgramWithSource(d.context, 1, &source, NULL, NULL);
+    printf("build %d\n", clBuildProgram(d.program, 1, &d.device, "", NULL, NULL));
+    const int turned = turns_wrong(&d), counted = counts_wrong(&d);
+    return turned || counted;
 }

@@ -7,9 +7,7 @@
  */
 #include "support.h"
 
-#include "cl/private.h"
-#include "cl/recording.h"
-#include "cl/slab.h"
+#include "cl/limits.h"
 #include "cl/source.h"
 #include "op/op.h"
 #include "op/tile.h"
@@ -441,7 +439,7 @@ static int strips_right_in(const char *text, const struct swap *swap)
 {
     (void)swap;
     char path[FOLDER_BYTES];
-    qn_device *device = open_with("local.cl", text, path);
+    qn_device *device = open_with("limits.cl", text, path);
     const bool right = qn_device_try_strips(device);
     close_with(device, path);
     return right;
@@ -453,7 +451,7 @@ static void local_memory_is_noticed(void **state)
     qn_device *device = open_device(&kept);
     assert_true(qn_device_try_strips(device));
     qn_device_close(&device);
-    check_swaps("local", strip_swaps, sizeof strip_swaps / sizeof *strip_swaps, strips_right_in);
+    check_swaps("limits", strip_swaps, sizeof strip_swaps / sizeof *strip_swaps, strips_right_in);
 }
 
 /* --- tiles that turn into a strip --- */

@@ -49,7 +49,7 @@ OWN = {"fill": [[]], "tile": [[f"-DUNIT_TYPE={name}", f"-DTILE_LAYOUT={layout}"]
        "tile_copy": [["-DUNIT_TYPE=f16", "-DTILE_LAYOUT=mma", f"-DALONG_K={along}"]
                      for along in (0, 1)],
        "tile_cpu": [[]],
-       "local": [["-DWORDS=12288", "-DGROUP=64"]],
+       "limits": [["-DWORDS=12288", "-DGROUP=64"]],
        "ceiling": [["-DQN_V=16", "-DQN_GROUP=1"], ["-DQN_V=4", "-DQN_GROUP=64"]]}
 # Functions that a program uses and does not define, but for those of OpenCL C and the compiler's.
 MISSING = re.compile(r"^declare .*?@(?!_Z|llvm\.)(\w+)", re.MULTILINE)

@@ -60,7 +60,7 @@ ELSEWHERE = {
     "tile_cpu.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_factor.clh": "touches no memory; tests/cl/tile.c compares its words",
     "tile_copied.clh": "tests/cl/tile.c plants swaps in what each lane holds",
-    "local.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
+    "limits.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_copy.cl": "is launched by the library when a device is opened; see tests/cl/tile.c",
     "tile_fragment.clh": "has sizes alone",
     "tile_mma.clh": "tests/cl/tile.c plants swaps in what each lane holds",

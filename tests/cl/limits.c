@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is made of a driver that counts the local memory of kernels in its own way, and of one that
+ * ends loops early.
+ */
+#include "support.h"
+
+#include "cl/limits.h"
+#include "cl/source.h"
+#include "op/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static cl_ulong times, more; /* of what a kernel declares; bytes beyond it */
+static int answers;          /* that were changed */
+
+cl_int __real_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size);
+cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size);
+
+cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t room, void *value,
+                                       size_t *size)
+{
+    const cl_int error = __real_clGetKernelWorkGroupInfo(kernel, device, what, room, value, size);
+    if (error == CL_SUCCESS && what == CL_KERNEL_LOCAL_MEM_SIZE) {
+        cl_ulong said;
+        memcpy(&said, value, sizeof said);
+        said = times * said + more;
+        memcpy(value, &said, sizeof said);
+        answers++;
+    }
+    return error;
+}
+
+static qn_device *open_saying(struct kept *kept, cl_ulong multiple, cl_ulong beyond)
+{
+    times = multiple;
+    more = beyond;
+    answers = 0;
+    qn_device *device = open_device(kept);
+    assert_true(answers > 0);
+    return device;
+}
+
+/* A kernel that declares so many bytes. */
+static qn_status launch(qn_device *device, int64_t bytes)
+{
+    enum { GROUP = 64 };
+    static const int64_t buffer = GROUP * sizeof(uint32_t);
+    const struct qn_operand sums = {QN_I32, {1, {GROUP}}, 0, 0};
+    struct qn_launch launch = {.program = "limits",
+                               .kernel = "local_words",
+                               .args = {QN_BUF(&sums)},
+                               .global = {GROUP},
+                               .local = {GROUP}};
+    struct qn_slab *slab = NULL;
+    qn_launch_option(&launch, "WORDS", bytes / 4);
+    qn_launch_option(&launch, "GROUP", GROUP);
+    assert_int_equal(qn_slab_open(&slab, device, &buffer, 1), QN_OK);
+    const qn_status status = qn_trial_launch(slab, "limits", &launch);
+    qn_slab_close(&slab);
+    return status;
+}
+
+static int64_t local_of_device(const qn_device *device)
+{
+    cl_ulong bytes = 0;
+    clGetDeviceInfo(device->found.id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+    return (int64_t)bytes;
+}
+
+/* Of each, what may be declared is launched, and what is more is refused. */
+static void a_multiple_leaves_a_part(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    for (int multiple = 1; multiple <= 3; multiple++) {
+        qn_device *device = open_saying(&kept, (cl_ulong)multiple, 0);
+        const int64_t most = qn_device_facts(device)->local_bytes;
+        assert_int_equal(most, local_of_device(device) / multiple);
+        assert_int_equal(strstr(kept.text, "the driver counts the local memory") != NULL,
+                         multiple > 1);
+        assert_int_equal(launch(device, most / 256 * 256), QN_OK);
+        assert_int_equal(launch(device, most / 256 * 256 + 1024), QN_ERR_BUILD);
+        qn_device_close(&device);
+    }
+}
+
+static void a_little_more_leaves_all(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    qn_device *device = open_saying(&kept, 1, 1024);
+    assert_int_equal(qn_device_facts(device)->local_bytes, local_of_device(device));
+    qn_device_close(&device);
+}
+
+/* A device whose loop makes `most` steps at most. */
+static qn_device *open_ending(struct kept *kept, const char *folder, int most)
+{
+    static const char condition[] = "i < steps";
+    struct qn_source source;
+    qn_device *device = NULL;
+    assert_int_equal(qn_source_open(&source, NULL, "limits", NULL), QN_OK);
+    char *text = strndup(source.bytes, source.length);
+    const char *at = strstr(text, condition);
+    assert_non_null(at);
+    char *other = calloc(source.length + 32, 1);
+    sprintf(other, "%.*si < min(steps, %du)%s", (int)(at - text), text, most,
+            at + strlen(condition));
+    write_text(folder, "limits.cl", other);
+    free(other);
+    free(text);
+    qn_source_free(&source);
+    const qn_device_params params = {.log = kept_log(kept), .cache_dir = "", .kernel_dir = folder};
+    assert_int_equal(qn_device_open(&device, &params), QN_OK);
+    assert_null(strstr(kept->text, "does not build"));
+    return device;
+}
+
+static void short_loops_are_for_kernels_of_gpus(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    char folder[FOLDER_BYTES];
+    times = 1;
+    more = 0;
+    qn_device *device = open_device(&kept);
+    const bool cpu = qn_device_facts(device)->cpu;
+    assert_null(strstr(kept.text, "ends long loops"));
+    qn_device_close(&device);
+    make_folder(folder);
+    add_own_kernels(folder);
+    for (int early = 0; early < 2; early++) {
+        device = open_ending(&kept, folder, early ? 65535 : 1 << 20);
+        assert_int_equal(qn_device_facts(device)->cpu, early ? false : cpu);
+        assert_int_equal(strstr(kept.text, "ends long loops") != NULL, early);
+        qn_device_close(&device);
+    }
+    remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_multiple_leaves_a_part),
+        cmocka_unit_test(a_little_more_leaves_all),
+        cmocka_unit_test(short_loops_are_for_kernels_of_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
