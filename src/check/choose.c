@@ -3,6 +3,15 @@
 
 #include <string.h>
 
+/* The first setting at which the variant fits; -1: none. */
+static int first_setting(const struct qn_variant *v, struct qn_call *call, const char **why)
+{
+    for (int setting = 0; setting < qn_setting_count(v); setting++)
+        if (qn_call_fits(call, v, setting, why))
+            return setting;
+    return -1;
+}
+
 /* The variant `name` at that setting if it fits, otherwise the first variant that fits. */
 static struct qn_pick pick(const struct qn_group *group, struct qn_call *call, const char *name,
                            int setting, const char **why)
@@ -12,14 +21,12 @@ static struct qn_pick pick(const struct qn_group *group, struct qn_call *call, c
          v < group->variant + QN_MAX_VARIANTS && v->name; v++) {
         const bool wanted = strcmp(v->name, name) == 0 && setting < qn_setting_count(v);
         const char *reason = "";
-        if (!qn_call_fits(call, v, wanted ? setting : 0, &reason)) {
-            *why = wanted ? reason : *why;
-            continue;
-        }
-        if (wanted)
+        if (wanted && qn_call_fits(call, v, setting, &reason))
             return (struct qn_pick){v, setting};
-        if (!first.variant)
-            first.variant = v;
+        *why = wanted ? reason : *why;
+        const int other = first.variant ? -1 : first_setting(v, call, &reason);
+        if (other >= 0)
+            first = (struct qn_pick){v, other};
     }
     return first;
 }

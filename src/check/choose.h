@@ -18,8 +18,8 @@ struct qn_picks {
 };
 
 /* Picks the variant `name` at that setting for every group that has it and where it fits, and for
- * the other groups the first variant that fits; fits() gets picks->facts. False: it fits no group,
- * and *why is the reason. */
+ * the other groups the first variant that fits, at its first setting that does; fits() gets
+ * picks->facts. False: it fits no group, and *why is the reason. */
 bool qn_pick_all(struct qn_picks *picks, const struct qn_subject *subject, const char *name,
                  int setting, const char **why);
 
