@@ -21,10 +21,11 @@ UPDATES = 20
 
 
 def train(bench, out, args, ranks=None):
-    """There may be warnings of kernels that the driver cannot launch."""
+    """There may be warnings of what the driver cannot do."""
     code, _, error = bench.run('train', 'fashion-mlp', *PLAIN, '--steps', UPDATES, '--set', 'train.optimizer=sgd',
                                '--out', out, '--metrics', f'{out}.json', *args, ranks=ranks)
-    others = [line for line in error.splitlines() if 'cannot be launched on this device' not in line]
+    others = [line for line in error.splitlines()
+              if 'cannot be launched on this device' not in line and 'ends long loops' not in line]
     bench.expect(code == 0 and not others, f'{out}: {code}: {error}')
 
 
