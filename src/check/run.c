@@ -460,6 +460,8 @@ static struct qn_facts flip(const struct qn_facts *facts)
     flipped.cpu = !facts->cpu;
     flipped.vector_width = flipped.cpu ? 8 : 4;
     flipped.matrix_units = qn_tile_layout(facts->matrix_layout)->types;
+    if (facts->local_bytes < QN_STRIPS_BYTES + QN_STRIPS_COUNTED)
+        flipped.matrix_units &= ~QN_MATRIX_STRIPS; /* which no kernel can emulate */
     return flipped;
 }
 
