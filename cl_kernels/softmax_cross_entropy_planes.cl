@@ -71,8 +71,10 @@ typedef struct {
 static inline plane_logits logits_of(__global const TYPE(X) * x, ulong n, bool vectors, intv own,
                                      plane_rule rule)
 {
-    plane_logits all = {(floatv)(-3e38f), (floatv)(0.0f), (floatv)(0.0f)};
+    plane_logits all; /* no initializer: see tests/check/kernel_limits.c */
     floatv sum = (floatv)(0.0f);
+    all.top = (floatv)(-3e38f);
+    all.own = (floatv)(0.0f);
     for (ulong start = 0; start < rule.classes; start += CHUNK) {
         const ulong end = min(rule.classes, start + CHUNK);
         floatv most = all.top;

@@ -3,8 +3,9 @@
  * Without Quern: what a driver says that a kernel takes and bears, and whether it runs it right.
  * One kernel has 18,432 bytes of local memory and runs in a work-group of 64, which it does not
  * require. Mesa 22.3 (rusticl) says 36,864 bytes, of 32,768 that the device has, and 32 items at
- * most; it runs the kernel all the same, and right. The other has loops, which make 65,535
- * iterations at most on its llvmpipe, all of a work-item together.
+ * most; it runs the kernel all the same, and right. Another has loops, which make 65,535 iterations
+ * at most on its llvmpipe, all of a work-item together. The last has a struct whose initializer is
+ * zeros but for the first member: that is 0, too, in Mesa 22.3.
  *
  *     cc kernel_limits.c -lOpenCL && OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd ./a.out
  */
@@ -15,22 +16,33 @@
 enum { COUNT = 4608, ITEMS = 64, LOCAL_BYTES = COUNT * sizeof(float) };
 enum { LOOPS = 2, ROUNDS = 300 }; /* rounds of either of two loops, one in the other */
 
-static const char *source = "__kernel void turn(__global float *x)\n"
-                            "{\n"
-                            "    __local float a[4608];\n"
-                            "    const int i = get_local_id(0), n = get_local_size(0);\n"
-                            "    for (int k = i; k < 4608; k += n)\n"
-                            "        a[k] = x[k];\n"
-                            "    barrier(CLK_LOCAL_MEM_FENCE);\n"
-                            "    for (int k = i; k < 4608; k += n)\n"
-                            "        x[k] = a[4607 - k];\n"
-                            "}\n"
-                            "__kernel void count(__global volatile uint *x, uint n, uint m)\n"
-                            "{\n"
-                            "    for (uint i = 0; i < n; i++)\n"
-                            "        for (uint j = 0; j < m; j++)\n"
-                            "            x[0] = x[0] + 1;\n"
-                            "}\n";
+static const char *source =
+    "__kernel void turn(__global float *x)\n"
+    "{\n"
+    "    __local float a[4608];\n"
+    "    const int i = get_local_id(0), n = get_local_size(0);\n"
+    "    for (int k = i; k < 4608; k += n)\n"
+    "        a[k] = x[k];\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    for (int k = i; k < 4608; k += n)\n"
+    "        x[k] = a[4607 - k];\n"
+    "}\n"
+    "__kernel void count(__global volatile uint *x, uint n, uint m)\n"
+    "{\n"
+    "    for (uint i = 0; i < n; i++)\n"
+    "        for (uint j = 0; j < m; j++)\n"
+    "            x[0] = x[0] + 1;\n"
+    "}\n"
+    "struct three {\n"
+    "    float4 first, second, third;\n"
+    "};\n"
+    "__kernel void start(__global float *x, uint n)\n"
+    "{\n"
+    "    struct three v = {(float4)(5.0f), (float4)(0.0f), (float4)(0.0f)};\n"
+    "    for (uint i = 0; i < n; i++)\n"
+    "        v.first += 1.0f;\n"
+    "    x[0] = v.first.s0 + v.second.s0 + v.third.s0;\n"
+    "}\n";
 
 struct driver {
     cl_device_id device;
@@ -83,6 +95,21 @@ static int counts_wrong(const struct driver *d)
     return counted != ROUNDS * ROUNDS;
 }
 
+static int starts_wrong(const struct driver *d)
+{
+    const size_t one = 1;
+    const cl_uint steps = 2;
+    float made = 0;
+    cl_mem x = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, sizeof made, &made, NULL);
+    cl_kernel kernel = clCreateKernel(d->program, "start", NULL);
+    clSetKernelArg(kernel, 0, sizeof x, &x);
+    clSetKernelArg(kernel, 1, sizeof steps, &steps);
+    clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
+    clEnqueueReadBuffer(d->queue, x, CL_TRUE, 0, sizeof made, &made, 0, NULL, NULL);
+    printf("initializers: %g, right is 7\n", (double)made);
+    return made != 7;
+}
+
 int main(void)
 {
     struct driver d;
@@ -94,6 +121,6 @@ int main(void)
     d.queue = clCreateCommandQueue(d.context, d.device, 0, NULL);
     d.program = clCreateProgramWithSource(d.context, 1, &source, NULL, NULL);
     printf("build %d\n", clBuildProgram(d.program, 1, &d.device, "", NULL, NULL));
-    const int turned = turns_wrong(&d), counted = counts_wrong(&d);
-    return turned || counted;
+    const int turned = turns_wrong(&d), counted = counts_wrong(&d), started = starts_wrong(&d);
+    return turned || counted || started;
 }
