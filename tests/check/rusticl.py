@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """rusticl.py CHECK_OPS: the harness on a second OpenCL implementation (rusticl on llvmpipe, from the
 package mesa-opencl-icd), as a report: what fails there is printed and is no failure of the tests,
-because that driver is known to miscompile vector code. What it says of a kernel's local memory and
-work-groups does not hold either (kernel_limits.c), and kernels that need more are refused."""
+because that driver has faults (kernel_limits.c) and its compiler takes up to a minute for a kernel."""
 import os
 import re
 import subprocess
@@ -18,7 +17,7 @@ def main():
         return 1
     env = {**os.environ, 'OCL_ICD_VENDORS': ICD, 'RUSTICL_ENABLE': 'llvmpipe'}
     try:
-        done = subprocess.run([sys.argv[1], '--small'], env=env, text=True, timeout=1500,
+        done = subprocess.run([sys.argv[1], '--small', '--quick'], env=env, text=True, timeout=1500,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except subprocess.TimeoutExpired as late:
         print(f'report: not done after {late.timeout} s')
