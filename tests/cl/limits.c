@@ -8,6 +8,7 @@
 #include "cl/limits.h"
 #include "cl/source.h"
 #include "op/op.h"
+#include "support/local_said.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,26 +17,12 @@
 static cl_ulong times, more; /* of what a kernel declares; bytes beyond it */
 static int answers;          /* that were changed */
 
-cl_int __real_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
-                                       cl_kernel_work_group_info what, size_t room, void *value,
-                                       size_t *size);
-cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
-                                       cl_kernel_work_group_info what, size_t room, void *value,
-                                       size_t *size);
-
-cl_int __wrap_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
-                                       cl_kernel_work_group_info what, size_t room, void *value,
-                                       size_t *size)
+static cl_ulong local_said(cl_kernel kernel, cl_device_id device, cl_ulong bytes)
 {
-    const cl_int error = __real_clGetKernelWorkGroupInfo(kernel, device, what, room, value, size);
-    if (error == CL_SUCCESS && what == CL_KERNEL_LOCAL_MEM_SIZE) {
-        cl_ulong said;
-        memcpy(&said, value, sizeof said);
-        said = times * said + more;
-        memcpy(value, &said, sizeof said);
-        answers++;
-    }
-    return error;
+    (void)kernel;
+    (void)device;
+    answers++;
+    return times * bytes + more;
 }
 
 static qn_device *open_saying(struct kept *kept, cl_ulong multiple, cl_ulong beyond)
