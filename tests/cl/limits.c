@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include "cl/limits.h"
-#include "cl/source.h"
 #include "op/op.h"
 #include "support/local_said.h"
 
@@ -89,25 +88,14 @@ static void a_little_more_leaves_all(void **state)
 }
 
 /* A device whose loop makes `most` steps at most. */
-static qn_device *open_ending(struct kept *kept, const char *folder, int most)
+static qn_device *open_ending(struct kept *kept, int most, char dir[FOLDER_BYTES])
 {
-    static const char condition[] = "i < steps";
-    struct qn_source source;
-    qn_device *device = NULL;
-    assert_int_equal(qn_source_open(&source, NULL, "limits", NULL), QN_OK);
-    char *text = strndup(source.bytes, source.length);
-    const char *at = strstr(text, condition);
-    assert_non_null(at);
-    char *other = calloc(source.length + 32, 1);
-    sprintf(other, "%.*si < min(steps, %du)%s", (int)(at - text), text, most,
-            at + strlen(condition));
-    write_text(folder, "limits.cl", other);
+    char condition[64];
+    snprintf(condition, sizeof condition, "i < min(steps, %du)", most);
+    char *text = kernel_text("limits"), *other = swapped(text, "", "i < steps", condition);
+    qn_device *device = open_with_kernel(kept, "limits.cl", other, dir);
     free(other);
     free(text);
-    qn_source_free(&source);
-    const qn_device_params params = {.log = kept_log(kept), .cache_dir = "", .kernel_dir = folder};
-    assert_int_equal(qn_device_open(&device, &params), QN_OK);
-    assert_null(strstr(kept->text, "does not build"));
     return device;
 }
 
@@ -122,15 +110,12 @@ static void short_loops_are_for_kernels_of_gpus(void **state)
     const bool cpu = qn_device_facts(device)->cpu;
     assert_null(strstr(kept.text, "ends long loops"));
     qn_device_close(&device);
-    make_folder(folder);
-    add_own_kernels(folder);
     for (int early = 0; early < 2; early++) {
-        device = open_ending(&kept, folder, early ? 65535 : 1 << 20);
+        device = open_ending(&kept, early ? 65535 : 1 << 20, folder);
         assert_int_equal(qn_device_facts(device)->cpu, early ? false : cpu);
         assert_int_equal(strstr(kept.text, "ends long loops") != NULL, early);
-        qn_device_close(&device);
+        close_with_kernel(device, &kept, folder);
     }
-    remove_folder(folder);
 }
 
 int main(void)

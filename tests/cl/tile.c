@@ -8,7 +8,6 @@
 #include "support.h"
 
 #include "cl/limits.h"
-#include "cl/source.h"
 #include "op/op.h"
 #include "op/tile.h"
 
@@ -172,32 +171,13 @@ static int count_right(qn_device *device, int layout, int units)
 }
 
 /* A device with another text in the place of a kernel's, which lies in `path`. */
-static qn_device *open_with(const char *name, const char *text, char path[FOLDER_BYTES])
-{
-    qn_device *device = NULL;
-    make_folder(path);
-    add_own_kernels(path);
-    write_text(path, name, text);
-    const qn_device_params params = {.log = kept_log(&kept), .cache_dir = "", .kernel_dir = path};
-    assert_int_equal(qn_device_open(&device, &params), QN_OK);
-    return device;
-}
-
-static void close_with(qn_device *device, const char *path)
-{
-    if (strstr(kept.text, "does not build"))
-        fail_msg("%s", kept.text);
-    qn_device_close(&device);
-    remove_folder(path);
-}
-
 /* The same with another text in the place of the kernel's. */
 static int count_right_with(const char *text, int layout, int units)
 {
     char path[FOLDER_BYTES];
-    qn_device *device = open_with("tile.cl", text, path);
+    qn_device *device = open_with_kernel(&kept, "tile.cl", text, path);
     const int count = count_right(device, layout, units);
-    close_with(device, path);
+    close_with_kernel(device, &kept, path);
     return count;
 }
 
@@ -235,18 +215,18 @@ static void tiles_of_a_core_are_tried(void **state)
         assert_true(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_DOTS, true));
     qn_device_close(&device);
 
-    device = open_with("tile_cpu.cl",
-                       "__kernel void tile_cpu(__global const uint *a, ulong a_at,\n"
-                       "                       __global const uint *b, ulong b_at,\n"
-                       "                       __global float *c, ulong c_at)\n"
-                       "{\n"
-                       "    for (int i = 0; i < 32 * 32; i++)\n"
-                       "        c[c_at + i] = 0.0f;\n"
-                       "}\n",
-                       path);
+    device = open_with_kernel(&kept, "tile_cpu.cl",
+                              "__kernel void tile_cpu(__global const uint *a, ulong a_at,\n"
+                              "                       __global const uint *b, ulong b_at,\n"
+                              "                       __global float *c, ulong c_at)\n"
+                              "{\n"
+                              "    for (int i = 0; i < 32 * 32; i++)\n"
+                              "        c[c_at + i] = 0.0f;\n"
+                              "}\n",
+                              path);
     assert_int_equal(qn_device_facts(device)->matrix_units, 0);
     assert_false(qn_device_try_tile(device, QN_MATRIX_MMA, QN_MATRIX_BF16_TILES, false));
-    close_with(device, path);
+    close_with_kernel(device, &kept, path);
 }
 
 /* The most that a file of facts may say of the field. */
@@ -276,17 +256,14 @@ static void kernels_know_the_bits(void **state)
                 {"tile_cpu", "TILES_UNIT", QN_MATRIX_BF16_TILES},
                 {"tile_cpu", "DOTS_UNIT", QN_MATRIX_BF16_DOTS}};
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
-        struct qn_source source;
         char line[64];
         assert_true(bits[i].type <= most_of_fact("matrix_units"));
         snprintf(line, sizeof line, "#define %s %d", bits[i].name, bits[i].type);
-        assert_int_equal(qn_source_open(&source, NULL, bits[i].stem, NULL), QN_OK);
-        char *text = strndup(source.bytes, source.length);
+        char *text = kernel_text(bits[i].stem);
         const char *at = strstr(text, line);
         if (!at || (at[strlen(line)] != '\n' && at[strlen(line)] != ' '))
             fail_msg("%s.cl: no \"%s\"", bits[i].stem, line);
         free(text);
-        qn_source_free(&source);
     }
 }
 
@@ -369,27 +346,13 @@ static const struct swap copy_swaps[] = {
     {0, 0, "tile_copy(", "rows + tile_seat_a(lane)", "columns + tile_seat_a(lane)"},
 };
 
-/* Text with the swap in it; the caller frees it. */
-static char *swapped(const char *text, const struct swap *swap)
-{
-    const char *file = strstr(text, swap->file), *at = file ? strstr(file, swap->text) : NULL;
-    if (!at)
-        fail_msg("%s: no \"%s\"", swap->file, swap->text);
-    const size_t bytes = strlen(text) + strlen(swap->swapped) + 1;
-    char *whole = malloc(bytes);
-    assert_non_null(whole);
-    snprintf(whole, bytes, "%.*s%s%s", (int)(at - text), text, swap->swapped,
-             at + strlen(swap->text));
-    return whole;
-}
-
 static int copies_right_in(const char *text, const struct swap *swap)
 {
     (void)swap;
     char path[FOLDER_BYTES];
-    qn_device *device = open_with("tile_copy.cl", text, path);
+    qn_device *device = open_with_kernel(&kept, "tile_copy.cl", text, path);
     const bool right = qn_device_try_copies(device, false);
-    close_with(device, path);
+    close_with_kernel(device, &kept, path);
     return right;
 }
 
@@ -402,17 +365,14 @@ static int count_right_in(const char *text, const struct swap *swap)
 static void check_swaps(const char *stem, const struct swap *list, size_t count,
                         int (*right)(const char *text, const struct swap *swap))
 {
-    struct qn_source source;
-    assert_int_equal(qn_source_open(&source, NULL, stem, NULL), QN_OK);
-    char *text = strndup(source.bytes, source.length);
+    char *text = kernel_text(stem);
     for (const struct swap *swap = list; swap < list + count; swap++) {
-        char *wrong = swapped(text, swap);
+        char *wrong = swapped(text, swap->file, swap->text, swap->swapped);
         if (right(wrong, swap))
             fail_msg("%s in the place of %s is not noticed", swap->swapped, swap->text);
         free(wrong);
     }
     free(text);
-    qn_source_free(&source);
 }
 
 static void swaps_are_noticed(void **state)
@@ -435,9 +395,9 @@ static int strips_right_in(const char *text, const struct swap *swap)
 {
     (void)swap;
     char path[FOLDER_BYTES];
-    qn_device *device = open_with("limits.cl", text, path);
+    qn_device *device = open_with_kernel(&kept, "limits.cl", text, path);
     const bool right = qn_device_try_strips(device);
-    close_with(device, path);
+    close_with_kernel(device, &kept, path);
     return right;
 }
 
@@ -488,9 +448,9 @@ static int turned_right_in(const char *text, const struct swap *swap)
 {
     (void)swap;
     char path[FOLDER_BYTES];
-    qn_device *device = open_with("tile.cl", text, path);
+    qn_device *device = open_with_kernel(&kept, "tile.cl", text, path);
     const int right = count_turned(device, &types[0]);
-    close_with(device, path);
+    close_with_kernel(device, &kept, path);
     return right == qn_tile_layout(QN_MATRIX_MMA)->m * qn_tile_layout(QN_MATRIX_MMA)->n;
 }
 
