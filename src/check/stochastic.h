@@ -9,6 +9,8 @@
 #include <quern/tensor.h>
 #include <stdint.h>
 
+/* The distance of a number's neighbours in the type, f16 or bf16. */
+double qn_check_spacing(qn_dtype dtype, double value);
 /* Does not fall where `value` rises. */
 double qn_check_stochastic(qn_dtype dtype, double value, uint32_t word);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/update.h"
 
-#include "base/random.h"
+#include "check/draw.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,14 +96,6 @@ struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k)
                                    .number = (int64_t)row[2],
                                    .rate = factor(row[3]) * (double)r->control->lr,
                                    .decay = factor(row[4]) * (double)r->control->weight_decay};
-}
-
-uint32_t qn_check_word(const struct qn_reference *r, int64_t number, uint32_t node, int64_t element)
-{
-    const struct qn_control *c = r->control;
-    const uint32_t key[2] = {c->seed_lo, c->seed_hi};
-    const uint32_t counter[4] = {c->update, (uint32_t)number, node, (uint32_t)(element / 4)};
-    return qn_philox(counter, key).word[element % 4];
 }
 
 uint32_t qn_check_update_word(const struct qn_reference *r, int64_t i)

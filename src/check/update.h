@@ -23,11 +23,7 @@ struct qn_check_chunk {
 };
 struct qn_check_chunk qn_check_chunk_of(const struct qn_reference *r, int64_t k);
 
-/* The random word for an element of what has this number; `node` stands where dropout has that of
- * its node. */
-uint32_t qn_check_word(const struct qn_reference *r, int64_t number, uint32_t node,
-                       int64_t element);
-/* That of element i of the parameters, whose chunks follow one another. */
+/* The random word for element i of the parameters, whose chunks follow one another. */
 uint32_t qn_check_update_word(const struct qn_reference *r, int64_t i);
 
 /* A parameter in bf16 with the code that corrects it: a step is a unit of 16 bits, half as large

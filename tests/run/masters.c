@@ -12,6 +12,7 @@
 
 #include "base/number.h"
 #include "base/shape.h"
+#include "check/stochastic.h"
 #include "plan/plan.h"
 #include "run/trainer.h"
 #include "same.h"
@@ -173,14 +174,6 @@ static void masters_are_updated_as_f32_is(void **state)
 
 /* --- without --- */
 
-/* The distance of a number's neighbours in the type. */
-static double spacing_of(qn_dtype dtype, double value)
-{
-    const int digits = dtype == QN_BF16 ? 7 : 10, least = dtype == QN_BF16 ? -119 : -14;
-    const int exponent = value == 0 ? least : ilogb(value);
-    return ldexp(1, (exponent > least ? exponent : least) - digits);
-}
-
 /* Sums over the parameters in 16 bits: how far they are from the exact update in units of the
  * spacing, the variance that this ought to have, and how many moved. */
 struct moves {
@@ -208,7 +201,7 @@ static void update_and_compare(const struct test_run *run, const qn_cycle *cycle
                 (double)(float)(p_ - cycle->lr * ((double)gradients[at] + decay * p_));
             if (dtype == QN_F32)
                 continue;
-            const double spacing = spacing_of(dtype, wanted), share = wanted / spacing;
+            const double spacing = qn_check_spacing(dtype, wanted), share = wanted / spacing;
             const double up = share - floor(share), off = (double)after[i] / spacing - share;
             assert_true(after[i] == rounded(dtype, after[i]));
             assert_true(fabs(off) < 1 + 1e-3);

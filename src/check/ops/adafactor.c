@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "check/draw.h"
 #include "check/update.h"
 
 #include "base/shape.h"

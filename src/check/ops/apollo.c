@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "check/draw.h"
 #include "check/update.h"
 
-#include "base/random.h"
 #include "base/shape.h"
 
 #include <math.h>
@@ -18,11 +18,8 @@ static const double pi = 3.14159265358979323846;
 /* Element i of the random vector: four share a counter, two of them one pair of words. */
 static double drawn(const struct qn_reference *r, int64_t i)
 {
-    const struct qn_control *c = r->control;
-    const uint32_t key[2] = {c->seed_lo, c->seed_hi};
-    const uint32_t counter[4] = {c->update / 200, (uint32_t)r->in[2][2], UINT32_MAX - 1,
-                                 (uint32_t)(i / 4)};
-    const struct qn_philox words = qn_philox(counter, key);
+    const struct qn_philox words =
+        qn_check_draw(r, r->control->update / 200, (uint32_t)r->in[2][2], UINT32_MAX - 1, i / 4);
     const uint32_t *pair = &words.word[i % 4 / 2 * 2];
     const double radius = sqrt(-2 * log(1 - (pair[0] >> 8) * 0x1p-24));
     const double angle = 2 * pi * ((pair[1] >> 8) * 0x1p-24);

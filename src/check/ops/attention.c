@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/random.h"
 #include "base/shape.h"
-#include "check/check.h"
+#include "check/draw.h"
 #include "op/attention.h"
 
 #include <math.h>
@@ -59,16 +58,12 @@ static double keep(const struct qn_reference *r, const struct head *head, int64_
                    int64_t key)
 {
     const struct qn_attention_attr *attr = r->call->attr;
-    const struct qn_control *c = r->control;
-    const int64_t draw =
-        (head->number * head->queries + query) * qn_div_up(head->keys, 4) + key / 4;
-    const uint32_t counter[4] = {c->update, c->sample + (uint32_t)head->sample, r->call->node,
-                                 (uint32_t)draw};
-    const uint32_t seed[2] = {c->seed_lo, c->seed_hi};
+    const int64_t row = head->number * head->queries + query;
+    const int64_t element = row * qn_round_up(head->keys, 4) + key;
     if (r->eval || attr->dropout == 0)
         return 1;
-    const uint32_t word = qn_philox(counter, seed).word[key % 4];
-    return (float)(word >> 8) * 0x1p-24f >= attr->dropout ? 1 / (1 - (double)attr->dropout) : 0;
+    return qn_check_keeps(r, head->sample, element, attr->dropout) ? 1 / (1 - (double)attr->dropout)
+                                                                   : 0;
 }
 
 static void attend(const struct qn_reference *r, const struct head *head, int64_t query)

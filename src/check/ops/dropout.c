@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "check/check.h"
-#include "base/random.h"
+#include "check/draw.h"
 #include "base/shape.h"
 #include "op/elementwise.h"
 
 extern const struct qn_op qn_op_dropout;
 extern const struct qn_check_op qn_check_dropout;
-
-/* Element `element` of the rows of a sample that lie behind one another, each padded to whole
- * draws of four. */
-static bool is_kept(const struct qn_reference *r, int64_t sample, int64_t element)
-{
-    const struct qn_dropout_attr *attr = r->call->attr;
-    const struct qn_control *c = r->control;
-    const uint32_t counter[4] = {c->update, c->sample + (uint32_t)sample, r->call->node,
-                                 (uint32_t)(element / 4)};
-    const uint32_t key[2] = {c->seed_lo, c->seed_hi};
-    uint32_t word = qn_philox(counter, key).word[element % 4];
-    return (float)(word >> 8) * 0x1p-24f >= attr->rate;
-}
 
 static void reference(const struct qn_reference *r)
 {
@@ -27,8 +13,9 @@ static void reference(const struct qn_reference *r)
     const int64_t width = qn_shape_span(x, 1, x->rank), padded = qn_round_up(width, 4);
     const int64_t rows = x->dim[0] / r->call->batch; /* of a sample */
     for (int64_t i = 0; i < qn_shape_count(x); i++) {
+        /* the rows of a sample lie behind one another, each padded to whole draws of four */
         int64_t row = i / width, element = row % rows * padded + i % width;
-        bool kept = r->eval || is_kept(r, row / rows, element);
+        bool kept = r->eval || qn_check_keeps(r, row / rows, element, attr->rate);
         double scale = r->eval ? 1 : 1 / (1 - (double)attr->rate);
         r->out[0][i] = kept ? r->in[0][i] * scale : 0;
     }
