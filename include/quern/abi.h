@@ -165,6 +165,7 @@ typedef struct qn_struct_info {
     X(qn_transport, 0xd8577427)                                                                    \
     X(qn_tune_params, 0x179dffe3)                                                                  \
     X(qn_tune_progress, 0xb867afe4)                                                                \
+    X(qn_tune_result, 0xf04bf4ce)                                                                  \
     X(qn_upsample2d_params, 0x231de6ad)                                                            \
     X(qn_weights_params, 0x38795e52)                                                               \
     X(qn_weights_record, 0x970a2de6)

@@ -42,12 +42,18 @@ typedef struct qn_tune_params {
     void *user;               /* of both */
 } qn_tune_params;
 
+/* What a call of qn_tune added to what was known. */
+typedef struct qn_tune_result {
+    int timed;    /* tasks */
+    bool changed; /* tasks were timed, or transfers for a plan that may park, or a variant turned
+                     out to be wrong or impossible to launch; false: a plan of the same parameters
+                     is the same */
+} qn_tune_result;
+
 /* Times what the plan runs and `known` does not have yet, then searches among the variants of every
  * task whose others were not tried yet, each time those first that take most of the time. Gives all
  * that is known then through `tuning`, a text (JSON) for qn_plan_params and qn_tuning_save; freed
- * by the caller with qn_free. `*timed` (may be NULL) is the number of tasks that were timed, one
- * more if transfers were, which are timed for a plan that may park, and one more if a variant
- * turned out to be wrong or impossible to launch; with 0 a plan of the same parameters is the same.
+ * by the caller with qn_free. `*result` may be NULL.
  * The outcome may lead to another plan, whose micro-batch nobody timed yet: plan and tune in turns
  * until qn_plan_info.measured_share is near 1. What `variants` of the plan's parameters wishes for
  * is not timed alone. A variant that computes wrong numbers is reported once, as a warning in the
@@ -55,7 +61,7 @@ typedef struct qn_tune_params {
  * that would need more while it is timed takes its default variant. Thread-safety: Unsafe; uses the
  * device. */
 QN_API qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,
-                         char **tuning, int *timed);
+                         char **tuning, qn_tune_result *result);
 
 /* Builds the kernels of a plan, launches none, and adds to what earlier tuning gave (`known`, may
  * be NULL) the variants that this device cannot launch: their kernels do not build, or need more

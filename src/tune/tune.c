@@ -26,7 +26,8 @@ struct tuner {
     struct qn_watch watch, searching; /* now; as it was when the search among variants began */
     int64_t budget;
     bool wishes; /* params.variants of the plan names variants */
-    int done, total, timed;
+    int done, total;
+    qn_tune_result result;
 };
 
 static qn_status out_of_memory(const struct tuner *t)
@@ -49,7 +50,8 @@ static bool note(struct tuner *t, struct qn_tune_task *task, const struct qn_rig
                                     .launches = run->cost.launches,
                                     .alone = alone,
                                     .spread = fmax(run->median / run->seconds, 1)};
-    t->timed += !task->timed;
+    t->result.timed += !task->timed;
+    t->result.changed = true;
     task->timed = true;
     return qn_tuning_add_choice(&t->tuning, &choice);
 }
@@ -72,7 +74,7 @@ static void tell(const struct tuner *t, const char *task)
     const qn_tune_progress progress = {.done = t->done,
                                        .total = t->total,
                                        .task = task,
-                                       .timed = t->timed,
+                                       .timed = t->result.timed,
                                        .compile_seconds = t->watch.compiled,
                                        .timing_seconds = t->watch.timed};
     if (t->params.fn)
@@ -173,7 +175,7 @@ static qn_status tune_transfers(struct tuner *t, const struct qn_plan *plan)
     if (!plan->params.park || t->tuning.transfers.to_host > 0)
         return QN_OK;
     const qn_status status = qn_measure_transfers(t->device, t->budget, &t->tuning.transfers);
-    t->timed += status == QN_OK;
+    t->result.changed |= status == QN_OK;
     return status == QN_ERR_BUDGET ? QN_OK : status;
 }
 
@@ -197,15 +199,15 @@ static qn_status tune(struct tuner *t, const struct qn_plan *plan, struct qn_are
         return out_of_memory(t);
     QN_TRY(tune_all(t));
     const struct qn_kept kept = {qn_plan_training(plan), plan->info.micro_batch};
-    if (t->timed && !plan->params.micro_batch && !qn_tuning_keep(&t->tuning, &kept))
+    if (t->result.changed && !plan->params.micro_batch && !qn_tuning_keep(&t->tuning, &kept))
         return out_of_memory(t);
-    t->timed += has_left_out(&t->tuning, tests);
+    t->result.changed |= has_left_out(&t->tuning, tests);
     *text = qn_tuning_text(&t->tuning);
     return *text ? QN_OK : out_of_memory(t);
 }
 
 qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *params,
-                  char **tuning, int *timed)
+                  char **tuning, qn_tune_result *result)
 {
     QN_REQUIRE(NULL, device);
     QN_REQUIRE(qn_device_log(device), plan && tuning);
@@ -220,8 +222,8 @@ qn_status qn_tune(qn_device *device, const qn_plan *plan, const qn_tune_params *
     tuner.watch = (struct qn_watch){.stop = tuner.params.stop, .user = tuner.params.user};
     *tuning = NULL;
     qn_status status = tune(&tuner, plan, &arena, tuning);
-    if (timed)
-        *timed = tuner.timed;
+    if (result)
+        *result = tuner.result;
     qn_tuning_free(&tuner.tuning);
     qn_arena_free(&arena);
     return status;

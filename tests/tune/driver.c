@@ -147,19 +147,20 @@ static void tuning_goes_on_until_nothing_is_refused(void **state)
     struct bench_device d;
     const char *known = NULL;
     char *found[8] = {0}, *more = NULL;
-    int timed = 1, refused = 0, n = 0;
+    qn_tune_result result = {.changed = true};
+    int refused = 0, n = 0;
     qn_plan *plan = NULL;
     bench_device_open(&d, NULL, NULL);
     make_greedy(&d, -1);
-    for (; timed && n < 8; known = found[n++]) {
+    for (; result.changed && n < 8; known = found[n++]) {
         struct layer layer = small;
         layer.tuning = known;
         qn_plan_destroy(&plan);
         plan = layer_plan(&d, &layer);
         const qn_tune_params no_search = {.known = known, .seconds = -1};
-        assert_int_equal(qn_tune(d.device, plan, &no_search, &found[n], &timed), QN_OK);
+        assert_int_equal(qn_tune(d.device, plan, &no_search, &found[n], &result), QN_OK);
     }
-    assert_int_equal(timed, 0);
+    assert_false(result.changed);
     assert_non_null(strstr(found[0], "bytes of local memory, the device has"));
     assert_int_equal(qn_tune_probe(d.device, plan, known, &more, &refused), QN_OK);
     assert_int_equal(refused, 0);

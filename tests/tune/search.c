@@ -68,10 +68,12 @@ static char *tune(struct bench_device *d, const qn_tune_params *params, int *tim
 {
     struct layer tuned = layer;
     char *text = NULL;
+    qn_tune_result result;
     tuned.tuning = params->known;
     qn_plan *plan = layer_plan(d, &tuned);
     script.runs = script.tests = 0;
-    assert_int_equal(qn_tune(d->device, plan, params, &text, timed), QN_OK);
+    assert_int_equal(qn_tune(d->device, plan, params, &text, &result), QN_OK);
+    *timed = result.timed;
     assert_non_null(text);
     qn_plan_destroy(&plan);
     return text;

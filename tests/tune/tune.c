@@ -22,20 +22,21 @@ static const char *shape_of(const struct bench_device *d)
 }
 
 static char *tune_some(struct bench_device *d, const struct layer *layer,
-                       const qn_tune_params *params, int *timed)
+                       const qn_tune_params *params, qn_tune_result *result)
 {
     char *text = NULL;
     qn_plan *plan = layer_plan(d, layer);
-    assert_int_equal(qn_tune(d->device, plan, params, &text, timed), QN_OK);
+    assert_int_equal(qn_tune(d->device, plan, params, &text, result), QN_OK);
     assert_non_null(text);
     qn_plan_destroy(&plan);
     return text;
 }
 
-static char *tune(struct bench_device *d, const struct layer *layer, double seconds, int *timed)
+static char *tune(struct bench_device *d, const struct layer *layer, double seconds,
+                  qn_tune_result *result)
 {
     const qn_tune_params params = {.known = layer->tuning, .seconds = seconds, .all = true};
-    return tune_some(d, layer, &params, timed);
+    return tune_some(d, layer, &params, result);
 }
 
 /* The variant that a plan takes with this tuning. */
@@ -55,14 +56,14 @@ static void finds_what_is_new_alone(void **state)
     (void)state;
     struct bench_device d;
     struct layer layer = small;
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
-    char *first = tune(&d, &layer, 0, &timed);
-    assert_true(timed > 0);
+    char *first = tune(&d, &layer, 0, &result);
+    assert_true(result.timed > 0);
     assert_non_null(strstr(first, "linear/forward in0=f32[*,40] in1=f32[24,40]"));
     layer.tuning = first;
-    char *second = tune(&d, &layer, 0, &timed);
-    assert_int_equal(timed, 0);
+    char *second = tune(&d, &layer, 0, &result);
+    assert_false(result.changed);
     assert_string_equal(first, second);
     assert_int_equal(d.n_warnings, 0);
     free(first);
@@ -76,18 +77,19 @@ static void times_transfers_for_a_plan_that_may_park(void **state)
     (void)state;
     struct bench_device d;
     struct layer layer = small;
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
-    layer.tuning = tune(&d, &layer, 0, &timed);
+    layer.tuning = tune(&d, &layer, 0, &result);
     assert_null(strstr(layer.tuning, "transfers"));
     layer.park = true;
-    char *more = tune(&d, &layer, 0, &timed);
-    assert_int_equal(timed, 1);
+    char *more = tune(&d, &layer, 0, &result);
+    assert_int_equal(result.timed, 0);
+    assert_true(result.changed);
     assert_non_null(strstr(more, "\"transfers\": {\"to_host\": "));
     free((char *)layer.tuning);
     layer.tuning = more;
-    char *again = tune(&d, &layer, 0, &timed);
-    assert_int_equal(timed, 0);
+    char *again = tune(&d, &layer, 0, &result);
+    assert_false(result.changed);
     assert_string_equal(again, more);
     free(again);
     free(more);
@@ -108,18 +110,18 @@ static void a_long_search_begins_anew(void **state)
     (void)state;
     struct bench_device d;
     struct layer layer = small;
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
-    char *quick = tune_some(&d, &layer, &(qn_tune_params){.all = false}, &timed);
+    char *quick = tune_some(&d, &layer, &(qn_tune_params){.all = false}, &result);
     layer.tuning = quick;
-    char *known = tune_some(&d, &layer, &(qn_tune_params){.known = quick}, &timed);
-    assert_int_equal(timed, 0);
-    char *full = tune(&d, &layer, 0, &timed);
-    assert_true(timed > 0);
+    char *known = tune_some(&d, &layer, &(qn_tune_params){.known = quick}, &result);
+    assert_false(result.changed);
+    char *full = tune(&d, &layer, 0, &result);
+    assert_true(result.timed > 0);
     assert_int_equal(count(full, "\"linear/forward "), 1);
     layer.tuning = full;
-    char *again = tune_some(&d, &layer, &(qn_tune_params){.known = full}, &timed);
-    assert_int_equal(timed, 0);
+    char *again = tune_some(&d, &layer, &(qn_tune_params){.known = full}, &result);
+    assert_false(result.changed);
     free(quick);
     free(known);
     free(full);
@@ -132,10 +134,10 @@ static void without_a_search_times_the_defaults(void **state)
     (void)state;
     struct bench_device d;
     char text[64];
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
-    char *found = tune(&d, &small, -1, &timed);
-    assert_true(timed > 0);
+    char *found = tune(&d, &small, -1, &result);
+    assert_true(result.timed > 0);
     assert_null(strstr(found, "\"op\"")); /* no self-test ran */
     assert_string_equal(taken(&d, &small, found, text), shape_of(&d));
     free(found);
@@ -150,13 +152,13 @@ static void a_miscompiled_variant_is_never_taken(void **state)
     (void)state;
     struct bench_device d;
     char text[64], file[64];
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
     snprintf(file, sizeof file, "matmul_%s.cl", shape_of(&d));
     bench_device_close(&d);
     bench_device_open(&d, file, "#define fma(a, b, c) ((a) * (b))");
     assert_string_equal(taken(&d, &small, NULL, text), shape_of(&d));
-    char *found = tune(&d, &small, 0, &timed);
+    char *found = tune(&d, &small, 0, &result);
     assert_string_not_equal(taken(&d, &small, found, text), shape_of(&d));
     assert_int_equal(d.n_warnings, 1);
     assert_non_null(strstr(d.warnings, "linear: variant "));
@@ -174,12 +176,12 @@ static void a_variant_that_is_wrong_at_one_size_is_found_by_the_others(void **st
     (void)state;
     struct bench_device d;
     char text[64], file[64];
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
     snprintf(file, sizeof file, "matmul_%s.cl", shape_of(&d));
     bench_device_close(&d);
     bench_device_open(&d, file, "#define get_group_id(d) (get_group_id(d) * ((d) != 2))");
-    char *found = tune(&d, &split, 0, &timed);
+    char *found = tune(&d, &split, 0, &result);
     assert_non_null(strstr(found, "\"reason\": \"\"")); /* of its self-test */
     assert_string_not_equal(taken(&d, &split, found, text), shape_of(&d));
     assert_true(d.n_warnings >= 1);
@@ -238,9 +240,9 @@ static void is_kept_for_the_device_and_these_kernels(void **state)
     (void)state;
     struct bench_device d, other;
     char *found, *loaded;
-    int timed = 0;
+    qn_tune_result result = {0};
     bench_device_open(&d, NULL, NULL);
-    found = tune(&d, &small, 0, &timed);
+    found = tune(&d, &small, 0, &result);
     assert_int_equal(qn_tuning_load(d.device, &loaded), QN_OK);
     assert_string_equal(loaded, "");
     free(loaded);

@@ -13,7 +13,7 @@ enum { ROUNDS = 4 };
 static int search(struct session *s, const struct tuning_limits *limits, struct tuning_sum *sum)
 {
     const qn_plan_params params = settings_plan(&s->settings);
-    for (int round = 0; round < ROUNDS && sum->last; round++) {
+    for (int round = 0; round < ROUNDS && sum->changed; round++) {
         qn_plan_destroy(&s->plan);
         TRY(tuning_plan(s, &params, TUNE_STORED));
         TRY(tuning_search(s, limits, sum));
@@ -25,7 +25,7 @@ static int search(struct session *s, const struct tuning_limits *limits, struct 
 static int search_and_tell(struct session *s, double seconds)
 {
     const struct tuning_limits limits = {.search = seconds, .all = true};
-    struct tuning_sum sum = {.last = 1};
+    struct tuning_sum sum = {.changed = true};
     const int code = search(s, &limits, &sum);
     if (code == CODE_DONE || signals_received())
         printf(

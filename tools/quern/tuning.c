@@ -79,15 +79,17 @@ int tuning_search(struct session *s, const struct tuning_limits *limits, struct 
                                    .stop = is_stopped,
                                    .user = &view};
     char *found = NULL;
+    qn_tune_result result;
     failure_clear(s->failure);
-    qn_status status = qn_tune(s->device, s->plan, &params, &found, &sum->last);
+    qn_status status = qn_tune(s->device, s->plan, &params, &found, &result);
     end_view(&view);
     if (status != QN_OK)
         return failure_library(s->failure, status, "tuning");
-    sum->kernels += sum->last;
+    sum->kernels += result.timed;
+    sum->changed = result.changed;
     sum->compiled += view.compiled;
     sum->timed += view.timed;
-    TRY(sum->last ? keep(s, found) : (free(found), CODE_DONE));
+    TRY(sum->changed ? keep(s, found) : (free(found), CODE_DONE));
     return signals_code(s->failure);
 }
 
@@ -120,13 +122,13 @@ static double rest(double limit, double spent)
 /* A plan whose steps are measured stays as it is, so that the next run has the same. */
 static int alternate(struct session *s, const qn_plan_params *params, struct tuning_sum *sum)
 {
-    for (int round = 0; round < ROUNDS && sum->last; round++) {
+    for (int round = 0; round < ROUNDS && sum->changed; round++) {
         const struct tuning_limits limits = {.search = rest(search_seconds, sum->timed),
                                              .measure = rest(measure_seconds, sum->timed)};
         if (qn_plan_facts(s->plan)->measured_share >= enough || limits.measure < 0)
             return CODE_DONE;
         TRY(tuning_search(s, &limits, sum));
-        if (sum->last)
+        if (sum->changed)
             TRY(plan_with(s, params));
     }
     return CODE_DONE;
@@ -152,7 +154,7 @@ int tuning_probe(struct session *s, const qn_plan_params *params, enum tune_mode
 
 int tuning_plan(struct session *s, const qn_plan_params *params, enum tune_mode mode)
 {
-    struct tuning_sum sum = {.last = 1};
+    struct tuning_sum sum = {.changed = true};
     if (!s->tuning && mode != TUNE_OFF)
         TRY_LIBRARY(s->failure, NULL, qn_tuning_load(s->device, &s->tuning));
     TRY(plan_with(s, params));

@@ -26,7 +26,8 @@ struct tuning_limits {
 
 /* What tuning did so far. */
 struct tuning_sum {
-    int kernels, last;      /* tasks that were timed; the last time */
+    int kernels;            /* tasks that were timed */
+    bool changed;           /* the last time found something */
     double compiled, timed; /* seconds */
 };
 

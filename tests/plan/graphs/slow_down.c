@@ -68,12 +68,12 @@ static qn_plan *plan_measured(const qn_graph *graph, qn_device *device, qn_plan_
                               char **costs)
 {
     qn_plan *plan;
-    int timed = 1;
+    qn_tune_result result = {.changed = true};
     must(qn_plan_create(&plan, graph, qn_device_facts(device), params, NULL));
-    while (timed) {
+    while (result.changed) {
         const qn_tune_params tune = {.known = *costs};
         char *found;
-        must(qn_tune(device, plan, &tune, &found, &timed));
+        must(qn_tune(device, plan, &tune, &found, &result));
         free(*costs);
         params->tuning = *costs = found;
         qn_plan_destroy(&plan);
