@@ -26,6 +26,7 @@ static const struct {
     {"batch_norm", 2, "weight and bias: sums over all pixels of the micro-batch"},
     {"bias", 4, "bias: a sum over all rows of the micro-batch"},
     {"linear_activation", 2, "the derivative comes from the output, which was rounded"},
+    {"linear_cross_entropy", 2, "its logits may be those of another kernel than the output's"},
     {"sigmoid", 2, "its derivative comes from the output, which was rounded"},
     {"softmax", 2, "its gradient comes from the output, which was rounded"},
     {"tanh", 2, "its derivative comes from the output, which was rounded"},
