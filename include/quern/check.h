@@ -38,7 +38,7 @@ typedef bool (*qn_check_take_fn)(void *user, const char *op);
 
 typedef struct qn_check_params {
     const char *filter; /* operators separated by commas, "add,relu"; "relu/rows" is one case of
-                           one; NULL: all */
+                           one, in whose name a comma has a space behind it; NULL: all */
     bool small;         /* only tiny cases, and nothing twice that a repetition could not tell
                            from the first time: for very slow devices */
     bool every_type;    /* each case in every storage type; otherwise in f32 and by turns in f16

@@ -78,13 +78,15 @@ static void report_verdict(struct run *run, qn_check_record record,
 }
 
 /* The first of *words, which are separated by commas, and what follows in *words; NULL: there is
- * none. */
+ * none. A comma before a space is part of a case's name. */
 static const char *next_word(const char **words, size_t *length)
 {
     const char *word = *words;
     if (!word || !*word)
         return NULL;
     *length = strcspn(word, ",");
+    while (word[*length] && word[*length + 1] == ' ')
+        *length += 1 + strcspn(word + *length + 1, ",");
     *words = word + *length + (word[*length] == ',');
     return word;
 }
