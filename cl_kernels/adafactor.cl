@@ -42,7 +42,7 @@ GROUP_KERNEL measure_columns(__global const float *gradient, ulong gradient_at,
         for (ulong row = block * QN_BLOCK; row < end; row++)
             for (ulong k = first; k < last; k += step) {
                 const floatv g = QN_GET(F, gradient, row * n + k) * scale;
-                sums[(k - first) / QN_V] = fma(g, g, sums[(k - first) / QN_V]);
+                sums[(k - first) / QN_V] = FMA(g, g, sums[(k - first) / QN_V]);
             }
         for (ulong k = first; k < last; k += step)
             QN_PUT(PART, part, block * n + k, sums[(k - first) / QN_V]);
@@ -63,7 +63,7 @@ static inline float alpha_of(float mean_square, float rate, __global const qn_co
 #define DEFINE_FORMULAS(real, suffix)                                                              \
     static inline real moved_##suffix(real moment, real square, float share)                       \
     {                                                                                              \
-        return fma((real)(share), square, (1.0f - share) * moment);                                \
+        return FMA((real)(share), square, (1.0f - share) * moment);                                \
     }                                                                                              \
     static inline real step_##suffix(real g, real moment)                                          \
     {                                                                                              \
@@ -88,8 +88,8 @@ static inline float2 row_squares(__global const float *gradient, __global const 
     floatv of_g = (floatv)(0.0f), of_p = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += lanes * QN_V) {
         const floatv g = LDV(F, gradient, i) * scale, old = LDV(P, p, i);
-        of_g = fma(g, g, of_g);
-        of_p = fma(old, old, of_p);
+        of_g = FMA(g, g, of_g);
+        of_p = FMA(old, old, of_p);
     }
     float2 sum = (float2)(qn_hadd(of_g), qn_hadd(of_p));
     for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
@@ -162,12 +162,12 @@ static inline float row_steps(__global const float *gradient, __global const flo
     floatv sums = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += lanes * QN_V) {
         const floatv u = step_vector(LDV(F, gradient, i) * scale, r * LDV(F, c, i));
-        sums = fma(u, u, sums);
+        sums = FMA(u, u, sums);
     }
     float sum = qn_hadd(sums);
     for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
         const float u = step_one(LD(F, gradient, i) * scale, r * LD(F, c, i));
-        sum = fma(u, u, sum);
+        sum = FMA(u, u, sum);
     }
     return sum;
 }
@@ -224,11 +224,11 @@ static inline void apply_row(__global const TYPE(P) * p, __global const float *g
 {
     for (ulong i = lane * QN_V; i + QN_V <= n; i += lanes * QN_V) {
         const floatv u = step_vector(LDV(F, gradient, i) * pace.scale, pace.r * LDV(F, c, i));
-        QN_STV_AT_RANDOM(P, out, i, fma((floatv)(-pace.step), u, LDV(P, p, i) * pace.shrink), dice);
+        QN_STV_AT_RANDOM(P, out, i, FMA((floatv)(-pace.step), u, LDV(P, p, i) * pace.shrink), dice);
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
         const float u = step_one(LD(F, gradient, i) * pace.scale, pace.r * LD(F, c, i));
-        QN_ST_AT_RANDOM(P, out, i, fma(-pace.step, u, LD(P, p, i) * pace.shrink), dice);
+        QN_ST_AT_RANDOM(P, out, i, FMA(-pace.step, u, LD(P, p, i) * pace.shrink), dice);
     }
 }
 
@@ -273,16 +273,16 @@ static inline float2 vector_squares(__global const TYPE(P) * p, __global const f
     floatv of_u = (floatv)(0.0f), of_p = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         const floatv g = LDV(F, gradient, i) * scale, old = LDV(P, p, i);
-        const floatv moment = moved_vector(LDV(F, v, i), fma(g, g, (floatv)(eps)), share);
+        const floatv moment = moved_vector(LDV(F, v, i), FMA(g, g, (floatv)(eps)), share);
         const floatv u = step_vector(g, moment);
         STV(F, v, i, moment);
-        of_u = fma(u, u, of_u);
-        of_p = fma(old, old, of_p);
+        of_u = FMA(u, u, of_u);
+        of_p = FMA(old, old, of_p);
     }
     float2 sum = (float2)(qn_hadd(of_u), qn_hadd(of_p));
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         const float g = LD(F, gradient, i) * scale, old = LD(P, p, i);
-        const float moment = moved_one(LD(F, v, i), fma(g, g, eps), share);
+        const float moment = moved_one(LD(F, v, i), FMA(g, g, eps), share);
         const float u = step_one(g, moment);
         ST(F, v, i, moment);
         sum += (float2)(u * u, old * old);

@@ -32,7 +32,7 @@ static inline floatv level_value(floatv level, uint digits, float zero)
     const floatv power = ((down & 1u) != 0u ? 0.1f * one : one) *
                          ((down & 2u) != 0u ? 0.01f * one : one) *
                          ((down & 4u) != 0u ? 0.0001f * one : one);
-    const floatv value = power * fma((floatv)(0.9f), part - 1.0f + half_, (floatv)(0.1f));
+    const floatv value = power * FMA((floatv)(0.9f), part - 1.0f + half_, (floatv)(0.1f));
     return level <= zero ? (floatv)(0.0f) : level >= (float)(2u << digits) ? one : value;
 }
 
@@ -52,7 +52,7 @@ static inline floatv nearest_level(floatv x, uint digits, float zero)
         power = up ? (floatv)(inverse[d]) : power;
         parts = up ? (floatv)(next) : parts;
     }
-    const floatv j = floor(fma(x, power, (floatv)(-0.1f)) / 0.9f * parts);
+    const floatv j = floor(FMA(x, power, (floatv)(-0.1f)) / 0.9f * parts);
     const floatv level = parts + fmin(fmax(j, (floatv)(0.0f)), parts - 1.0f);
     const float begin = 0.5e-6f * (0.1f + 0.45f / lowest);
     return x < begin ? (floatv)(zero) : x >= end ? (floatv)(top) : level;

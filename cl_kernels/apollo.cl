@@ -42,8 +42,8 @@ GROUP_KERNEL project_columns(__global const float *gradient, ulong gradient_at,
             const floatv weight = (floatv)(LD(F, x, row));
             for (ulong k = first; k < last; k += step) {
                 const floatv g = QN_GET(F, gradient, row * n + k) * scale;
-                sums[(k - first) / QN_V] = fma(weight, g, sums[(k - first) / QN_V]);
-                square = fma(g, g, square);
+                sums[(k - first) / QN_V] = FMA(weight, g, sums[(k - first) / QN_V]);
+                square = FMA(g, g, square);
             }
         }
         for (ulong k = first; k < last; k += step)
@@ -84,8 +84,8 @@ static inline float2 project_row(__global const float *gradient, __global const 
     floatv sums = (floatv)(0.0f), squares = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += lanes * QN_V) {
         const floatv g = LDV(F, gradient, i) * scale;
-        sums = fma(LDV(F, x, i), g, sums);
-        squares = fma(g, g, squares);
+        sums = FMA(LDV(F, x, i), g, sums);
+        squares = FMA(g, g, squares);
     }
     float2 sum = (float2)(qn_hadd(sums), qn_hadd(squares));
     for (ulong i = n - n % QN_V + lane; i < n; i += lanes) {
@@ -144,13 +144,13 @@ GROUP_KERNEL moments(__global const int *table, ulong table_at, __global const u
     float of_a = 0.0f, of_q = 0.0f;
     for (ulong i = get_local_id(0); i < length; i += QN_WG) {
         const float own = LD(F, q, i);
-        const float m = fma(beta1, LD(F, first, i), rest1 * own);
-        const float v = fma(beta2, LD(F, second, i), rest2 * own * own);
+        const float m = FMA(beta1, LD(F, first, i), rest1 * own);
+        const float v = FMA(beta2, LD(F, second, i), rest2 * own * own);
         const float a = m / now->bias1 / (sqrt(v) / root + eps);
         ST(F, first, i, m);
         ST(F, second, i, v);
-        of_a = fma(a, a, of_a);
-        of_q = fma(own, own, of_q);
+        of_a = FMA(a, a, of_a);
+        of_q = FMA(own, own, of_q);
     }
     of_a = qn_group_sum(of_a, part);
     of_q = qn_group_sum(of_q, part);
@@ -185,10 +185,10 @@ GROUP_KERNEL apply(__global const TYPE(P) * p, ulong p_at, __global const float 
     const float shrink = 1.0f - chunk.rate * chunk.decay;
     for (ulong i = get_local_id(0) * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         const floatv g = LDV(F, gradient, i);
-        QN_STV_AT_RANDOM(P, out, i, fma((floatv)(-step), g, LDV(P, p, i) * shrink), chunk.dice);
+        QN_STV_AT_RANDOM(P, out, i, FMA((floatv)(-step), g, LDV(P, p, i) * shrink), chunk.dice);
     }
     for (ulong i = n - n % QN_V + get_local_id(0); i < n; i += QN_WG)
-        QN_ST_AT_RANDOM(P, out, i, fma(-step, LD(F, gradient, i), LD(P, p, i) * shrink),
+        QN_ST_AT_RANDOM(P, out, i, FMA(-step, LD(F, gradient, i), LD(P, p, i) * shrink),
                         chunk.dice);
 }
 #endif

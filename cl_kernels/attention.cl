@@ -19,6 +19,6 @@ row_sums(__global const TYPE(X) * o, ulong o_at, __global const TYPE(X) * d_o, u
     const ulong at = ((row * queries + query) * heads + head) * HEAD;
     floatv sum = (floatv)(0.0f);
     for (int d = 0; d < HEAD; d += QN_V)
-        sum = fma(LDV(X, o, o_at + at + d), LDV(X, d_o, d_o_at + at + d), sum);
+        sum = FMA(LDV(X, o, o_at + at + d), LDV(X, d_o, d_o_at + at + d), sum);
     ST(LEVEL, level, level_at + id, qn_hadd(sum));
 }

@@ -122,7 +122,7 @@ static inline void dots(__local floatv *scores, __local const float *tile,
             for (int r = 0; r < MR; r++)
 #pragma unroll
                 for (int v = 0; v < NV; v++)
-                    acc[r][v] = fma((floatv)(tile[r * HEAD + d]), panel[d * NV + v], acc[r][v]);
+                    acc[r][v] = FMA((floatv)(tile[r * HEAD + d]), panel[d * NV + v], acc[r][v]);
         }
 #pragma unroll
         for (int r = 0; r < MR; r++)
@@ -149,7 +149,7 @@ static inline void fold(__local floatv *panel, const floatv *factor, __local con
 #pragma unroll
                 for (int v = 0; v < NV; v++)
                     acc[r][v] =
-                        fma((floatv)(tile[row * HEAD + d + r]), scores[row * NV + v], acc[r][v]);
+                        FMA((floatv)(tile[row * HEAD + d + r]), scores[row * NV + v], acc[r][v]);
         }
 #pragma unroll
         for (int r = 0; r < MR; r++)
@@ -207,7 +207,7 @@ static inline void soften(__local floatv *scores, floatv *top, floatv *sum, floa
             more += part;
         }
         shrink[v] = qn_exp2(top[v] - most);
-        sum[v] = fma(sum[v], shrink[v], more);
+        sum[v] = FMA(sum[v], shrink[v], more);
         top[v] = most;
     }
 }

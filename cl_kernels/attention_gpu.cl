@@ -175,10 +175,10 @@ static inline void multiply(floatv *score, __local const floatv *tile, __local c
 #pragma unroll
         for (int r = 0; r < DEEP; r++) {
             const floatv quad = tile[((y * DEEP + r) * PIECE + d) / EACH];
-            score[r] = fma((floatv)(quad.s0), tokens0, score[r]);
-            score[r] = fma((floatv)(quad.s1), tokens1, score[r]);
-            score[r] = fma((floatv)(quad.s2), tokens2, score[r]);
-            score[r] = fma((floatv)(quad.s3), tokens3, score[r]);
+            score[r] = FMA((floatv)(quad.s0), tokens0, score[r]);
+            score[r] = FMA((floatv)(quad.s1), tokens1, score[r]);
+            score[r] = FMA((floatv)(quad.s2), tokens2, score[r]);
+            score[r] = FMA((floatv)(quad.s3), tokens3, score[r]);
         }
     }
 }
@@ -203,10 +203,10 @@ static inline void accumulate(quad_sum *sum, __local const floatv *scores,
 #pragma unroll
         for (int i = 0; i < SHARE; i++) {
             const floatv quad = tile[row * QUADS + QUAD_READ(i)];
-            sum[i].s0 = fma((floatv)(quad.s0), weights, sum[i].s0);
-            sum[i].s1 = fma((floatv)(quad.s1), weights, sum[i].s1);
-            sum[i].s2 = fma((floatv)(quad.s2), weights, sum[i].s2);
-            sum[i].s3 = fma((floatv)(quad.s3), weights, sum[i].s3);
+            sum[i].s0 = FMA((floatv)(quad.s0), weights, sum[i].s0);
+            sum[i].s1 = FMA((floatv)(quad.s1), weights, sum[i].s1);
+            sum[i].s2 = FMA((floatv)(quad.s2), weights, sum[i].s2);
+            sum[i].s3 = FMA((floatv)(quad.s3), weights, sum[i].s3);
         }
     }
 }

@@ -75,7 +75,7 @@ static inline float covering_sum(__global const TYPE(Y) *dy, int h, int w, int o
     for (int oy = y0; oy <= y1; oy++)
         for (int ox = x0; ox <= x1; ox++) {
             const float share = window_share(h, w, oy * QN_SH - QN_PH, ox * QN_SW - QN_PW);
-            sum = fma(LD(Y, dy, (ulong)oy * ow + ox), share, sum);
+            sum = FMA(LD(Y, dy, (ulong)oy * ow + ox), share, sum);
         }
     return sum;
 }

@@ -174,7 +174,7 @@ CHANNEL_KERNEL gather(__global const float *mean, ulong mean_at, __global const 
     float means = 0.0f, moments = 0.0f;
     ulong at = channel;
     for (int first = 0; first < rows; first += group, at += channels) {
-        means = fma((float)min(group, rows - first), LD(F, mean, at), means);
+        means = FMA((float)min(group, rows - first), LD(F, mean, at), means);
         moments += LD(F, moment, at);
     }
     add_gathered(sum0, sum1, channel, means, moments, each, beta0, beta1);
@@ -219,14 +219,14 @@ ROW_KERNEL normalise(__global const TYPE(X) * x, ulong x_at, __global const floa
             const floatv inverse = INVERSE(PARAMETERS(F, s, i));
             const floatv scale = has_weight ? PARAMETERS(W, w, i) * inverse : inverse;
             const floatv shift = has_bias ? PARAMETERS(B, b, i) : (floatv)(0.0f);
-            const floatv v = fma(LDV(X, x, at + i) - PARAMETERS(F, m, i), scale, shift);
+            const floatv v = FMA(LDV(X, x, at + i) - PARAMETERS(F, m, i), scale, shift);
             STV(Y, y, at + i, RESULT(floatv, v));
         }
         for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
             const float inverse = INVERSE(PARAMETER(F, s, i));
             const float scale = has_weight ? PARAMETER(W, w, i) * inverse : inverse;
             const float shift = has_bias ? PARAMETER(B, b, i) : 0.0f;
-            const float v = fma(LD(X, x, at + i) - PARAMETER(F, m, i), scale, shift);
+            const float v = FMA(LD(X, x, at + i) - PARAMETER(F, m, i), scale, shift);
             ST(Y, y, at + i, RESULT(float, v));
         }
     }
@@ -265,7 +265,7 @@ ROW_KERNEL input_gradient(__global const TYPE(X) * x, ulong x_at, __global const
             const floatv shift = has_bias ? PARAMETERS(B, b, i) : (floatv)(0.0f);
             const floatv d = LDV(X, x, at + i) - PARAMETERS(F, m, i);
             const floatv dv = BEHIND_RELU(floatv, LDV(DY, dy, at + i), d, scale, shift);
-            const floatv g = dv - fma(d, slope, PARAMETERS(F, s0, i) * share);
+            const floatv g = dv - FMA(d, slope, PARAMETERS(F, s0, i) * share);
             ACCV(DX, dx, at + i, beta, g * scale);
         }
         for (ulong i = length - length % QN_V + lane; i < length; i += lanes) {
@@ -274,7 +274,7 @@ ROW_KERNEL input_gradient(__global const TYPE(X) * x, ulong x_at, __global const
             const float shift = has_bias ? PARAMETER(B, b, i) : 0.0f;
             const float d = LD(X, x, at + i) - PARAMETER(F, m, i);
             const float dv = BEHIND_RELU(float, LD(DY, dy, at + i), d, scale, shift);
-            const float g = dv - fma(d, slope, PARAMETER(F, s0, i) * share);
+            const float g = dv - FMA(d, slope, PARAMETER(F, s0, i) * share);
             ACC(DX, dx, at + i, beta, g * scale);
         }
     }
@@ -295,6 +295,6 @@ CHANNEL_KERNEL commit(__global const uint *control, ulong control_at, __global c
     if (channel >= channels || now->skip)
         return;
     const float keep = 1.0f - momentum, share = momentum / now->samples;
-    ST(F, mean, channel, fma(share, LD(F, sum0, channel), keep * LD(F, mean, channel)));
-    ST(F, variance, channel, fma(share, LD(F, sum1, channel), keep * LD(F, variance, channel)));
+    ST(F, mean, channel, FMA(share, LD(F, sum0, channel), keep * LD(F, mean, channel)));
+    ST(F, variance, channel, FMA(share, LD(F, sum1, channel), keep * LD(F, variance, channel)));
 }

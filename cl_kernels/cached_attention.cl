@@ -29,7 +29,7 @@ static inline float score_of(__local const float *query, __global const TYPE(X) 
 {
     floatv sum = (floatv)(0.0f);
     for (int d = 0; d < HEAD; d += QN_V)
-        sum = fma(QN_PASTE(vload, QN_V)(0, query + d), LDV(X, key, d), sum);
+        sum = FMA(QN_PASTE(vload, QN_V)(0, query + d), LDV(X, key, d), sum);
     return qn_hadd(sum);
 }
 
@@ -52,7 +52,7 @@ static inline float weigh(softmax *s, __local float *score)
         sum += weight;
     }
     const float shrink = exp2(s->top - top);
-    s->total = fma(s->total, shrink, qn_hadd(sum));
+    s->total = FMA(s->total, shrink, qn_hadd(sum));
     s->top = top;
     return shrink;
 }
@@ -68,7 +68,7 @@ static inline void fold(__local float *sum, float shrink, __local const float *w
     for (int j = 0; j < count; j++)
 #pragma unroll
         for (int d = 0; d < HEAD / QN_V; d++)
-            acc[d] = fma((floatv)(weight[j]), LDV(X, values, j * pitch + d * QN_V), acc[d]);
+            acc[d] = FMA((floatv)(weight[j]), LDV(X, values, j * pitch + d * QN_V), acc[d]);
 #pragma unroll
     for (int d = 0; d < HEAD / QN_V; d++)
         QN_PASTE(vstore, QN_V)(acc[d], d, sum);
@@ -137,10 +137,10 @@ cached_attention(__global const TYPE(X) *q, ulong q_at, __global const TYPE(X) *
         const float most = fmax(top, qn_group_max(score, part));
         const float own = exp2(score - most), shrink = exp2(top - most);
         weight[lane] = own;
-        total = fma(total, shrink, qn_group_sum(own, part));
+        total = FMA(total, shrink, qn_group_sum(own, part));
         sum *= shrink;
         for (int j = team; j < here && team < teams; j += teams)
-            sum = fma(weight[j], LD(X, v, (tile + j) * pitch + lane % HEAD), sum);
+            sum = FMA(weight[j], LD(X, v, (tile + j) * pitch + lane % HEAD), sum);
         top = most;
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -19,7 +19,7 @@ multiply_add(__global float *x, ulong x_at, float a, float b, int rounds)
     for (int r = 0; r < rounds; r++) {
 #pragma unroll
         for (int i = 0; i < CHAINS; i++)
-            sum[i] = fma(sum[i], (floatv)(a), (floatv)(b));
+            sum[i] = FMA(sum[i], (floatv)(a), (floatv)(b));
     }
 #pragma unroll
     for (int i = 1; i < CHAINS; i++)

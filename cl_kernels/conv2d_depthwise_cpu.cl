@@ -27,7 +27,7 @@ static inline floatv add_taps(floatv sum, __local const float *from, const float
     for (int y = 0; y < QN_KH; y++)
 #pragma unroll
         for (int x = 0; x < QN_KW; x++)
-            sum = fma((floatv)(tap[y * QN_KW + x]), band_load(from + y * down + x * right, step),
+            sum = FMA((floatv)(tap[y * QN_KW + x]), band_load(from + y * down + x * right, step),
                       sum);
     return sum;
 }

@@ -45,7 +45,7 @@ conv2d_depthwise(__global const TYPE(S) * s, ulong s_at, __global const TYPE(W) 
             for (int k = 0; k < kw && from_y >= 0; k++) {
                 const int from_x = met(x, k, sw, stride_x, padding_x, dilation_x);
                 if (from_x >= 0)
-                    sum = fma(LD(W, w, ((channel * depth + j) * kh + i) * kw + k),
+                    sum = FMA(LD(W, w, ((channel * depth + j) * kh + i) * kw + k),
                               LD(S, s, line + from_x), sum);
             }
         }

@@ -48,7 +48,7 @@ static inline void add_band(floatv *total, __local const float *band, __global c
             __local const float *met = band + x * result.step;
 #pragma unroll
             for (int t = 0; t < TAPS; t++)
-                sum[t] = fma(gradient,
+                sum[t] = FMA(gradient,
                              band_load(met + t / QN_KW * result.down + t % QN_KW * result.right,
                                        result.step),
                              sum[t]);

@@ -30,7 +30,7 @@ conv2d_depthwise_weight(__global const TYPE(S) * s, ulong s_at, __global const T
             const ulong row = p / dw;
             const int y = (int)row * stride_y + down, x = (int)(p - row * dw) * stride_x + right;
             if (y >= 0 && y < sh && x >= 0 && x < sw)
-                sum = fma(LD(D, d, result + p), LD(S, s, source + (ulong)y * sw + x), sum);
+                sum = FMA(LD(D, d, result + p), LD(S, s, source + (ulong)y * sw + x), sum);
         }
         total += sum;
     }

@@ -121,7 +121,7 @@ __attribute__((always_inline)) static inline void multiply(__local floatv *sum,
             const floatv weight = (floatv)(pack[WEIGHT_AT(i, k)]);
 #pragma unroll
             for (int j = 0; j < vectors; j++)
-                a[i * QN_NR + j] = fma(weight, patch[j], a[i * QN_NR + j]);
+                a[i * QN_NR + j] = FMA(weight, patch[j], a[i * QN_NR + j]);
         }
     }
 #pragma unroll

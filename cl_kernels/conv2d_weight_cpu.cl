@@ -108,7 +108,7 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
             const floatv patch = (floatv)(panel[i * QN_ROW + n]);
 #pragma unroll
             for (int j = 0; j < QN_NR; j++)
-                a[i * QN_NR + j] = fma(patch, gradient[n * QN_WIDE + j], a[i * QN_NR + j]);
+                a[i * QN_NR + j] = FMA(patch, gradient[n * QN_WIDE + j], a[i * QN_NR + j]);
         }
     }
 #pragma unroll

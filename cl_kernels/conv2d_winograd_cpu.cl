@@ -50,7 +50,7 @@ static inline void multiply(__local floatv *sum, __local const floatv *panel,
         for (int i = 0; i < QN_MR; i++)
 #pragma unroll
             for (int j = 0; j < QN_NR; j++)
-                a[i][j] = fma((floatv)(u[c * QN_V + i]), panel[c * QN_NV + j], a[i][j]);
+                a[i][j] = FMA((floatv)(u[c * QN_V + i]), panel[c * QN_NV + j], a[i][j]);
 #pragma unroll
     for (int i = 0; i < QN_MR; i++)
 #pragma unroll

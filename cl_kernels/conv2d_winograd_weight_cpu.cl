@@ -83,7 +83,7 @@ static inline void multiply(__local floatv *sum, __local const float *panel,
         for (int i = 0; i < QN_MR; i++)
 #pragma unroll
             for (int j = 0; j < QN_NR; j++)
-                a[i][j] = fma((floatv)(panel[i * QN_ROW + n]), gradient[n * QN_WIDE + j], a[i][j]);
+                a[i][j] = FMA((floatv)(panel[i * QN_ROW + n]), gradient[n * QN_WIDE + j], a[i][j]);
 #pragma unroll
     for (int i = 0; i < QN_MR; i++)
 #pragma unroll

@@ -33,12 +33,12 @@ static inline float safe_norm(__global const float *x, ulong n, __local float *p
     floatv squares = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         const floatv v = LDV(F, x, i) * scale;
-        squares = fma(v, v, squares);
+        squares = FMA(v, v, squares);
     }
     float sum = qn_hadd(squares);
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         const float v = LD(F, x, i) * scale;
-        sum = fma(v, v, sum);
+        sum = FMA(v, v, sum);
     }
     return ldexp(sqrt(qn_group_sum(sum, part)), shift);
 }
@@ -143,7 +143,7 @@ GROUP_KERNEL groups(__global const float *norms, ulong norms_at, __global const 
     const float scale = ldexp(1.0f, -shift);
     for (ulong i = lane; i < n; i += QN_WG) {
         const float v = size_in(norms, table, i, (int)group) * scale;
-        sum = fma(v, v, sum);
+        sum = FMA(v, v, sum);
     }
     const float norm = ldexp(sqrt(qn_group_sum(sum, part)), shift);
     if (lane == 0)

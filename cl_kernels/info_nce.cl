@@ -198,7 +198,7 @@ static inline known_part told(__global const float *table, ulong row, ulong tile
             table[(2 * t + 1) * bank] > 0.0f ? QN_LARGER(table[2 * t * bank], all.top) : all.top;
     for (ulong t = 0; t < tiles; t++)
         all.sum =
-            fma(table[(2 * t + 1) * bank], qn_exp_float(table[2 * t * bank] - all.top), all.sum);
+            FMA(table[(2 * t + 1) * bank], qn_exp_float(table[2 * t * bank] - all.top), all.sum);
     return all;
 }
 
@@ -285,7 +285,7 @@ static inline float weight_of(__global const float *dloss, __global const float 
                               __global const float *shares, ulong i, ulong n, int local_too)
 {
     const float weight = dloss[i < n ? i : 0] * shares[0];
-    return local_too && i < n ? fma(dlocal[i], shares[1], weight) : weight;
+    return local_too && i < n ? FMA(dlocal[i], shares[1], weight) : weight;
 }
 
 /* Products of vectors become the gradient of the loss by them, in their place. Row 0 of the tile's
@@ -327,7 +327,7 @@ ELEMENT_KERNEL gradient(__global float *x, ulong x_at, __global const int *row_i
         const float score = x[at] * factor;
         float g = weight * (qn_exp_float(score - row_stat[i * 2]) - own);
         if (column_weight != 0.0f)
-            g = fma(column_weight, qn_exp_float(score - column_sum) - own, g);
+            g = FMA(column_weight, qn_exp_float(score - column_sum) - own, g);
         x[at] = is_left_out(row_ids + row_ids_at, column_ids + column_ids_at, looks, column, what)
                     ? 0.0f
                     : g * factor;
@@ -353,7 +353,7 @@ ROW_KERNEL scale_gradient(__global const int *bank_ids, ulong bank_ids_at,
         if (i >= n && bank_ids[bank_ids_at + stored_at((uint)(i - n), next)] < 0)
             continue;
         const float both = row_stat[i * 2 + 1] + (symmetric ? column_stat[i * 2 + 1] : 0.0f);
-        sum = fma(weight_of(dloss + dloss_at, dlocal + dlocal_at, shares, i, n, local_too), both,
+        sum = FMA(weight_of(dloss + dloss_at, dlocal + dlocal_at, shares, i, n, local_too), both,
                   sum);
     }
     sum = qn_group_sum(sum, part);

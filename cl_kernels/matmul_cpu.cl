@@ -175,7 +175,7 @@ __attribute__((always_inline)) static inline void multiply(__local const float *
 #pragma unroll
             for (int v = 0; v < vectors; v++)
                 acc[r][v] =
-                    fma((floatv)(a[r * A_STEP_ROW + l * A_STEP_L]), b[l * NV + v], acc[r][v]);
+                    FMA((floatv)(a[r * A_STEP_ROW + l * A_STEP_L]), b[l * NV + v], acc[r][v]);
     }
 #pragma unroll
     for (int r = 0; r < MR; r++)

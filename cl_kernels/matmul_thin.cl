@@ -75,7 +75,7 @@ static inline void add_terms(floatv *acc, __local const float *pack, __global co
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             acc[q * ROWS + r] =
-                fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
+                FMA(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
     }
 }
 
@@ -87,7 +87,7 @@ static inline void add_last(floatv *acc, __local const float *pack, __global con
         const floatv column = load_some(b, min(q, columns - 1) * k + d, count);
         for (int r = 0; r < ROWS; r++)
             acc[q * ROWS + r] =
-                fma(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
+                FMA(QN_PASTE(vload, QN_V)(0, pack + A_AT(r, d)), column, acc[q * ROWS + r]);
     }
 }
 
@@ -137,7 +137,7 @@ static inline void add_rows(__local float *sum, __local const float *pack,
             floatv total = QN_PASTE(vload, QN_V)(0, to);
 #pragma unroll
             for (int d = 0; d < TERMS; d++)
-                total = fma((floatv)(pack[A_AT(r, d)]), row[d][v], total);
+                total = FMA((floatv)(pack[A_AT(r, d)]), row[d][v], total);
             QN_PASTE(vstore, QN_V)(total, 0, to);
         }
 }
@@ -150,7 +150,7 @@ static inline void add_some(__local float *sum, __local const float *pack,
     for (int r = 0; r < ROWS; r++) {
         __local float *to = sum + SUM_AT(r, 0);
         QN_PASTE(vstore, QN_V)
-        (fma((floatv)(pack[A_AT(r, 0)]), row, QN_PASTE(vload, QN_V)(0, to)), 0, to);
+        (FMA((floatv)(pack[A_AT(r, 0)]), row, QN_PASTE(vload, QN_V)(0, to)), 0, to);
     }
 }
 

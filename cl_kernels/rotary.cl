@@ -19,17 +19,17 @@
 static inline floatv turn(float position, floatv rate, floatv rest, floatv *sine)
 {
     const floatv p = (floatv)(position), product = p * rate, lost = fma(p, rate, -product);
-    const floatv turns = (product - rint(product)) + fma(p, rest, lost);
-    const floatv quarters = rint(4.0f * turns), r = fma(quarters, (floatv)(-0.25f), turns);
+    const floatv turns = (product - rint(product)) + FMA(p, rest, lost);
+    const floatv quarters = rint(4.0f * turns), r = FMA(quarters, (floatv)(-0.25f), turns);
     const floatv square = r * r;
     floatv s = (floatv)(-75.4016113f), c = (floatv)(59.2201691f);
-    s = fma(s, square, (floatv)(81.5925446f));
-    s = fma(s, square, (floatv)(-41.3416634f));
-    s = fma(s, square, (floatv)(6.28318548f)) * r;
-    c = fma(c, square, (floatv)(-85.4428482f));
-    c = fma(c, square, (floatv)(64.9393158f));
-    c = fma(c, square, (floatv)(-19.7392082f));
-    c = fma(c, square, (floatv)(1.0f));
+    s = FMA(s, square, (floatv)(81.5925446f));
+    s = FMA(s, square, (floatv)(-41.3416634f));
+    s = FMA(s, square, (floatv)(6.28318548f)) * r;
+    c = FMA(c, square, (floatv)(-85.4428482f));
+    c = FMA(c, square, (floatv)(64.9393158f));
+    c = FMA(c, square, (floatv)(-19.7392082f));
+    c = FMA(c, square, (floatv)(1.0f));
     const intv quarter = QN_PASTE(convert_int, QN_V)(quarters);
     const intv odd = (quarter & 1) != 0;
     const floatv along = odd ? -s : c, across = odd ? c : s;

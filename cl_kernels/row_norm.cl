@@ -141,12 +141,12 @@ ROW_KERNEL input_gradient(__global const TYPE(X) *x, ulong x_at, __global const 
             for (ulong i = lane % across * QN_V; i + QN_V <= length; i += across * QN_V) {
                 const floatv d = (LDV(X, x, at + i) - s.near) - s.rest, dv = LDV(DY, dy, at + i);
                 const floatv g = has_weight ? dv * PARAMETERS(W, w + run, i) : dv;
-                ACCV(DX, dx, at + i, beta, (g - fma(d, (floatv)(slope), (floatv)(level))) * s.rstd);
+                ACCV(DX, dx, at + i, beta, (g - FMA(d, (floatv)(slope), (floatv)(level))) * s.rstd);
             }
             for (ulong i = length - length % QN_V + lane % across; i < length; i += across) {
                 const float d = (LD(X, x, at + i) - s.near) - s.rest, dv = LD(DY, dy, at + i);
                 const float g = has_weight ? dv * PARAMETER(W, w + run, i) : dv;
-                ACC(DX, dx, at + i, beta, (g - fma(d, slope, level)) * s.rstd);
+                ACC(DX, dx, at + i, beta, (g - FMA(d, slope, level)) * s.rstd);
             }
         }
     }

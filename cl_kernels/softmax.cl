@@ -46,10 +46,10 @@ static inline float row_product(__global const TYPE(Y) *y, __global const TYPE(D
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        sum = fma(LDV(Y, y, i), LDV(DY, dy, i), sum);
+        sum = FMA(LDV(Y, y, i), LDV(DY, dy, i), sum);
     float rest = qn_hadd(sum);
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest = fma(LD(Y, y, i), LD(DY, dy, i), rest);
+        rest = FMA(LD(Y, y, i), LD(DY, dy, i), rest);
     return qn_group_sum(rest, part);
 }
 

@@ -32,11 +32,11 @@ static inline float row_cross(__global const TYPE(X) *x, __global const float *w
     floatv sum = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         const floatv cost = log_sum - (LDV(X, x, i) - top);
-        sum = weighted ? fma(LDV(F, weight, i), cost, sum) : sum + cost;
+        sum = weighted ? FMA(LDV(F, weight, i), cost, sum) : sum + cost;
     }
     float rest = qn_hadd(sum);
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest = fma(weighted ? LD(F, weight, i) : 1.0f, log_sum - (LD(X, x, i) - top), rest);
+        rest = FMA(weighted ? LD(F, weight, i) : 1.0f, log_sum - (LD(X, x, i) - top), rest);
     return qn_group_sum(rest, part);
 }
 
@@ -93,10 +93,10 @@ static inline float row_dot(__global const TYPE(X) *x, __global const float *wei
     const ulong lane = get_local_id(0);
     floatv sum = (floatv)(0.0f);
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V)
-        sum = fma(weighted ? LDV(F, weight, i) : (floatv)(1.0f), LDV(X, x, i), sum);
+        sum = FMA(weighted ? LDV(F, weight, i) : (floatv)(1.0f), LDV(X, x, i), sum);
     float rest = qn_hadd(sum);
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG)
-        rest = fma(weighted ? LD(F, weight, i) : 1.0f, LD(X, x, i), rest);
+        rest = FMA(weighted ? LD(F, weight, i) : 1.0f, LD(X, x, i), rest);
     return qn_group_sum(rest, part);
 }
 
@@ -161,7 +161,7 @@ ROW_KERNEL forward_part(__global const TYPE(X) *x, ulong x_at, __global const TY
     if (counts(own, classes, ignore, ignored)) {
         const float share = weighted ? LD(F, weight, own) : 1.0f;
         value = (1.0f - smoothing) * share * (log_sum - (all.own - all.top));
-        value = fma(smoothing / (float)classes, weights * (log_sum + all.top) - all.dot, value);
+        value = FMA(smoothing / (float)classes, weights * (log_sum + all.top) - all.dot, value);
     }
     ST(F, loss, row, value);
     if (keep) {
@@ -203,20 +203,20 @@ ROW_KERNEL backward(__global const TYPE(X) *x, ulong x_at, __global const TYPE(L
     const float target = (1.0f - smoothing) * share;
     float scale = target;
     if (smoothing > 0.0f)
-        scale = fma(base, weight_sum(weight, classes, weighted, part), scale);
+        scale = FMA(base, weight_sum(weight, classes, weighted, part), scale);
     const ulong lane = get_local_id(0);
     const long place = (long)own - (long)first;
     weight += first;
     for (ulong i = lane * QN_V; i + QN_V <= n; i += QN_WG * QN_V) {
         const floatv p = qn_exp_floatv((LDV(X, x, at + i) - top) - log_sum);
         const floatv even = base * (weighted ? LDV(F, weight, i) : (floatv)(1.0f));
-        const floatv d = fma((floatv)(scale), p, -even) - one_hot(place - (long)i, target);
+        const floatv d = FMA((floatv)(scale), p, -even) - one_hot(place - (long)i, target);
         ACCV(DX, dx, at + i, beta, counted ? g * d : (floatv)(0.0f));
     }
     for (ulong i = n - n % QN_V + lane; i < n; i += QN_WG) {
         const float p = qn_exp_float((LD(X, x, at + i) - top) - log_sum);
         const float even = base * (weighted ? LD(F, weight, i) : 1.0f);
-        const float d = fma(scale, p, -even) - ((ulong)place == i ? target : 0.0f);
+        const float d = FMA(scale, p, -even) - ((ulong)place == i ? target : 0.0f);
         ACC(DX, dx, at + i, beta, counted ? g * d : 0.0f);
     }
 }

@@ -99,7 +99,7 @@ static inline floatv cross(__global const TYPE(X) * x, ulong n, bool vectors,
     floatv sum = (floatv)(0.0f);
     for (ulong c = 0; c < rule.classes; c++) {
         const float w = rule.weighted ? LD(F, weight, c) : 1.0f;
-        sum = fma((floatv)(w), all.log_sum - (QN_GET(X, x, c * n) - all.top), sum);
+        sum = FMA((floatv)(w), all.log_sum - (QN_GET(X, x, c * n) - all.top), sum);
     }
     return sum;
 }
@@ -161,13 +161,13 @@ PLANE_KERNEL backward(__global const TYPE(X) * x, ulong x_at, __global const TYP
             const floatv top = QN_GET(F, stat, row * 2 * n + k);
             const floatv log_sum = QN_GET(F, stat, (row * 2 + 1) * n + k);
             const floatv g = QN_GET(F, dloss, row * n + k), target = (1.0f - smoothing) * w.own;
-            const floatv scale = fma((floatv)(base), (floatv)(w.all), target);
+            const floatv scale = FMA((floatv)(base), (floatv)(w.all), target);
             for (ulong c = 0; c < classes; c++) {
                 const ulong at = (row * classes + c) * n + k;
                 const float even = base * (weighted ? LD(F, weight, c) : 1.0f);
                 const floatv p = qn_exp_floatv((QN_GET(X, x, at) - top) - log_sum);
                 const floatv hot = own == (intv)((int)c) ? target : (floatv)(0.0f);
-                const floatv d = g * (fma(scale, p, (floatv)(-even)) - hot);
+                const floatv d = g * (FMA(scale, p, (floatv)(-even)) - hot);
                 const floatv made = counts ? d : (floatv)(0.0f);
                 QN_ADD(DX, dx, at, beta, made);
             }

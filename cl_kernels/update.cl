@@ -10,10 +10,10 @@
     static inline real name(real p, real g, real *m, float rate, float momentum, int nesterov,     \
                             float decay)                                                           \
     {                                                                                              \
-        g = fma((real)(decay), p, g);                                                              \
-        *m = fma((real)(momentum), *m, g);                                                         \
-        const real step = nesterov ? fma((real)(momentum), *m, g) : *m;                            \
-        return fma((real)(-rate), step, p);                                                        \
+        g = FMA((real)(decay), p, g);                                                              \
+        *m = FMA((real)(momentum), *m, g);                                                         \
+        const real step = nesterov ? FMA((real)(momentum), *m, g) : *m;                            \
+        return FMA((real)(-rate), step, p);                                                        \
     }
 DEFINE_SGD(float, sgd_one)
 DEFINE_SGD(floatv, sgd_vector)
@@ -108,9 +108,9 @@ struct lion {
 #define DEFINE_LION(real, name)                                                                    \
     static inline real name(real p, real g, real *m, struct lion a)                                \
     {                                                                                              \
-        const real step = sign(fma((real)(a.beta1), *m, a.rest1 * g));                             \
-        *m = fma((real)(a.beta2), *m, a.rest2 * g);                                                \
-        return fma((real)(-a.rate), fma((real)(a.decay), p, step), p);                             \
+        const real step = sign(FMA((real)(a.beta1), *m, a.rest1 * g));                             \
+        *m = FMA((real)(a.beta2), *m, a.rest2 * g);                                                \
+        return FMA((real)(-a.rate), FMA((real)(a.decay), p, step), p);                             \
     }
 DEFINE_LION(float, lion_one)
 DEFINE_LION(floatv, lion_vector)

@@ -110,8 +110,8 @@ static inline float readers_sum(__global const TYPE(Y) *dy, side rows, side colu
     for (int oy = top; oy < bottom; oy++) {
         float row = 0.0f;
         for (int ox = left; ox < right; ox++)
-            row = fma(share_in(columns, ix, ox), LD(Y, dy, (ulong)oy * columns.out + ox), row);
-        sum = fma(share_in(rows, iy, oy), row, sum);
+            row = FMA(share_in(columns, ix, ox), LD(Y, dy, (ulong)oy * columns.out + ox), row);
+        sum = FMA(share_in(rows, iy, oy), row, sum);
     }
     return sum;
 }
@@ -205,9 +205,9 @@ static inline void sum_rows(__global const TYPE(Y) *dy, side rows, int iy, int o
         const float share = share_in(rows, iy, oy);
         int k = 0;
         for (; k + QN_V <= n; k += QN_V)
-            SAVE(fma((floatv)(share), LDV(Y, row, k), LOAD(line + k)), line + k);
+            SAVE(FMA((floatv)(share), LDV(Y, row, k), LOAD(line + k)), line + k);
         for (; k < n; k++)
-            line[k] = fma(share, LD(Y, row, k), line[k]);
+            line[k] = FMA(share, LD(Y, row, k), line[k]);
     }
 }
 

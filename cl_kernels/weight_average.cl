@@ -40,9 +40,9 @@ weight_average(__global const TYPE(P) * p, ulong p_at, __global const uchar *cor
     out += out_at;
     if (first + QN_V <= n) {
         const floatv new_ = vector_at(p, correction, first);
-        STV(F, out, first, fma((floatv)(keep), LDV(F, average, first), take * new_));
+        STV(F, out, first, FMA((floatv)(keep), LDV(F, average, first), take * new_));
         return;
     }
     for (ulong i = first; i < n; i++)
-        ST(F, out, i, fma(keep, LD(F, average, i), take * one_at(p, correction, i)));
+        ST(F, out, i, FMA(keep, LD(F, average, i), take * one_at(p, correction, i)));
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a device bears, which some drivers do not say, or say wrong: how much local memory kernels
- * may declare, and how long they may loop.
+ * may declare, how long they may loop, and whether fma() is an instruction.
  */
 #include "cl/limits.h"
 
+#include "base/clock.h"
 #include "op/op.h"
 #include "op/tile.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { WORD_BYTES = 4, GROUP = 64 };
 /* Words of the kernel that a driver is asked about; steps of a loop, some more than a driver was
@@ -111,6 +113,41 @@ static bool bears_long_loops(struct qn_device *device)
     return run(device, &launch, &made, 1) != QN_OK || made == x;
 }
 
+/* --- fused multiply-adds --- */
+
+/* Iterations, fewer than any driver was seen to end; runs, of which the fastest counts. */
+enum { HALVINGS = 60000, LANES = 8, RUNS = 3 };
+/* How much longer fma() takes than a product and a sum, if it is a function; as an instruction it
+ * takes no longer. 20 times were seen. */
+static const double in_software = 4;
+
+/* Seconds of the fastest run. */
+static double time_halving(struct qn_device *device, const char *kernel)
+{
+    struct qn_launch launch = {.kernel = kernel,
+                               .args = {QN_BUF(NULL), QN_FLOAT(1), QN_INT(HALVINGS)},
+                               .global = {1},
+                               .local = {1}};
+    double fastest = INFINITY;
+    uint32_t bits[LANES];
+    set_options(&launch, ASKED_WORDS);
+    for (int i = 0; i <= RUNS; i++) {
+        const double begin = qn_clock();
+        if (run(device, &launch, bits, LANES) == QN_OK && i > 0) /* the first builds the program */
+            fastest = fmin(fastest, qn_clock() - begin);
+    }
+    return fastest;
+}
+
+/* Some drivers never say that a device has the instruction, so those that do not say are timed. */
+static bool fuses(struct qn_device *device)
+{
+    cl_device_fp_config config = 0;
+    clGetDeviceInfo(device->found.id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);
+    return config & CL_FP_FMA ||
+           time_halving(device, "halve_fused") <= in_software * time_halving(device, "halve_apart");
+}
+
 void qn_device_try_limits(struct qn_device *device)
 {
     const struct qn_log log = device->log;
@@ -118,6 +155,7 @@ void qn_device_try_limits(struct qn_device *device)
     device->log = (struct qn_log){0}; /* what cannot be tried is no error */
     const int64_t times = times_counted(device);
     const bool long_loops = bears_long_loops(device);
+    device->multiplies_apart = !fuses(device);
     device->log = log;
     if (times > 1) {
         facts->local_bytes /= times;
@@ -133,4 +171,7 @@ void qn_device_try_limits(struct qn_device *device)
                      "whose loops are shorter; results of large tensors may be wrong",
                      facts->name);
     }
+    if (device->multiplies_apart)
+        qn_log_write(&log, QN_LOG_DEBUG,
+                     "fma() is a function in software: products and sums are rounded apart");
 }

@@ -34,6 +34,7 @@ struct qn_device {
     struct qn_facts facts;
     size_t max_items[3]; /* of a work-group in each dimension */
     int64_t local_bytes; /* of a work-group, as the driver counts it: see cl/limits.h */
+    bool multiplies_apart; /* fma() is no instruction: see cl/limits.h */
     unsigned quirks;
     int instance; /* under QN_QUIRK_OWN_PROGRAMS: which of those that are open, from 0 */
     struct qn_arena arena;

@@ -185,9 +185,10 @@ static qn_status add(struct qn_device *device, const char *stem, const char *opt
     if (device->facts.matrix_units)
         snprintf(units, sizeof units, " -DQN_MATRIX_UNITS=%d -DQN_MATRIX_LAYOUT=%d",
                  device->facts.matrix_units, device->facts.matrix_layout);
+    const char *apart = device->multiplies_apart ? " -DQN_FMA=0" : "";
     if (device->instance)
         snprintf(instance, sizeof instance, " -DQN_INSTANCE=%d", device->instance);
-    snprintf(all, sizeof all, "%s%s%s %s", base_options, units, instance, options);
+    snprintf(all, sizeof all, "%s%s%s%s %s", base_options, units, apart, instance, options);
     struct build build = {.device = device, .stem = stem, .options = all};
     struct qn_program *entry = qn_arena_new(&device->arena, struct qn_program, 1);
     char *own_stem = qn_arena_strdup(&device->arena, stem);

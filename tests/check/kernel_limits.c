@@ -4,14 +4,17 @@
  * One kernel has 18,432 bytes of local memory and runs in a work-group of 64, which it does not
  * require. Mesa 22.3 (rusticl) says 36,864 bytes, of 32,768 that the device has, and 32 items at
  * most; it runs the kernel all the same, and right. Another has loops, which make 65,535 iterations
- * at most on its llvmpipe, all of a work-item together. The last has a struct whose initializer is
- * zeros but for the first member: that is 0, too, in Mesa 22.3.
+ * at most on its llvmpipe, all of a work-item together. One has a struct whose initializer is zeros
+ * but for the first member: that is 0, too, in Mesa 22.3. The last two time fma() beside a product
+ * and a sum: it is a function in software there, 25 times as long.
  *
- *     cc kernel_limits.c -lOpenCL && OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd ./a.out
+ *     cc kernel_limits.c -lOpenCL -lm && OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd ./a.out
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { COUNT = 4608, ITEMS = 64, LOCAL_BYTES = COUNT * sizeof(float) };
 enum { LOOPS = 2, ROUNDS = 300 }; /* rounds of either of two loops, one in the other */
@@ -42,6 +45,20 @@ static const char *source =
     "    for (uint i = 0; i < n; i++)\n"
     "        v.first += 1.0f;\n"
     "    x[0] = v.first.s0 + v.second.s0 + v.third.s0;\n"
+    "}\n"
+    "__kernel void fused(__global float8 *x, uint n)\n"
+    "{\n"
+    "    float8 v = x[0];\n"
+    "    for (uint i = 0; i < n; i++)\n"
+    "        v = fma(v, (float8)(0.5f), (float8)(1.0f));\n"
+    "    x[0] = v;\n"
+    "}\n"
+    "__kernel void apart(__global float8 *x, uint n)\n"
+    "{\n"
+    "    float8 v = x[0];\n"
+    "    for (uint i = 0; i < n; i++)\n"
+    "        v = v * 0.5f + 1.0f;\n"
+    "    x[0] = v;\n"
     "}\n";
 
 struct driver {
@@ -110,6 +127,36 @@ static int starts_wrong(const struct driver *d)
     return made != 7;
 }
 
+/* Seconds of the fastest of some runs. */
+static double seconds(const struct driver *d, const char *name)
+{
+    const size_t one = 1;
+    const cl_uint steps = 60000;
+    float values[8] = {0};
+    double fastest = 1e9;
+    cl_mem x = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, sizeof values, values, NULL);
+    cl_kernel kernel = clCreateKernel(d->program, name, NULL);
+    clSetKernelArg(kernel, 0, sizeof x, &x);
+    clSetKernelArg(kernel, 1, sizeof steps, &steps);
+    for (int i = 0; i < 5; i++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
+        clFinish(d->queue);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        fastest = fmin(fastest, end.tv_sec - begin.tv_sec + 1e-9 * (end.tv_nsec - begin.tv_nsec));
+    }
+    return fastest;
+}
+
+static void time_fma(const struct driver *d)
+{
+    cl_device_fp_config config = 0;
+    clGetDeviceInfo(d->device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);
+    printf("fma(): %ssaid, takes %.1f times as long as a product and a sum\n",
+           config & CL_FP_FMA ? "" : "not ", seconds(d, "fused") / seconds(d, "apart"));
+}
+
 int main(void)
 {
     struct driver d;
@@ -122,5 +169,6 @@ int main(void)
     d.program = clCreateProgramWithSource(d.context, 1, &source, NULL, NULL);
     printf("build %d\n", clBuildProgram(d.program, 1, &d.device, "", NULL, NULL));
     const int turned = turns_wrong(&d), counted = counts_wrong(&d), started = starts_wrong(&d);
+    time_fma(&d);
     return turned || counted || started;
 }

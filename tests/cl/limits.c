@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is made of a driver that counts the local memory of kernels in its own way, and of one that
- * ends loops early.
+ * What is made of a driver that counts the local memory of kernels in its own way, of one that ends
+ * loops early, and of one whose fma() is slow.
  */
 #include "support.h"
 
@@ -22,6 +22,22 @@ static cl_ulong local_said(cl_kernel kernel, cl_device_id device, cl_ulong bytes
     (void)device;
     answers++;
     return times * bytes + more;
+}
+
+static bool hides_fma; /* that the device has it */
+
+cl_int __real_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void *value,
+                              size_t *size);
+cl_int __wrap_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void *value,
+                              size_t *size);
+
+cl_int __wrap_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void *value,
+                              size_t *size)
+{
+    const cl_int error = __real_clGetDeviceInfo(device, what, room, value, size);
+    if (error == CL_SUCCESS && what == CL_DEVICE_SINGLE_FP_CONFIG && hides_fma)
+        *(cl_device_fp_config *)value &= ~(cl_device_fp_config)CL_FP_FMA;
+    return error;
 }
 
 static qn_device *open_saying(struct kept *kept, cl_ulong multiple, cl_ulong beyond)
@@ -118,12 +134,53 @@ static void short_loops_are_for_kernels_of_gpus(void **state)
     }
 }
 
+/* An fma() that takes 40 times as long. */
+static qn_device *open_slow(struct kept *kept, char dir[FOLDER_BYTES])
+{
+    char *text = kernel_text("limits");
+    char *other = swapped(text, "HALVE(", "HALVE(halve_fused, fma(",
+                          "float8 slow(float8 v, float8 a, float8 b)\n"
+                          "{\n"
+                          "    for (int i = 0; i < 40; i++)\n"
+                          "        v = fma(v, a, b);\n"
+                          "    return v;\n"
+                          "}\n"
+                          "HALVE(halve_fused, slow(");
+    qn_device *device = open_with_kernel(kept, "limits.cl", other, dir);
+    free(other);
+    free(text);
+    return device;
+}
+
+/* Without a word of the driver fma() is timed; what the driver says of it is believed. */
+static void a_slow_fma_is_not_called(void **state)
+{
+    (void)state;
+    static struct kept kept;
+    char folder[FOLDER_BYTES];
+    times = 1;
+    more = 0;
+    hides_fma = true;
+    qn_device *device = open_device(&kept);
+    assert_false(device->multiplies_apart);
+    qn_device_close(&device);
+    for (int hidden = 0; hidden < 2; hidden++) {
+        hides_fma = hidden;
+        device = open_slow(&kept, folder);
+        assert_int_equal(device->multiplies_apart, hidden);
+        assert_int_equal(strstr(kept.text, "a function in software") != NULL, hidden);
+        close_with_kernel(device, &kept, folder);
+    }
+    hides_fma = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_multiple_leaves_a_part),
         cmocka_unit_test(a_little_more_leaves_all),
         cmocka_unit_test(short_loops_are_for_kernels_of_gpus),
+        cmocka_unit_test(a_slow_fma_is_not_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
