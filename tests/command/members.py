@@ -3,8 +3,10 @@
 """members.py PROGRAM [CLCOUNT] [cnn]: several devices train one model: the same losses and weights as
 those of one, each inside its budget; the devices are PoCL's, of one compute unit each. `cnn`: the
 convolutional network alone, which takes longer."""
+import gzip
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -20,8 +22,10 @@ import lengths
 from bad_input import check
 from report import report
 from runs import digest, lines
-from support import Bench
+from support import TEST, Bench, idx
 
+FASHION = pathlib.Path('/usr/share/datasets/fashion-mnist')
+RECIPES = pathlib.Path(__file__).resolve().parents[2] / 'recipes'
 # Each with one compute unit.
 COUNT = 4
 DEVICES = {'POCL_DEVICES': ' '.join(['basic'] * COUNT), 'OCL_ICD_VENDORS': '/etc/OpenCL/vendors/pocl.icd'}
@@ -158,16 +162,33 @@ def check_crossing(bench):
         compare(bench, out, lines(bench, f'{out}.json'), out, to, NEAR)
 
 
+def pairs(bench):
+    """The recipe of pairs, with the first of those that are looked for: among 10,000 a sanitizer looks for
+    half a minute."""
+    folder = bench.folder / 'pairs'
+    folder.mkdir(exist_ok=True)
+    for name in ('train-images-idx3', 'train-labels-idx1', 't10k-images-idx3', 't10k-labels-idx1'):
+        data = gzip.decompress((FASHION / f'{name}-ubyte.gz').read_bytes())
+        if name.startswith('t10k'):
+            header = 4 + 4 * data[3]
+            data = idx(8, (TEST, *struct.unpack(f'>{data[3] - 1}I', data[8:header])),
+                       data[header:header + TEST * (len(data) - header) // 10000])
+        (folder / f'{name}-ubyte').write_bytes(data)
+    text = (RECIPES / 'retrieve-fashion.ini').read_text()
+    return bench.recipe('pairs.ini', text, **{'name = fashion-mnist': f'path = {folder}'})
+
+
 def check_pairs(bench):
     """Pairs of the whole batch, whose loss each member computes; and those of micro-batches."""
+    recipe = pairs(bench)
     for mode, share in (('gradcache', '3:1'), ('accumulate', '5:3')):
         how = ('--steps', 8, '--set', f'contrastive.mode={mode}', '--set', 'train.batch=128', '--set',
                'memory.micro_batch=16')
-        to = train(bench, f'{mode}-one', ONE, *how, recipe='retrieve-fashion'), f'{mode}-one'
-        rows = train(bench, mode, (*ONE, *ONE), *how, recipe='retrieve-fashion', share=share)
+        to = train(bench, f'{mode}-one', ONE, *how, recipe=recipe), f'{mode}-one'
+        rows = train(bench, mode, (*ONE, *ONE), *how, recipe=recipe, share=share)
         compare(bench, mode, rows, mode, to, NEAR)
         if mode == 'gradcache':
-            check_predicted(bench, rows[-1]['summary']['members'], *how)
+            check_predicted(bench, rows[-1]['summary']['members'], recipe, *how)
     bench.good('resume', 'gradcache', '--quiet', '--steps', 10, *ONE)
 
 
@@ -183,11 +204,11 @@ bandwidth = 1 GB/s
 """
 
 
-def check_predicted(bench, members, _, updates, *how):
+def check_predicted(bench, members, recipe, _, updates, *how):
     """Members that are not here have the bytes of these, and send as many: rows of pairs, too."""
     (bench.folder / 'devices.json').write_text(bench.good('devices', '--json'))
     (bench.folder / 'team.ini').write_text(TEAM_FILE)
-    row, = json.loads(bench.good('plan', 'retrieve-fashion', '--members', 'team.ini', '--json', *how))['teams']
+    row, = json.loads(bench.good('plan', recipe, '--members', 'team.ini', '--json', *how))['teams']
     sent, predicted = members[0]['bytes_sent'] / updates, row['exchanges']['direct']['bytes_sent']
     bench.expect(abs(predicted / sent - 1) < 0.001, f'sent {sent}, predicted {predicted}')
     for device, member in zip(row['devices'], members):
@@ -222,7 +243,7 @@ def check_evaluation(bench):
     the bits of one device: of classes, of documents of different length, of pairs."""
     lengths.write_text(bench)
     for recipe, micro, how in (('fashion-mlp', 64, ()), (lengths.recipe(bench, 'gpt'), 4, ()),
-                               ('retrieve-fashion', 16, PAIRS)):
+                               (pairs(bench), 16, PAIRS)):
         how = (*how, *STILL, '--set', f'memory.micro_batch={micro}')
         want = figures(train(bench, f'still-{recipe}', ONE, *how, recipe=recipe))
         bench.expect(len(want) == 1 and want[0]['test_samples'] > 20, f'{recipe}: {want}')
@@ -454,8 +475,7 @@ def check_bad(bench):
 def main():
     os.environ.update(DEVICES)
     with Bench(sys.argv[1]) as bench:
-        recipes = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../recipes')
-        shutil.copy(os.path.join(recipes, 'fashion-mlp.ini'), bench.folder / 'mlp.ini')
+        shutil.copy(RECIPES / 'fashion-mlp.ini', bench.folder / 'mlp.ini')
         if 'cnn' in sys.argv:
             check_cnn(bench)
             bench.end()

@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.join(HERE, '../mpi'))
 import images
 import lengths
 
-from members import (DEVICES, MIB, NEAR, ONE, PAIRS, STILL, TWO, compare, constant, figures, losses, train,
-                     weights)
+from members import (DEVICES, MIB, NEAR, ONE, PAIRS, STILL, TWO, compare, constant, figures, losses, pairs,
+                     train, weights)
 from run import SETTINGS
 from runs import digest, lines
 from support import Bench
@@ -258,8 +258,9 @@ def check_averages(bench):
 def check_pairs(bench):
     """Rank 0 has the vectors of all: those of one device, by the same weights in the same micro-batches."""
     how = (*PAIRS, *STILL, '--set', 'memory.micro_batch=16')
-    want = figures(train(bench, 'pairs', ONE, *how, recipe='retrieve-fashion'))
-    have = figures(train_ranks(bench, 'pairs_of_ranks', 3, '--share', '2:0:1', *how, recipe='retrieve-fashion'))
+    recipe = pairs(bench)
+    want = figures(train(bench, 'pairs', ONE, *how, recipe=recipe))
+    have = figures(train_ranks(bench, 'pairs_of_ranks', 3, '--share', '2:0:1', *how, recipe=recipe))
     bench.expect(len(want) == 1 and have == want, f'{have}, one device {want}')
 
 
