@@ -30,12 +30,12 @@ case $#:${1-} in
 *) usage >&2; exit 2 ;;
 esac
 
-# Whatever ends this early, the last line says so.
-scratch= counted=
+# Whatever ends this early, the last lines say so, and how long each part before took.
+scratch= counted= parts=
 finish()
 {
     [ -z "$scratch" ] || rm -rf "$scratch"
-    [ -n "$counted" ] || { echo '0 passed, 1 failed'; exit 1; }
+    [ -n "$counted" ] || { printf 'ended early%s\n0 passed, 1 failed\n' "$parts"; exit 1; }
 }
 trap finish EXIT
 trap 'exit 1' HUP INT TERM
@@ -62,6 +62,16 @@ run_tests()
     rm -f "$folder/meson-logs/$name.json"
     logs="$logs $folder/meson-logs/$name.json $(list_tests "$folder" "$@" | grep -c .)"
     meson test -C "$folder" --no-rebuild --print-errorlogs --logbase "$name" "$@" || status=$?
+    part_ends "tests $name"
+}
+
+# part_ends NAME: adds to $parts the seconds since the last part.
+began=$(date +%s)
+part_ends()
+{
+    now=$(date +%s)
+    parts="$parts, $1: $((now - began)) s"
+    began=$now
 }
 
 # What --quick runs, and the tests that $stem names: what has it in its name, but of operators that
@@ -96,7 +106,9 @@ run_stem()
 strict="-Dtests=enabled -Dauto_features=enabled -Dwerror=true"
 full_packages=$([ $mode = full ] && echo "$full_packages")
 need_packages $build_packages $test_packages $full_packages
+part_ends packages
 need_build build $strict
+part_ends build
 if [ $mode = quick ]; then
     [ -z "$stem" ] || tests_of_stem >"$scratch/stem"
     if [ -n "$stem" ] && [ ! -s "$scratch/stem" ]; then
@@ -113,6 +125,7 @@ else
             -Db_sanitize=address,undefined -Db_lundef=false \
             -Dc_args=-fno-sanitize-recover=undefined
     ) || exit 1
+    part_ends "build with sanitizers"
     run_tests build everything --no-suite quick $([ $mode = full ] || echo --no-suite full)
     # LLVM's interceptor of __tls_get_addr takes a block of thread-local memory whose address is 16
     # past a page's for one with a header of glibc 2.19, and LeakSanitizer then reads from anywhere.
@@ -124,4 +137,5 @@ else
 fi
 
 counted=yes
+echo "took${parts#,}"
 python3 tests/support/summary.py "$status" $logs
