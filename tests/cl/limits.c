@@ -103,16 +103,23 @@ static void a_little_more_leaves_all(void **state)
     qn_device_close(&device);
 }
 
-/* A device whose loop makes `most` steps at most. */
-static qn_device *open_ending(struct kept *kept, int most, char dir[FOLDER_BYTES])
+/* A device with `now` in the place of `old` in its trials. */
+static qn_device *open_other(struct kept *kept, const char *old, const char *now,
+                             char dir[FOLDER_BYTES])
 {
-    char condition[64];
-    snprintf(condition, sizeof condition, "i < min(steps, %du)", most);
-    char *text = kernel_text("limits"), *other = swapped(text, "", "i < steps", condition);
+    char *text = kernel_text("limits"), *other = swapped(text, "", old, now);
     qn_device *device = open_with_kernel(kept, "limits.cl", other, dir);
     free(other);
     free(text);
     return device;
+}
+
+/* Its loop makes `most` steps at most. */
+static qn_device *open_ending(struct kept *kept, int most, char dir[FOLDER_BYTES])
+{
+    char condition[64];
+    snprintf(condition, sizeof condition, "i < min(steps, %du)", most);
+    return open_other(kept, "i < steps", condition, dir);
 }
 
 static void short_loops_are_for_kernels_of_gpus(void **state)
@@ -134,22 +141,18 @@ static void short_loops_are_for_kernels_of_gpus(void **state)
     }
 }
 
-/* An fma() that takes 40 times as long. */
+/* Its fma() takes 100 times as long. */
 static qn_device *open_slow(struct kept *kept, char dir[FOLDER_BYTES])
 {
-    char *text = kernel_text("limits");
-    char *other = swapped(text, "HALVE(", "HALVE(halve_fused, fma(",
-                          "float8 slow(float8 v, float8 a, float8 b)\n"
-                          "{\n"
-                          "    for (int i = 0; i < 40; i++)\n"
-                          "        v = fma(v, a, b);\n"
-                          "    return v;\n"
-                          "}\n"
-                          "HALVE(halve_fused, slow(");
-    qn_device *device = open_with_kernel(kept, "limits.cl", other, dir);
-    free(other);
-    free(text);
-    return device;
+    return open_other(kept, "HALVE(halve_fused, fma(",
+                      "float8 slow(float8 v, float8 a, float8 b)\n"
+                      "{\n"
+                      "    for (int i = 0; i < 100; i++)\n"
+                      "        v = fma(v, a, b);\n"
+                      "    return v;\n"
+                      "}\n"
+                      "HALVE(halve_fused, slow(",
+                      dir);
 }
 
 /* Without a word of the driver fma() is timed; what the driver says of it is believed. */
