@@ -118,7 +118,7 @@ static bool bears_long_loops(struct qn_device *device)
 /* Iterations, fewer than any driver was seen to end; runs, of which the fastest counts. */
 enum { HALVINGS = 20000, LANES = 8, RUNS = 8 };
 /* How much longer fma() takes than a product and a sum, if it is a function; as an instruction it
- * takes no longer. 10 times and more were seen, with all that a launch takes. */
+ * takes no longer. 8 times and more were seen, with all that a launch takes. */
 static const double in_software = 4;
 
 /* Seconds of the fastest run. */
