@@ -127,9 +127,7 @@ static void short_loops_are_for_kernels_of_gpus(void **state)
     (void)state;
     static struct kept kept;
     char folder[FOLDER_BYTES];
-    times = 1;
-    more = 0;
-    qn_device *device = open_device(&kept);
+    qn_device *device = open_saying(&kept, 1, 0);
     const bool cpu = qn_device_facts(device)->cpu;
     assert_null(strstr(kept.text, "ends long loops"));
     qn_device_close(&device);
@@ -161,10 +159,8 @@ static void a_slow_fma_is_not_called(void **state)
     (void)state;
     static struct kept kept;
     char folder[FOLDER_BYTES];
-    times = 1;
-    more = 0;
     hides_fma = true;
-    qn_device *device = open_device(&kept);
+    qn_device *device = open_saying(&kept, 1, 0);
     assert_false(device->multiplies_apart);
     qn_device_close(&device);
     for (int hidden = 0; hidden < 2; hidden++) {

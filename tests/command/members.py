@@ -167,13 +167,13 @@ def pairs(bench):
     half a minute."""
     folder = bench.folder / 'pairs'
     folder.mkdir(exist_ok=True)
-    for name in ('train-images-idx3', 'train-labels-idx1', 't10k-images-idx3', 't10k-labels-idx1'):
-        data = gzip.decompress((FASHION / f'{name}-ubyte.gz').read_bytes())
-        if name.startswith('t10k'):
-            header = 4 + 4 * data[3]
-            data = idx(8, (TEST, *struct.unpack(f'>{data[3] - 1}I', data[8:header])),
-                       data[header:header + TEST * (len(data) - header) // 10000])
-        (folder / f'{name}-ubyte').write_bytes(data)
+    for name in ('images-idx3-ubyte', 'labels-idx1-ubyte'):
+        data = gzip.decompress((FASHION / f't10k-{name}.gz').read_bytes())
+        header = 4 + 4 * data[3]
+        count, *dims = struct.unpack(f'>{data[3]}I', data[4:header])
+        (folder / f't10k-{name}').write_bytes(
+            idx(8, (TEST, *dims), data[header:header + (len(data) - header) // count * TEST]))
+        shutil.copy(FASHION / f'train-{name}.gz', folder)
     text = (RECIPES / 'retrieve-fashion.ini').read_text()
     return bench.recipe('pairs.ini', text, **{'name = fashion-mnist': f'path = {folder}'})
 
