@@ -2,6 +2,9 @@
  *
  * Attention by matrix units of layouts mfma, wmma and dpas, which devices without them emulate. In
  * layout mma all cases of the operator's own test run.
+ *
+ * With the argument `turns`, for minutes less, each layout takes one case: the next one takes the
+ * next case.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,6 +32,8 @@ static const struct {
                   {"padding of steps of matrix units", QN_BF16, QN_MAX_GROUPS},
                   {"head size 96", QN_BF16, 2},
                   {"dropout of wide heads in matrix units", QN_F16, 0}};
+
+static bool by_turns;
 
 static const struct qn_check_case *find_case(const char *name)
 {
@@ -88,13 +93,16 @@ static void is_right(void **state)
     const int layout = *(const int *)*state;
     qn_device *device = NULL;
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
-    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
-        check(device, layout, (int)i);
+    const int count = sizeof attentions / sizeof *attentions, turn = (layout + 1) % count;
+    for (int i = 0; i < count; i++)
+        if (!by_turns || i == turn)
+            check(device, layout, i);
     qn_device_close(&device);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    by_turns = argc > 1 && strcmp(argv[1], "turns") == 0;
     static int mfma = QN_MATRIX_MFMA, wmma = QN_MATRIX_WMMA, dpas8 = QN_MATRIX_DPAS8,
                dpas16 = QN_MATRIX_DPAS16;
     const struct CMUnitTest tests[] = {

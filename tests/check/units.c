@@ -6,6 +6,9 @@
  * both gradients take operands in every order. Strips that the device copies by itself are those of
  * the first layout, over more steps than there are stages. Convolutions, transposed ones too: the
  * forward pass and all gradients in f16, and in the first layout of both types with weights of f32.
+ *
+ * With the argument `turns`, for minutes less, one after the other takes the next setting, half of
+ * the convolutions run, and those that could take each layout take the next one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,13 +132,18 @@ static struct work product(void)
     return (struct work){&qn_check_linear, *item, true, true};
 }
 
+static bool by_turns;
+static int next_setting; /* by turns */
+
 /* Settings that were checked; others do not fit. */
 static int check_settings(qn_device *device, const struct qn_subject *subject,
                           const struct qn_facts *facts, bool every_setting)
 {
     const int known = qn_variant_settings(subject->check->op, "units");
+    const int first = by_turns ? next_setting++ : 0, wanted = every_setting ? known : 1;
     int count = 0;
-    for (int setting = 0; setting < (every_setting ? known : 1); setting++) {
+    for (int i = 0; i < known && count < wanted; i++) {
+        const int setting = (first + i) % known;
         struct qn_picks picks = {.facts = facts};
         struct qn_verdict verdict = {0};
         const char *why;
@@ -172,8 +180,8 @@ static int check_type(qn_device *device, const struct work *work, const struct q
                                  .seed = 1};
     struct qn_verdict verdict = {0};
     assert_true(qn_subject_open(&subject, &verdict));
-    const int count =
-        check_settings(device, &subject, facts, work->every_setting && storage == QN_F16);
+    const bool every_setting = work->every_setting && storage == QN_F16 && !by_turns;
+    const int count = check_settings(device, &subject, facts, every_setting);
     qn_subject_close(&subject);
     return count;
 }
@@ -247,12 +255,18 @@ static void convolutions_are_right(void **state)
     (void)state;
     qn_device *device = NULL;
     assert_int_equal(qn_device_open(&device, NULL), QN_OK);
+    int turns = 0;
     for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
         const struct work *work = &convolutions[i];
-        for (int layout = work->every_layout ? QN_TILE_LAYOUTS : 1; layout > 0; layout--) {
+        if (by_turns && !work->every_layout && !work->every_setting)
+            continue;
+        const int turn = by_turns && work->every_layout ? turns++ % QN_TILE_LAYOUTS : 0;
+        const int first = QN_MATRIX_MMA + turn;
+        const int last = by_turns || !work->every_layout ? first : QN_TILE_LAYOUTS;
+        for (int layout = last; layout >= first; layout--) {
             const struct qn_facts facts = facts_of(device, layout);
             assert_true(check_type(device, work, &facts, QN_F16, true) > 0);
-            if (work->every_layout && layout == 1) {
+            if (work->every_layout && layout == QN_MATRIX_MMA) {
                 assert_true(check_type(device, work, &facts, QN_BF16, false) > 0);
                 assert_true(check_type(device, work, &facts, QN_F16, false) > 0);
             }
@@ -304,8 +318,9 @@ static void weights_beside_f16_are_exact(void **state)
     qn_device_close(&device);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    by_turns = argc > 1 && strcmp(argv[1], "turns") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_right), cmocka_unit_test(large_operands_are_refused),
         cmocka_unit_test(copies_are_right), cmocka_unit_test(convolutions_are_right),

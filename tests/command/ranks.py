@@ -3,7 +3,7 @@
 """ranks.py PROGRAM [CLCOUNT SLOWDEVICE NOTHREADS SLOWDISK SLOWTOLD] [full]: the processes that mpirun starts
 train one model: the same bits as the devices of one process, and the same losses and weights as one device.
 What ends a rank ends all, and the training goes on from the last checkpoint. `full`: ranks die ten times, not
-three. Status 77: there is no mpirun."""
+three. ranks.py PROGRAM check_NAME...: these parts alone. Status 77: there is no mpirun."""
 import json
 import os
 import random
@@ -355,7 +355,7 @@ def check_reading(bench):
 def check_lengths(bench):
     """Documents of different length come by their length, of the whole batch, whoever reads them."""
     lengths.write_text(bench)
-    recipe = lengths.recipe(bench, 'gpt')
+    recipe = lengths.recipe(bench, 'gpt', '16, 128')
     train_ranks(bench, 'lengths', 3, '--share', '1:0:2', recipe=recipe)
     train(bench, 'lengths_within', ONE * 3, recipe=recipe, share='1:0:2')
     same_bits(bench, 'lengths', 'lengths', 'lengths_within')
@@ -677,7 +677,7 @@ def main():
                 print(part.__name__, round(time.time() - began, 1), 's')
         if not only:
             check_kill(bench, 3)
-        if len(sys.argv) > 4:
+        if len(sys.argv) > 4 and not only:
             check_refused_memory(bench, sys.argv[2])
             check_long_evaluation(bench, sys.argv[3])
             check_threads(bench, sys.argv[4])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""gpu.py FOLDER PROGRAM: tools/bench/gpu.sh in FOLDER, with steps that the test makes up, and whole with
---small: killed, run again, beside a peer that the test makes up and without one."""
+"""gpu.py FOLDER PROGRAM [Steps]: tools/bench/gpu.sh in FOLDER, with steps that the test makes up, and,
+without the word Steps, whole with --small: killed, run again, beside a peer that the test makes up and
+without one."""
 import contextlib
 import io
 import os
