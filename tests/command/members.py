@@ -482,7 +482,9 @@ def main():
         for part in (check_teams, check_bad, check_same_device, check_plan, check_shard, check_averages, check_shown,
                      check_pairs, check_summary, check_auto, check_recipe, check_again, check_plans, check_evaluation,
                      check_average_figures, check_crossing, check_budget_file, check_signal):
+            began = time.time()
             part(bench)
+            print(part.__name__, round(time.time() - began, 1), 's')
         if len(sys.argv) > 2:
             check_counted(bench, sys.argv[2])
         bench.end()
